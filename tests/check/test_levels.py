@@ -37,7 +37,7 @@ OTHERWISE = {
     "icons/data": "the MUST is for who shows an icon: who offers another kind finds nobody who does",
     "icons/source": "the MUST is for who shows an icon: who offers another kind finds nobody who does",
     "lifecycle/handshake-first": "the MUST is for clients: a server that serves more breaks nothing",
-    "ping/while-busy": "promptly is no number of seconds, and a call may keep the only worker there is",
+    "ping/while-busy": "promptly is not a number of seconds, and a call may keep the only worker there is",
     "rounds/state": "a MUST only where something hangs on the state, which the server alone knows",
     "rounds/state-elsewhere": "a MUST only where something hangs on the state, which the server alone knows",
     "schemas/references": "whoever uses a schema may know what it refers to",

@@ -90,10 +90,10 @@ def test_a_question_can_always_be_declined(at: At, era: str, key: str) -> None:
     person.expect("declined")
     code, said, rest = person.end()
     assert (code, said) == (1, "")
-    assert "the person declined" in rest
+    assert "the user declined" in rest
 
 
-@pytest.mark.parametrize(("word", "told"), [("no", "the person declined"), ("c", "the person did not answer")])
+@pytest.mark.parametrize(("word", "told"), [("no", "the user declined"), ("c", "the user did not answer")])
 def test_a_form_that_is_filled_in_can_still_be_refused(at: At, word: str, told: str) -> None:
     person = at("call", ORDER, "order", "bread=rye", "--answer", "count=1", "--answer", "size=large")
     person.expect("name [nobody in particular]: ")

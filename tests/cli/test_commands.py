@@ -21,7 +21,7 @@ def test_help_names_every_command_and_the_exit_codes() -> None:
     result = invoke("--help")
     assert result.exit_code == 0
     assert all(f"\n  {name} " in result.stdout for name in COMMANDS)
-    assert "\n    5    no answer in time\n" in result.stdout
+    assert "\n    5    timeout\n" in result.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

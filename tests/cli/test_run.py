@@ -63,7 +63,7 @@ WRONG = [
     (
         "server = Server('a')\n@server.tool\ndef t(x: 'X'): ...",
         "it.py",
-        "it.py:3: t: an annotation names what does not",
+        "it.py:3: t: an annotation refers to a name that does not",
     ),
     ("import nowhere_at_all", "it.py", "No module named 'nowhere_at_all'"),
     ("1 / 0", "it.py", "it.py could not be imported\n  Traceback (most recent call last):\n"),

@@ -270,7 +270,7 @@ def test_a_server_that_tells_nothing_is_not_watched(accord: Run, tmp_path: Path)
     (tmp_path / "mute.py").write_text(SPEAKS.replace('{"logging": {}}', "{}"))
     done = accord("watch", f"{sys.executable} mute.py")
     assert (done.returncode, done.stdout) == (4, "")
-    assert "tells of no change" in done.stderr
+    assert "does not support these notifications" in done.stderr
 
 
 def test_a_server_that_dies_ends_it(watch: Watch, tmp_path: Path) -> None:

@@ -88,7 +88,9 @@ async def test_type_raises_for_a_failed_tool_and_for_data_that_do_not_fit() -> N
     async with Client(server) as client:
         with pytest.raises(ToolError, match="no such item"):
             await client.call_tool("fail", type=str)
-        with pytest.raises(InvalidResult, match=r"tool 'prices' returned data that do not fit .*: \$\[1\]: expected"):
+        with pytest.raises(
+            InvalidResult, match=r"tool 'prices' returned data that does not match .*: \$\[1\]: expected"
+        ):
             await client.call_tool("prices", type=list[int])
         with pytest.raises(InvalidResult, match=r"tool 'search'.*missing"):
             await client.call_tool("search", {"word": "tea"}, type=Item)

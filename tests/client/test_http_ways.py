@@ -36,7 +36,7 @@ def verbs(server: Site) -> list[str]:
     "text", ["http://", "http://a b/", "http://[::1", "https://x:port/", "http://x:99999/", "http://x\n/"]
 )
 def test_a_url_that_is_none_is_told(text: str) -> None:
-    with pytest.raises(TargetError, match="is no URL of a server"):
+    with pytest.raises(TargetError, match="is not the URL of a server"):
         parse(text)
 
 
@@ -89,7 +89,7 @@ async def test_a_server_of_http_and_sse_is_found_at_the_same_url(status: int, wi
 
     async def play(visit: Visit) -> None:
         if visit.method == "POST" and visit.path == "/mcp":
-            await (visit.error(-32600, "the stream is opened with GET", status) if with_json else visit.respond(status))
+            await (visit.error(-32600, "open the stream with GET", status) if with_json else visit.respond(status))
         else:
             await old(visit)
 

@@ -487,7 +487,7 @@ async def test_questions_that_are_taken_back_do_not_pile_up_threads() -> None:
                 server.say({"method": "notifications/cancelled", "params": {"requestId": id}})
             heard = (await server.ask("elicitation/create", form()))["error"]
             assert heard["code"] == -32603
-            assert "3 questions are being answered already (Limits.workers)" in heard["message"]
+            assert "3 requests of the server are already being answered (Limits.workers)" in heard["message"]
             waiting = [thread for thread in threading.enumerate() if thread.name == "accord-question"]
             assert len(waiting) == 3
         finally:

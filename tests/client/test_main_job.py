@@ -186,10 +186,10 @@ async def test_many_calls_at_once_get_their_own_answers(target: Any) -> None:
 
 async def test_arguments_that_json_cannot_hold_are_refused_before_they_leave(target: Any) -> None:
     async with connected(target, "2026-07-28") as client:
-        with pytest.raises(LocalProtocolError, match="nan is no JSON number"):
+        with pytest.raises(LocalProtocolError, match="nan is not a JSON number"):
             await client.call_tool("echo", {"text": float("nan")})
         for wrong in ("x", "", ["text"], 5):
-            with pytest.raises(LocalProtocolError, match="arguments are a mapping, such as"):
+            with pytest.raises(LocalProtocolError, match="arguments must be a mapping, such as"):
                 await client.call_tool("echo", wrong)  # type: ignore[arg-type]
         assert (await client.call_tool("echo", {"text": "x"})).data == "x"
 

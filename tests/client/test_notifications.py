@@ -113,7 +113,7 @@ async def test_a_server_without_log_messages_is_not_asked_for_them_through_2025(
 async def test_an_unknown_log_level_is_refused_here() -> None:
     level: Any = "verbose"
     async with raw_server(S26, offers=LOGS) as (_, client):
-        with pytest.raises(LocalProtocolError, match="'verbose' is no log level; there are debug, info"):
+        with pytest.raises(LocalProtocolError, match="'verbose' is not a log level; use one of debug, info"):
             await client.set_log_level(level)
 
 

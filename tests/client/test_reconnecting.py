@@ -163,7 +163,7 @@ async def test_the_wait_for_a_server_that_is_down_is_bounded_by_the_timeout(tmp_
         mortal.kill()
         await ended(client)
         for bound in ({"timeout": 0.2}, {"total_timeout": 0.2}):
-            with pytest.raises(RequestTimeout, match=r"was not up again in 0\.2 s"):
+            with pytest.raises(RequestTimeout, match=r"did not reconnect within 0\.2 s"):
                 await client.call_tool("plain", **bound)
 
 
@@ -325,7 +325,7 @@ async def test_what_follows_the_opening_is_bounded_in_time(reconnect: Reconnect 
         connecting = asyncio.ensure_future(client.connect())
         await reached.wait()
         await Clock().jump(61)
-        with pytest.raises(ConnectError, match="did not answer what follows the opening in 60 s"):
+        with pytest.raises(ConnectError, match="did not respond to the first requests after the handshake in 60 s"):
             await connecting
 
 

@@ -104,5 +104,5 @@ def test_a_call_goes_on_over_another_connection_and_loses_nothing(saw: Saw) -> N
 
 @pytest.mark.parametrize("saw", [("ts1", None, SESSION), ("ts2", SESSION, SESSION)], indirect=True)
 def test_a_session_that_was_ended_is_not_found(saw: Saw) -> None:
-    assert "there is no such session (any more)" in saw.seen["afterwards"]["error"]["message"]
+    assert "unknown session: it has expired or ended" in saw.seen["afterwards"]["error"]["message"]
     assert saw.answered("POST")[-1] == 404

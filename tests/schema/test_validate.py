@@ -94,7 +94,7 @@ def test_a_reference_outside_is_refused_and_never_fetched(reference: str) -> Non
 
 @pytest.mark.parametrize("reference", ["#/nope", "#nope", "#/$defs/a/b"])
 def test_a_reference_to_nothing_is_refused(reference: str) -> None:
-    with pytest.raises(SchemaError, match="nothing there"):
+    with pytest.raises(SchemaError, match="which does not exist"):
         compile({"$ref": reference, "$defs": {"a": {"type": "integer"}}})
 
 
@@ -231,7 +231,7 @@ def test_a_long_pattern_is_refused_before_it_is_compiled(schema: Any) -> None:
 
 def test_large_values_are_checked_in_time() -> None:
     compile({"uniqueItems": True}).validate([[i] for i in range(20_000)])
-    with pytest.raises(Mismatch, match="too large to say where"):
+    with pytest.raises(Mismatch, match="because the value is too large"):
         compile({"anyOf": [{"items": {"type": "string"}}] * 1000}).validate([1] * 1_500)
     with pytest.raises(Mismatch) as caught:
         compile({"enum": [str(i) for i in range(50_000)]}).validate("x" * 100_000)
@@ -246,5 +246,5 @@ def test_a_schema_with_too_many_values_is_refused_before_it_is_compiled(values: 
 
 @pytest.mark.parametrize("place", ["9" * 5_000, "999", "\u0663" * 5_000])
 def test_a_reference_to_a_place_that_no_list_has_is_an_error_of_the_schema(place: str) -> None:
-    with pytest.raises(SchemaError, match="there is nothing there"):
+    with pytest.raises(SchemaError, match="which does not exist"):
         compile({"allOf": [{"type": "object"}], "properties": {"a": {"$ref": f"#/allOf/{place}"}}})

@@ -96,7 +96,7 @@ def test_a_clock_that_goes_back_gives_nothing_away() -> None:
 
 @pytest.mark.parametrize(("per_second", "burst"), [(-1, None), (math.nan, None), (1, 0), (1, 0.5), (1, math.nan)])
 def test_a_bound_that_means_nothing_is_refused(per_second: float, burst: float | None) -> None:
-    with pytest.raises(ValueError, match="a rate is 0 or more"):
+    with pytest.raises(ValueError, match="a rate must be 0 or more"):
         RateLimiter(per_second, burst)
 
 

@@ -46,7 +46,7 @@ def test_a_program_that_starts_says_how_much_it_offers(
     [
         ("from accord.compat.fastmcp import FastMCP\nmcp = FastMCP('x', auth=1)\n", 2, "pass auth= of accord.Server"),
         (HEAD + "mcp.as_proxy('x')\n", 3, r"as_proxy() is not in accord: mcp.mount(other)"),
-        (HEAD + "@mcp.tool\ndef f(x: 'Nowhere'): ...\n", 3, "an annotation names what does not exist"),
+        (HEAD + "@mcp.tool\ndef f(x: 'Nowhere'): ...\n", 3, "an annotation refers to a name that does not exist"),
         (HEAD + "@mcp.tool\ndef f(x: complex): ...\n", 3, "complex cannot be a JSON value"),
         ("from accord.compat.fastmcp import FastMCP, Nothing\n", 1, "cannot import name 'Nothing'"),
         ("import os\nimport fastmcp.nowhere\n", 2, "has no counterpart in accord"),

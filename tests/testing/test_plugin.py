@@ -256,7 +256,7 @@ def test_a_test_that_hangs_is_ended(kind: str, tmp_path: Path) -> None:
 
 def test_a_time_limit_that_is_none_is_refused(tmp_path: Path) -> None:
     ran = run(tmp_path, HANG["plain"], conftest=IN_MEMORY, ini="accord_timeout = soon")
-    assert "accord_timeout = 'soon' is no number of seconds" in ran.output
+    assert "accord_timeout = 'soon' is not a number of seconds" in ran.output
 
 
 @pytest.mark.parametrize("is_async", [True, False])

@@ -73,12 +73,12 @@ _OPTIONS = (
         "--answer", multiple=True, metavar="KEY=VALUE", callback=_answers,
         help="Answer the field KEY of a form; may be repeated.",
     ),
-    click.option("--yes", is_flag=True, help="Accept what the server asks, with the defaults that it has."),
-    click.option("--decline", is_flag=True, help="Decline whatever the server asks."),
-    click.option("--open", is_flag=True, help="Offer to open the pages that the server sends you to."),
+    click.option("--yes", is_flag=True, help="Accept elicitation with the default values."),
+    click.option("--decline", is_flag=True, help="Decline all elicitation."),
+    click.option("--open", is_flag=True, help="Ask before opening URLs of the server (URL elicitation)."),
     click.option(
         "--sample-with", metavar="COMMAND", callback=_words,
-        help="Let a command answer for a model: the request as JSON on stdin, text or JSON on stdout.",
+        help="Answer sampling with a command: the request as JSON on stdin, text or JSON on stdout.",
     ),
 )  # fmt: skip
 

@@ -62,9 +62,9 @@ def bar(progress: float, total: float) -> str:
 _EPILOG = f"""\
 \b
 Arguments:
-  city=Oslo days=3      each value read as the tool's schema says
-  tags=a tags=b         several make an array
-  days:=3               a value that is JSON, whatever the schema says
+  city=Oslo days=3      values are parsed by the schema of the tool
+  tags=a tags=b         repeated keys make an array
+  days:=3               := passes a JSON value
 
 {EXIT_CODES}"""
 
@@ -74,7 +74,7 @@ Arguments:
 @click.argument("tool", shell_complete=completion.names("tools"))
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
-@click.option("-o", "--output", metavar="FILE", help="Save images, sound and embedded resources; - for stdout.")
+@click.option("-o", "--output", metavar="FILE", help="Save images, audio and embedded resources; - for stdout.")
 @log_level_option
 @asking_options
 @settings_options
@@ -88,7 +88,7 @@ def command(
     asking: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
-    """Call a tool and print its answer. Progress is shown on stderr as it comes."""
+    """Call a tool and print its result. Progress is printed to stderr."""
     values.pairs(words)
     base = values.document(given) if given is not None else {}
 

@@ -43,7 +43,7 @@ Exit codes:
 @click.argument("target", required=False)
 @check_options
 def command(target: str | None, asked: CheckOptions) -> int:
-    """Check whether a server, or a client, keeps to the protocol: in every revision, over every transport it has.
+    """Check whether a server or a client conforms to the protocol, in all its revisions and transports.
 
     No tool is called unless you allow it: --call-tools, --call-tool NAME, or --trusted.
     """

@@ -141,8 +141,12 @@ class CheckOptions:
 
 
 _OPTIONS = (
-    click.option("--client", metavar="COMMAND", help="Check this client over HTTP: {url} in it is where we serve."),
-    click.option("--client-stdio", metavar="COMMAND", help="Check this client over stdio: it starts {server}."),
+    click.option("--client", metavar="COMMAND", help="Check this client over HTTP; {url} is where we serve."),
+    click.option(
+        "--client-stdio",
+        metavar="COMMAND",
+        help="Check this client over stdio; {server} is the command of the test server.",
+    ),
     click.option("--fleet", type=_FILE, metavar="FILE", help='Check all servers of a configuration ("mcpServers").'),
     click.option(
         "--diff", metavar="OLD",
@@ -154,7 +158,7 @@ _OPTIONS = (
     ),
     click.option(
         "--passive", is_flag=True,
-        help="Open, ping and list, and nothing else: no tool call, no read, no prompt, no malformed message.",
+        help="Only connect, ping and list: no calls, no reads, no prompts, no malformed messages.",
     ),
     click.option(
         "--fail-on", type=click.Choice(get_args(FailOn)), default="any",
@@ -162,7 +166,7 @@ _OPTIONS = (
     ),
     click.option(
         "--runs", type=click.IntRange(1, 20), default=1,
-        help="With --update-baseline: check so often, and mark what is not found each time as occasional.",
+        help="With --update-baseline: number of runs; findings that are not in all runs are marked as occasional.",
     ),
     click.option(
         "--revision", "revisions", multiple=True, type=click.Choice(REVISIONS), metavar="REVISION",
@@ -170,18 +174,18 @@ _OPTIONS = (
     ),
     click.option(
         "--transport", "transports", multiple=True, type=click.Choice(_TRANSPORTS), metavar="TRANSPORT",
-        help="Only over this: stdio, http or sse; may be repeated.",
+        help="Only this transport: stdio, http or sse; may be repeated.",
     ),
-    click.option("--only", multiple=True, metavar="RULE", help="Only this rule, or area of rules; * is any text."),
-    click.option("--skip", multiple=True, metavar="RULE", help="Not this rule, or area."),
+    click.option("--only", multiple=True, metavar="RULE", help="Only this rule or area of rules; * matches any text."),
+    click.option("--skip", multiple=True, metavar="RULE", help="Skip this rule or area."),
     click.option("--level", type=click.Choice(LEVELS), default="may", help="Rules of this level and stricter ones."),
-    click.option("--call-tools", is_flag=True, help="Tools may be called, also with generated arguments."),
-    click.option("--call-tool", multiple=True, metavar="NAME", help="This tool may be called; may be repeated."),
-    click.option("--trusted", is_flag=True, help="Tools that say of themselves that they only read may be called."),
-    click.option("--cases", type=click.IntRange(0), default=700, help="How many calls to generate; 700 by default."),
-    click.option("--seed", type=int, default=0, help="Of the generated calls: the same seed gives the same calls."),
+    click.option("--call-tools", is_flag=True, help="Allow calls of all tools, also with generated arguments."),
+    click.option("--call-tool", multiple=True, metavar="NAME", help="Allow calls of this tool; may be repeated."),
+    click.option("--trusted", is_flag=True, help="Allow calls of tools that are annotated as read-only."),
+    click.option("--cases", type=click.IntRange(0), default=700, help="Number of generated calls; default 700."),
+    click.option("--seed", type=int, default=0, help="Seed of the generated calls."),
     click.option(
-        "--sequence", default="", metavar="JSON", help="Just these calls, as a finding gives them, and none generated."
+        "--sequence", default="", metavar="JSON", help="Run only these calls, as printed by a finding."
     ),
     click.option(
         "--report", "reports", multiple=True, metavar="FILE",
@@ -189,14 +193,14 @@ _OPTIONS = (
     ),
     click.option(
         "--baseline", type=_FILE, metavar="FILE",
-        help="What is known and accepted; entries that are not found any more fail.",
+        help="File of accepted findings; entries that are no longer found fail.",
     ),
-    click.option("--update-baseline", is_flag=True, help="Write what is found into the baseline."),
-    click.option("--history", type=_FILE, metavar="FILE", help="Of a fleet: a line of JSON is added for each run."),
-    click.option("--jobs", type=click.IntRange(1), default=2, help="Conversations at once; 2 by default."),
+    click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
+    click.option("--history", type=_FILE, metavar="FILE", help="With --fleet: append a line of JSON for each run."),
+    click.option("--jobs", type=click.IntRange(1), default=2, help="Number of concurrent connections; default 2."),
     click.option(
         "--timeout", type=float, default=5.0, metavar="SECONDS", callback=positive_seconds,
-        help="For one answer; 5 by default.",
+        help="Timeout of one response; default 5.",
     ),
     header_option,
     click.option(
@@ -207,9 +211,9 @@ _OPTIONS = (
         help="Set for the server; KEY alone passes yours on.",
     ),
     click.option(
-        "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
+        "--cwd", type=click.Path(exists=True, file_okay=False), help="Working directory of the server."
     ),
-    click.option("-v", "--verbose", is_flag=True, help="All evidence, whole; and what the baseline has."),
+    click.option("-v", "--verbose", is_flag=True, help="Print all evidence in full, and the baseline."),
     json_option,
     traceback_option,
 )  # fmt: skip

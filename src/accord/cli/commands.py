@@ -15,24 +15,24 @@ from accord.cli.failures import EXIT_CODES
 
 COMMANDS = {
     "run": "Serve the server in a Python file, over stdio or HTTP.",
-    "list": "List what a server offers.",
+    "list": "List the tools, resources and prompts of a server.",
     "call": "Call a tool.",
     "read": "Read a resource.",
     "prompt": "Get a prompt.",
-    "complete": "Propose values for an argument of a prompt or a resource template.",
-    "watch": "Print what a server tells, as it comes.",
-    "ping": "Measure the way to a server and back.",
-    "check": "Check whether a server, or a client, keeps to the protocol.",
-    "migrate": "Rewrite a program that is written for FastMCP or the official SDK.",
-    "version": "Show the version.",
+    "complete": "Complete an argument of a prompt or a resource template.",
+    "watch": "Print the notifications of a server.",
+    "ping": "Measure the round-trip time to a server.",
+    "check": "Check a server or a client for conformance.",
+    "migrate": "Migrate a program from FastMCP or the official SDK.",
+    "version": "Print the version and exit.",
 }
 
 TARGETS = """\
 \b
 A TARGET is one argument:
   weather.py, weather.py:name      a file that holds a Server
-  https://example.com/mcp          a URL; --header and --bearer say who you are
-  "npx -y some-server --fast"      a command line; no shell is run
+  https://example.com/mcp          a URL; authenticate with --header or --bearer
+  "npx -y some-server --fast"      a command line, run without a shell
   mcp.json#name                    an entry of a configuration file"""
 
 
@@ -108,7 +108,12 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Print the version and exit.",
 )
 def accord() -> None:
-    """The Model Context Protocol from the command line: run servers, and talk to any of them."""
+    """Run, call, check and watch servers of the Model Context Protocol."""

@@ -29,12 +29,12 @@ DEFECT, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
 EXIT_CODES = """\
 \b
 Exit codes:
-  0    it worked
-  1    the tool answered that it failed
-  2    the command line, a value, or the file to serve is wrong
-  3    the server could not be reached, or the connection was lost
-  4    the server answered with an error, or broke the protocol
-  5    no answer in time
+  0    success
+  1    the tool returned an error
+  2    invalid command line, value or server file
+  3    cannot connect, or connection lost
+  4    protocol error, or error response
+  5    timeout
   130  interrupted by Ctrl-C"""
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (

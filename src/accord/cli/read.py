@@ -18,7 +18,7 @@ from accord.messages.resources import ReadResourceResult
 @click.command(epilog=EXIT_CODES)
 @click.argument("target", shell_complete=completion.target)
 @click.argument("uri", shell_complete=completion.names("resources"))
-@click.option("-o", "--output", metavar="FILE", help="Save the contents; - for stdout, byte for byte.")
+@click.option("-o", "--output", metavar="FILE", help="Save the contents; - writes the bytes to stdout.")
 @log_level_option
 @asking_options
 @settings_options
@@ -30,7 +30,7 @@ def command(
     asking: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
-    """Read the resource at URI and print what it holds."""
+    """Read a resource and print its contents."""
 
     async def work(client: Client) -> None:
         result = await client.read_resource(uri)

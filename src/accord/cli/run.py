@@ -33,17 +33,25 @@ def _option(*names: str, **about: Any) -> Decorator:
     is_eager=True,
     help="Serve over HTTP there: :8000 for this machine, 0.0.0.0:8000 for others; port 0 is a free one.",
 )
-@_option("--public-url", metavar="URL", help="The address that clients use, where a proxy stands before the server.")
-@_option("--allow-host", "hosts", metavar="HOST", multiple=True, help="Answer to this name, too; may be repeated.")
-@_option("--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Let pages of it in; may be repeated.")
+@_option("--public-url", metavar="URL", help="The URL that clients use, if the server is behind a proxy.")
+@_option("--allow-host", "hosts", metavar="HOST", multiple=True, help="Accept this Host header; may be repeated.")
+@_option(
+    "--allow-origin",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Accept requests of web pages of this origin; may be repeated.",
+)
 @_option(
     "--api-keys",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help='Ask for keys: a file of JSON, {"KEY": "whose it is"}.',
+    help='Require API keys: a JSON file, {"KEY": "principal"}.',
 )
-@_option("--events", metavar="sqlite:FILE", help="Keep sessions and streams there, so that they outlive the server.")
-@_option("--access-log", is_flag=True, help="Log each request on stderr, as a line of JSON.")
+@_option(
+    "--events", metavar="sqlite:FILE", help="Store sessions and events in this file, so that they survive a restart."
+)
+@_option("--access-log", is_flag=True, help="Log each request to stderr as a line of JSON.")
 @traceback_option
 def command(target: str, http: str | None, api_keys: str | None, **options: Any) -> None:
     """Serve the server in a Python file over stdio, until the client closes it, or over HTTP.

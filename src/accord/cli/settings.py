@@ -79,26 +79,26 @@ json_option: Decorator = click.option(
     is_flag=True,
     is_eager=True,
     callback=_remember,
-    help="One JSON document, for programs.",
+    help="Print one JSON document.",
 )
 traceback_option: Decorator = click.option(
     "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
-    help="Show where an error was raised (also ACCORD_TRACEBACK=1).",
+    help="Print tracebacks of errors (also ACCORD_TRACEBACK=1).",
 )  # fmt: skip
 
 header_option: Decorator = click.option(
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", callback=header_values,
-    help="Send to a URL with every request; may be repeated.",
+    help="Send this header with every request to a URL; may be repeated.",
 )  # fmt: skip
 
 _OPTIONS = (
     json_option,
-    click.option("-v", "--verbose", count=True, help="Show each message as it passes, on stderr; -vv whole."),
+    click.option("-v", "--verbose", count=True, help="Print each message to stderr; -vv prints them in full."),
     click.option(
         "--timeout", type=float, metavar="SECONDS", callback=positive_seconds,
-        help="Give up after so long without an answer or progress.",
+        help="Fail after this time without a response or progress.",
     ),
-    click.option("--revision", type=click.Choice(REVISIONS), metavar="REVISION", help="Speak this revision only."),
+    click.option("--revision", type=click.Choice(REVISIONS), metavar="REVISION", help="Use this revision only."),
     header_option,
     click.option(
         "--bearer", metavar="TOKEN", envvar="ACCORD_BEARER", show_envvar=True,
@@ -106,16 +106,16 @@ _OPTIONS = (
     ),
     click.option(
         "--env", multiple=True, metavar="KEY[=VALUE]", callback=passed_variables,
-        help="Set for the server; KEY alone passes yours on. May be repeated.",
+        help="Set an environment variable of the server; KEY alone passes yours. May be repeated.",
     ),
     click.option(
-        "--cwd", type=click.Path(exists=True, file_okay=False), help="The directory that the server is started in."
+        "--cwd", type=click.Path(exists=True, file_okay=False), help="Working directory of the server."
     ),
     click.option(
         "--roots", multiple=True, metavar="DIR", type=click.Path(exists=True, file_okay=False),
-        help="A directory that the server may work in; may be repeated.",
+        help="Offer this directory as a root; may be repeated.",
     ),
-    click.option("--stderr", is_flag=True, help="Show what the server writes to its stderr."),
+    click.option("--stderr", is_flag=True, help="Print the stderr of the server."),
     traceback_option,
 )  # fmt: skip
 

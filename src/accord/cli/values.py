@@ -1,4 +1,4 @@
-"""`key=value` words as arguments of a tool, each value read as the tool's schema says.
+"""`key=value` words as arguments of a tool; values are parsed by its schema.
 
 days=3           an integer where the schema has one, a string where it has that
 tags='["a"]'     arrays and objects are JSON; an array may also be given as tags=a tags=b

@@ -37,8 +37,10 @@ _LISTS = {
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("target", shell_complete=completion.target)
-@click.option("--resource", "uris", multiple=True, metavar="URI", help="Watch this resource; may be repeated.")
-@click.option("--for", "seconds", type=float, metavar="SECONDS", callback=positive_seconds, help="End after so long.")
+@click.option("--resource", "uris", multiple=True, metavar="URI", help="Subscribe to this resource; may be repeated.")
+@click.option(
+    "--for", "seconds", type=float, metavar="SECONDS", callback=positive_seconds, help="Stop after this time."
+)
 @log_level_option
 @asking_options
 @settings_options
@@ -50,7 +52,7 @@ def command(
     asking: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
-    """Print the notifications of a server as they come, until Ctrl-C, or until the server ends.
+    """Print the notifications of a server until Ctrl-C, or until the server ends.
 
     A line each: the time, what it is, what it says. With --json, one JSON object in a line each. What the server has
     agreed to tell is said on stderr.

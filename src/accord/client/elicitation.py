@@ -70,7 +70,7 @@ class ElicitationHandler:
         if not self._modes or not self._modes <= set(get_args(Mode)):
             raise DeclarationError(f'elicitation_modes={modes!r}: name "form", "url" or both')
         if on_complete is not None and "url" not in self._modes:
-            raise DeclarationError('on_elicitation_complete is about pages: add "url" to elicitation_modes')
+            raise DeclarationError('on_elicitation_complete needs URL elicitation: add "url" to elicitation_modes')
         self._handler = UserHandler("elicitation", function, 2, threads)
         self._most_fields = limits.form_fields
         self._depth = limits.depth
@@ -87,7 +87,7 @@ class ElicitationHandler:
         params = codec.decode_params(ElicitParams, raw)
         mode = params.mode or "form"  # "Clients MUST treat requests without a `mode` field as form mode"
         if mode not in self._modes or (mode == "url" and not rules.elicitation_urls):
-            raise NotSupported(f"this client answers no elicitation by {mode}, and has not declared it")
+            raise NotSupported(f"this client does not support elicitation by {mode}, and has not declared it")
         if mode == "url":
             check_url(params.url or "")
         if mode == "form":
@@ -137,11 +137,11 @@ class ElicitationHandler:
 def check_url(url: Any) -> None:
     """Raise `InvalidParams` for what is no URL of a page, or one that a person must not be sent to."""
     if not isinstance(url, str):
-        raise InvalidParams("elicitation/create: `url` is no string")
+        raise InvalidParams("elicitation/create: `url` must be a string")
     if len(url) > _MAX_URL_LENGTH:
         raise InvalidParams(f"elicitation/create: `url` is longer than {_MAX_URL_LENGTH} characters")
     if not _URL.fullmatch(url):
-        raise InvalidParams(f"elicitation/create: `url` is no http or https URL: {url[:200]!r}")
+        raise InvalidParams(f"elicitation/create: `url` must be an http or https URL: {url[:200]!r}")
     if why := _why_misleading(url):
         raise InvalidParams(f"elicitation/create: `url` {why}: {url[:200]!a}")
 
@@ -188,7 +188,7 @@ def _result(params: ElicitParams, given: Any) -> ElicitResult:
     content = msgspec.json.decode(to_json(dict(given) if isinstance(given, Mapping) else given))
     if not isinstance(content, dict):
         if len(names) != 1:
-            raise Mismatch(f"a handler answers this form with a mapping or a record, not with {type(given).__name__}")
+            raise Mismatch(f"a handler must return a mapping or a record for this form, not {type(given).__name__}")
         content = {names[0]: content}
     return ElicitResult(action="accept", content=content)
 

@@ -82,7 +82,7 @@ def _parameters(function: Callable[..., Any], name: str, most: int) -> int:
     needed = sum(each.default is each.empty for each in places)
     keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
     if needed > most or keywords:
-        raise DeclarationError(f"{name}: a handler takes what is asked and, if it wants it, a ClientContext")
+        raise DeclarationError(f"{name}: a handler takes the request and, optionally, a ClientContext")
     return max(needed, min(1, len(places)))
 
 
@@ -112,7 +112,8 @@ class HandlerThreads:
         self._running = {each for each in self._running if each.is_alive()}
         if len(self._running) >= self._limit:
             raise InternalError(
-                f"{self._limit} questions are being answered already (Limits.workers), some perhaps for nobody any more"
+                f"{self._limit} requests of the server are already being answered (Limits.workers); "
+                "some of them may be abandoned"
             )
         thread.start()
         self._running.add(thread)

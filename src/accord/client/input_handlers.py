@@ -73,7 +73,7 @@ class SamplingHandler:
         params = codec.decode_params(CreateMessageParams, raw)
         if (params.tools or params.tool_choice is not None) and not (self._tools and rules.sampling_tools):
             # "The client MUST return an error if this field is provided but sampling.tools is not declared"
-            raise NotSupported("this client gives its model no tools, and has not declared that it does")
+            raise NotSupported("this client has not declared sampling.tools, so its model cannot use tools")
         check_balanced(params.messages)
         return params
 
@@ -85,7 +85,7 @@ class SamplingHandler:
         if isinstance(given, str):
             given = CreateMessageResult(role="assistant", content=TextContent(text=given), model=_UNKNOWN_MODEL)
         if not isinstance(given, CreateMessageResult):
-            raise Mismatch(f"a sampling handler gives a CreateMessageResult or a text, not {type(given).__name__}")
+            raise Mismatch(f"a sampling handler must return a CreateMessageResult or a str, not {type(given).__name__}")
         return fit_blocks(given, RULES[context.revision])
 
 
@@ -162,7 +162,7 @@ class InputHandlers:
                 elicitation, elicitation_modes, on_elicitation_complete, threads=threads, limits=limits
             )
         elif on_elicitation_complete is not None:
-            raise DeclarationError("on_elicitation_complete needs an elicitation handler: no page is named without one")
+            raise DeclarationError("on_elicitation_complete needs an elicitation handler")
         self.sampling: SamplingHandler | None = None
         if sampling is not None:
             self.sampling = SamplingHandler(sampling, tools=sampling_tools, threads=threads)
@@ -182,9 +182,7 @@ class InputHandlers:
     def set_roots(self, places: RootsLike) -> None:
         """Take other folders. Raises `NotSupported` where none were declared, `LocalProtocolError` for no folder."""
         if self.roots is None:
-            raise NotSupported(
-                "this client has declared no roots; make it with Client(..., roots=[...]), empty if need be"
-            )
+            raise NotSupported("this client has not declared roots; create it with Client(..., roots=[...])")
         self.roots.set(places)
 
     def expect_pages(self, error: UrlElicitationRequired) -> None:

@@ -45,7 +45,7 @@ def choose_model(
     hint to parts of names. Raises `ValueError` when there are no models.
     """
     if not models:
-        raise ValueError("there is no model to choose from")
+        raise ValueError("models is empty; give at least one")
     preferences = preferences or ModelPreferences()
     hints = [hint.name.strip().casefold() for hint in preferences.hints or () if hint.name and hint.name.strip()]
     suited = _hinted(hints, models) or _hinted(_mapped(hints, equivalents or {}), models) or models

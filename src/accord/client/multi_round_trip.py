@@ -100,10 +100,11 @@ class InputResponder:
             raise _invalid(required, str(exc)) from exc
         if not asks.input_requests and asks.request_state is None:
             # "Servers MUST include at least one of inputRequests or requestState"
-            raise _invalid(required, "it asks for nothing and has no requestState")
+            raise _invalid(required, "it has neither inputRequests nor requestState")
         if len(asks.input_requests or ()) > self._limits.requests_in_flight:
             raise _invalid(
-                required, f"it asks more than {self._limits.requests_in_flight} things (Limits.requests_in_flight)"
+                required,
+                f"it has more input requests than {self._limits.requests_in_flight} things (Limits.requests_in_flight)",
             )
         return asks
 
@@ -145,7 +146,7 @@ async def _answer_all(
         if failed:
             failed[0].result()
         if any(task.cancelled() for task in tasks.values()):
-            raise InternalError("a handler cancelled its own task instead of answering")
+            raise InternalError("a handler cancelled its own task and returned no result")
         return {key: task.result() for key, task in tasks.items()}
     finally:
         await _end(tasks.values(), patience)

@@ -131,7 +131,7 @@ class NoticeStream:
 
     async def __aenter__(self) -> NoticeStream:
         if not self._router.is_live or self._queue.ended:
-            raise NotConnected("the client is not connected, so there is nothing to hear; connect() first")
+            raise NotConnected("the client is not connected, so it receives no notifications; call connect() first")
         self._router.streams.append(self)
         return self
 

@@ -158,7 +158,7 @@ class ReconnectingConnection:
                 raise
             name = connection.transport.name
             raise ConnectError(
-                f"{name} did not answer what follows the opening in {self._prepare_seconds:g} s"
+                f"{name} did not respond to the first requests after the handshake in {self._prepare_seconds:g} s"
             ) from exc
 
     def _notify_waiters(self) -> None:
@@ -260,7 +260,7 @@ class ReconnectingConnection:
                     await self._changed.wait()
         except TimeoutError:
             name = self.connection.transport.name
-            raise RequestTimeout(f"{name} has died, and was not up again in {seconds:.2g} s") from None
+            raise RequestTimeout(f"{name} has exited and did not reconnect within {seconds:.2g} s") from None
         return self.connection
 
     async def request(

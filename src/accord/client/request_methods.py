@@ -56,7 +56,7 @@ def completion_params(
         if each is not None
     ]
     if len(given) != 1:
-        raise LocalProtocolError("say what to complete: give one of a reference, `prompt` and `template`")
+        raise LocalProtocolError("complete() needs exactly one of a reference, `prompt` and `template`")
     return CompleteParams(
         ref=given[0],
         argument=CompletionArgument(name=argument, value=value),
@@ -195,7 +195,7 @@ class RequestMethods:
         try:
             return result.data_as(type)
         except Mismatch as exc:
-            raise InvalidResult(f"tool {name!r} returned data that do not fit {type!r}: {exc}") from exc
+            raise InvalidResult(f"tool {name!r} returned data that does not match {type!r}: {exc}") from exc
 
     async def read_resource(
         self,

@@ -303,5 +303,5 @@ def _has_set_level(connection: Connection) -> bool:
 
 def _check_level(level: LoggingLevel) -> LoggingLevel:
     if level not in get_args(LoggingLevel):
-        raise LocalProtocolError(f"{level!r} is no log level; there are {', '.join(get_args(LoggingLevel))}")
+        raise LocalProtocolError(f"{level!r} is not a log level; use one of {', '.join(get_args(LoggingLevel))}")
     return level

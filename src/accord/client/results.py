@@ -105,7 +105,7 @@ class ResultReader:
             pass
         excerpt = bytes(raw)[:_EXCERPT_BYTES].decode(errors="replace")
         raise InvalidResult(
-            f"{self._name}: the answer to {method} is not what it should be: {first}; it begins {excerpt}",
+            f"{self._name}: the answer to {method} is invalid: {first}; it begins {excerpt}",
             raw=bytes(raw),
         ) from first
 
@@ -139,10 +139,10 @@ def encode_arguments(given: Mapping[str, Any] | None) -> Any:
     no JSON.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise LocalProtocolError(f'arguments are a mapping, such as {{"city": "Oslo"}}, not {given!r:.200}')
+        raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {given!r:.200}')
     if not given:
         return None
     try:
         return Raw(to_json(dict(given)))
     except ValueError as exc:
-        raise LocalProtocolError(f"the arguments cannot be sent: {exc}") from exc
+        raise LocalProtocolError(f"the arguments cannot be encoded as JSON: {exc}") from exc

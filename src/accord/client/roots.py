@@ -71,14 +71,16 @@ def _root(place: RootLike) -> Root:
     if isinstance(place, str) and _URI.match(place):
         return Root(uri=_check_uri(place))
     if not isinstance(place, str | os.PathLike):
-        raise LocalProtocolError(f"a root is a path, a `file:` URI or a Root, not {place!r}")
+        raise LocalProtocolError(f"a root must be a path, a `file:` URI or a Root, not {place!r}")
     return Root(uri=Path(os.path.abspath(place)).as_uri())
 
 
 def _check_uri(uri: str) -> str:
     """ "This MUST be a `file://` URI", and "Clients MUST validate all root URIs to prevent path traversal"."""
     if not uri.lower().startswith("file://"):
-        raise LocalProtocolError(f"the root {uri!r} is no `file://` URI; give a path or a URI such as file:///home/me")
+        raise LocalProtocolError(
+            f"the root {uri!r} is not a `file://` URI; give a path or a URI such as file:///home/me"
+        )
     if ".." in re.split(r"[/\\]", unquote(uri)) or not uri.isprintable() or " " in uri:
         raise LocalProtocolError(f'the root {uri!r} has "..", a space or a control character in it; give a path')
     return uri

@@ -78,7 +78,7 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         if self.ended:
-            raise LocalProtocolError("this subscription has ended; call subscribe() again for another")
+            raise LocalProtocolError("this subscription has ended; call subscribe() for a new one")
         await self._backend.subscribe(self)
         return self
 

@@ -249,7 +249,7 @@ def _check_granted(granted: SubscriptionFilter) -> SubscriptionFilter:
     """What is granted. Raises `NotSupported` when that is nothing: one would wait for it for ever."""
     lists = (granted.tools_list_changed, granted.prompts_list_changed, granted.resources_list_changed)
     if not any(lists) and not granted.resource_subscriptions:
-        raise NotSupported("the server tells of no change of what was asked for: by its capabilities, or its answer")
+        raise NotSupported("the server does not support these notifications, by its capabilities or its response")
     return granted
 
 

@@ -59,7 +59,9 @@ def check_principal(principal: PrincipalLike | None, target: Command | Remote | 
     if principal is None:
         return
     if not isinstance(target, InProcessServer):
-        raise TargetError("principal= is for a Server in this process; at a URL, a key or token says who asks")
+        raise TargetError(
+            "principal= is for an in-memory Server; a server at a URL authenticates you by a key or token"
+        )
     if not isinstance(getattr(principal, "id", None), str) or not isinstance(principal.scopes, frozenset):
         raise TargetError(f'principal= is a Principal("ann", frozenset({{"read"}})), not {principal!r:.200}')
 
@@ -184,7 +186,7 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
         usable = False
     if not usable or not _URL.match(text) or not text.isprintable() or " " in text:
         raise TargetError(
-            f"{without_credentials_malformed(text)!r:.500} is no URL of a server; write it as https://example.com/mcp"
+            f"{without_credentials_malformed(text)!r:.500} is not the URL of a server; write it as https://example.com/mcp"
         )
     return Remote(text, headers, sse)
 

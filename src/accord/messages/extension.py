@@ -35,7 +35,9 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name of an extension: give it a prefix, like 'com.example/search'")
+            raise ValueError(
+                f"{self.name!r} is not a valid extension name: it needs a prefix, such as 'com.example/search'"
+            )
         check_meta_key(self.name, known={self.name} if _is_official(self.name) else ())
 
     @property
@@ -60,7 +62,7 @@ def settings_of(extensions: Sequence[Extension]) -> dict[str, JSONObject] | None
     """What a side declares that has these. Raises `ValueError` for two of one name."""
     declared = {extension.name: dict(extension.settings) for extension in extensions}
     if len(declared) < len(extensions):
-        raise ValueError("two extensions have one name")
+        raise ValueError("two extensions have the same name")
     return declared or None
 
 

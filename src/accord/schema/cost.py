@@ -165,7 +165,7 @@ class _CostWalk:
         """Takes out the references back to this schema, and notes how many of them look at one place."""
         own = {place: total.back.pop((target, place)) for back, place in list(total.back) if back == target}
         if () in own:
-            raise SchemaError("the schema refers to itself without end: a $ref leads back to where it stands")
+            raise SchemaError("the schema refers to itself without end: a $ref leads back to itself")
         self._branching = max(self._branching, _max_references(own))
 
 
@@ -242,7 +242,7 @@ def target(reference: str, base: Any, anchors: Anchors) -> Any:
         return base
     found = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base, anchors)
     if found is None:
-        raise SchemaError(f"the schema refers to {reference!r}, and there is nothing there")
+        raise SchemaError(f"the schema refers to {reference!r}, which does not exist")
     return found
 
 

@@ -139,7 +139,9 @@ def _make_form(hint: Any, _spelling: str) -> FormType:
     try:
         return FormType(HintReader({}, {}).read(hint))
     except NameError as exc:
-        raise DeclarationError(f"{hint!r}: an annotation names what does not exist at module level: {exc}") from exc
+        raise DeclarationError(
+            f"{hint!r}: an annotation refers to a name that does not exist at module level: {exc}"
+        ) from exc
 
 
 # Literal["a", "b"] equals Literal["b", "a"], yet people see the order: so the spelling is part of the key.
@@ -149,7 +151,7 @@ _cached = lru_cache(maxsize=256)(_make_form)
 def _choice(values: Iterable[Any]) -> FormType:
     values, titles = list(values), dict(values) if isinstance(values, Mapping) else {}
     if not values or not all(isinstance(text, str) for text in (*values, *titles.values())):
-        raise DeclarationError("a choice is a list of strings, or a dict of strings to the titles they are shown by")
+        raise DeclarationError("choices must be a list of strings, or a dict of strings to titles")
     literal: Any = Literal
     return FormType(HintReader({}, {}).read(literal[tuple(values)]), titles)
 
@@ -219,7 +221,7 @@ def _choice_values(field: FormField) -> dict[str, Scalar]:
     """The choices that are numbers in Python, by the text they are on the wire. Raises DeclarationError."""
     texts = [text_of(value) for value, _ in field.choices]
     if len(set(texts)) < len(texts):
-        raise DeclarationError(f'the choices of "{field.name}" look alike: on the wire each of them is a string')
+        raise DeclarationError(f'the choices of "{field.name}" are not unique: they are sent as strings')
     return {text_of(value): value for value, _ in field.choices if not isinstance(value, str)}
 
 

@@ -18,7 +18,7 @@ def to_json(value: Any) -> bytes:
         if b"null" in data:
             _check_finite(value)
     except RecursionError:
-        raise ValueError("it is nested too deeply or contains itself") from None
+        raise ValueError("it is nested too deeply, or contains itself") from None
     except (TypeError, OverflowError) as exc:
         raise ValueError(str(exc)) from exc
     return data
@@ -34,7 +34,7 @@ def _check_finite(value: Any) -> None:
     while pending:
         match pending.pop():
             case float(number) if number != number or number in (float("inf"), float("-inf")):
-                raise ValueError(f"{number} is no JSON number")
+                raise ValueError(f"{number} is not a JSON number")
             case dict(members):
                 pending.extend(members.values())
             case list(items) | tuple(items):

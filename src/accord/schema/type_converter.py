@@ -52,7 +52,9 @@ def _make_converter(hint: Any) -> TypeConverter:
     try:
         return TypeConverter(HintReader({}, {}).read(hint))
     except NameError as exc:
-        raise DeclarationError(f"{hint!r}: an annotation names what does not exist at module level: {exc}") from exc
+        raise DeclarationError(
+            f"{hint!r}: an annotation refers to a name that does not exist at module level: {exc}"
+        ) from exc
 
 
 _cached = lru_cache(maxsize=256)(_make_converter)

@@ -189,7 +189,7 @@ class Validator:
                 compiled.validate(value)
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
-        raise Mismatch("does not fit the schema, somewhere in a value too large to say where")
+        raise Mismatch("does not fit the schema, at a place that was not searched for, because the value is too large")
 
     def _compiled_for(self, value: Any) -> Compiled:
         """Return the schema, compiled so that its patterns go back less often where they look at long texts."""
@@ -220,7 +220,7 @@ class Validator:
 def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
     """Compiles a schema. Raises SchemaError: invalid, too costly, another dialect, a reference outside."""
     if not isinstance(schema, (dict, bool)):
-        raise SchemaError(f"a JSON Schema is an object or a boolean, not {type(schema).__name__}")
+        raise SchemaError(f"a JSON Schema must be an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)
     return Validator(schema, measure(schema, limits), limits)
 
@@ -228,9 +228,7 @@ def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
 def _check_dialect(schema: Any) -> None:
     dialect = schema.get("$schema") if isinstance(schema, dict) else None
     if dialect is not None and (not isinstance(dialect, str) or dialect.rstrip("#") not in _DIALECTS):
-        raise SchemaError(
-            f"the schema is written in the dialect {dialect!r}; known are 2020-12, 2019-09 and drafts 4 to 7"
-        )
+        raise SchemaError(f"the schema dialect {dialect!r} is not supported; use 2020-12, 2019-09 and drafts 4 to 7")
 
 
 def _compile(schema: Any) -> tuple[Compiled, bool]:

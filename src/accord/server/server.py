@@ -103,9 +103,11 @@ class Server(ImportMixin):
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
         if auth is not None and not hasattr(auth, "authenticate"):
-            raise DeclarationError(f"{type(auth).__name__} cannot tell who asks: write auth=APIKeys({{...}})")
+            raise DeclarationError(
+                f"{type(auth).__name__} is not an authentication method: write auth=APIKeys({{...}})"
+            )
         if lifespan is not None and not callable(lifespan):
-            raise DeclarationError("lifespan= is a function that takes the server, and yields once")
+            raise DeclarationError("lifespan= must be a function that takes the server and yields once")
         self.auth: Auth | None = auth
         """Who finds out who asks, over HTTP."""
         self.instrumentation: ServerInstrumentation | None = None if telemetry is None else _instrumentation(telemetry)

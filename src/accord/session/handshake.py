@@ -102,7 +102,7 @@ class ServerHandshake:
         """
         state, most = self._state, self._state.limits.hello_bytes
         if isinstance(exchange.params, Raw) and len(exchange.params) > most:
-            raise InvalidParams(f"the params of initialize have more than {most:,} bytes: declare less")
+            raise InvalidParams(f"the params of initialize are over {most:,} bytes; declare less")
         params = codec.decode_params(InitializeParams, exchange.params)
         if answer_initialize(params.protocol_version, state.revisions) is None:
             raise UnsupportedVersion(
@@ -252,7 +252,7 @@ class ClientHandshake:
             return self._negotiate_older(offered)
         if isinstance(error, UnsupportedVersion):  # "SHOULD select a mutually supported version ... and retry"
             if self._retried:
-                raise RemoteProtocolError(f"the server refuses {revision} and offers it at once") from error
+                raise RemoteProtocolError(f"the server refuses {revision} and offers it at the same time") from error
             self._retried = True
             return ReplyReady(self._probe(revision))
         return self._open_undiscovered(revision)
@@ -276,7 +276,7 @@ class ClientHandshake:
         try:
             result = codec.decode_result(InitializeResult, event.result)
         except ProtocolError as exc:
-            raise RemoteProtocolError(f"the answer to initialize is not what it should be: {exc.__cause__}") from exc
+            raise RemoteProtocolError(f"the answer to initialize is invalid: {exc.__cause__}") from exc
         if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._state.revisions:
             raise ConnectError(
                 f"the server answered initialize with revision {result.protocol_version!r}; "

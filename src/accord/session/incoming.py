@@ -129,7 +129,7 @@ class IncomingRequests:
     def _check_capacity(self, method: Method, batch: Batch | None) -> None:
         limits = self._state.limits
         if self._state.draining:
-            raise InternalError("this side is shutting down and takes no new requests")
+            raise InternalError("shutting down; no new requests are accepted")
         if method.stays:
             if self.subscription_count >= limits.subscriptions:
                 raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions}")

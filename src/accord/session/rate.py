@@ -30,7 +30,7 @@ class Pace:
         if burst is None:
             burst = max(1, per_second or 1)
         if not (per_second is None or per_second >= 0) or not burst >= 1:
-            raise ValueError(f"a rate is 0 or more and a burst 1 or more, not {per_second} and {burst}")
+            raise ValueError(f"a rate must be 0 or more and a burst 1 or more, not {per_second} and {burst}")
         if per_second is None or per_second == inf:
             self._interval, self._exact, self._early = 0.0, inf, inf
         elif per_second == 0:
@@ -114,7 +114,7 @@ class RequestLoad:
             whose = "yours" if whole is None else "this address"
             raise InternalError(f"too many requests in flight of {whose}: the limit is {self.most:,}")
         if whole is not None and self.running >= MANY and whole.running >= whole.most:
-            raise InternalError("too many requests in flight of all clients together; come back later")
+            raise InternalError("too many requests in flight of all clients together; try again later")
 
     def add(self, count: int) -> None:
         """Count requests that begin, or with a negative number those that end."""

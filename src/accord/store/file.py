@@ -155,9 +155,7 @@ def _create_private(path: Path) -> None:
     except FileExistsError:
         pass
     except OSError as exc:
-        raise StoreError(
-            f"events cannot be kept in {path}: {exc.strerror}; give a path that can be written to"
-        ) from exc
+        raise StoreError(f"events cannot be stored in {path}: {exc.strerror}; give a writable path") from exc
 
 
 def _check_before_open(path: Path) -> None:

@@ -81,7 +81,7 @@ class BlockingStream(Generic[S, E]):
             return None
         except RuntimeError:
             pass
-        raise NotConnected("the client is not connected, so there is nothing to hear; connect() first")
+        raise NotConnected("the client is not connected, so it receives no notifications; call connect() first")
 
     async def _next(self, seconds: float | None) -> tuple[E] | None:
         try:
@@ -90,7 +90,7 @@ class BlockingStream(Generic[S, E]):
         except StopAsyncIteration:
             return None
         except TimeoutError as exc:
-            raise RequestTimeout(f"nothing came in {seconds:g} s") from exc
+            raise RequestTimeout(f"no notification within {seconds:g} s") from exc
 
 
 class NoticeStream(BlockingStream[notifications.NoticeStream, Notice]):

@@ -29,7 +29,7 @@ class TelemetryRecorder:
 
     def __init__(self, telemetry: Telemetry) -> None:
         if isinstance(telemetry, type) or not isinstance(telemetry, Telemetry):
-            raise DeclarationError(f"{telemetry!r:.200} is no telemetry: write telemetry=OpenTelemetry()")
+            raise DeclarationError(f"{telemetry!r:.200} is not a telemetry object: write telemetry=OpenTelemetry()")
         self._telemetry = telemetry
         self._has_logged = False
 

@@ -62,7 +62,7 @@ def _seconds(config: pytest.Config) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
-        raise pytest.UsageError(f"accord_timeout = {text!r} is no number of seconds") from None
+        raise pytest.UsageError(f"accord_timeout = {text!r} is not a number of seconds") from None
     return None if config.getoption("usepdb", False) else seconds or None
 
 

@@ -37,7 +37,7 @@ class Recording:
         if not len(self.transcript):
             raise ValueError("nothing was recorded; make the client with record=recording, and connect it")
         if self.transcript.dropped:
-            raise ValueError(f"too long to be played: {self.transcript.dropped:,} messages were dropped")
+            raise ValueError(f"too long to replay: {self.transcript.dropped:,} messages were dropped")
         write_expected(Path(file), self.transcript.render())
 
 

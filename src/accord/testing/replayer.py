@@ -89,7 +89,7 @@ def replay(
     if player.mismatches:
         listed = "".join(f"\n{sentence}" for sentence in player.mismatches)
         raise AssertionError(
-            f"{path}: the server says something else than was recorded:{listed}{'' if update else _HOW}"
+            f"{path}: the messages of the server differ from the recording:{listed}{'' if update else _HOW}"
         )
     if update:
         write_expected(path, player.transcript.render())

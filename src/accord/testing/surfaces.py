@@ -45,7 +45,7 @@ def assert_surface(
     if found:
         listed = "\n".join(f"  {line}" for line in _describe_changes(found, was, now))
         raise AssertionError(
-            f"the server offers something else than {file} says (differences: {len(found)}; --accord-update, or "
+            f"the server differs from {file} (differences: {len(found)}; --accord-update, or "
             f"update=True, takes them over):\n{listed}"
         )
 
@@ -101,4 +101,4 @@ def _read(file: Path) -> Any:
     try:
         return msgspec.json.decode(read_expected(file))
     except msgspec.DecodeError as exc:
-        raise AssertionError(f"{file} is no JSON ({exc}); --accord-update, or update=True, writes it anew") from exc
+        raise AssertionError(f"{file} is not JSON ({exc}); --accord-update, or update=True, writes it anew") from exc

@@ -99,7 +99,7 @@ class StdioTransport(LineTransport):
     async def open(self) -> None:
         """Take over stdin and stdout. A closed stdin is an input at its end; a closed stdout raises."""
         if not _is_open(1, sys.__stdout__):
-            raise ConnectError("stdout is closed: there is nobody to answer to")
+            raise ConnectError("stdout is closed: no client can receive responses")
         with ExitStack() as undo:
             read_fd = _take_over(undo, 0, sys.__stdin__, os.open(os.devnull, os.O_RDONLY))
             write_fd = _take_over(undo, 1, sys.__stdout__, _stderr_or_null())

@@ -69,7 +69,7 @@ def decode_value(raw: bytes) -> str:
     Raises `ValueError` for characters that no header may have, and for what is wrapped but no Base64 of UTF-8.
     """
     if not _FIELD(raw):
-        raise ValueError("it has characters that no header may have")
+        raise ValueError("it has characters that are not allowed in a header")
     text = raw.decode("ascii").strip(" \t")
     if not (text.startswith(_PREFIX) and text.endswith(_SUFFIX) and len(text) >= len(_PREFIX + _SUFFIX)):
         return text

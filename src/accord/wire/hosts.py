@@ -130,7 +130,7 @@ class HostCheck:
 def check_patterns(kind: str, patterns: Sequence[str]) -> tuple[str, ...]:
     """The patterns as a tuple. Raises `DeclarationError` for one text, which is a sequence of letters too."""
     if isinstance(patterns, str):
-        raise DeclarationError(f"{kind}s are a list, even where there is one: {kind}s=[{patterns!r}]")
+        raise DeclarationError(f"{kind}s must be a list, even for one: {kind}s=[{patterns!r}]")
     return tuple(patterns)
 
 
@@ -139,7 +139,7 @@ def _parse_pattern(kind: str, pattern: str) -> Sequence[_HostPort]:
     text = pattern.removesuffix(":*") if isinstance(pattern, str) else ""
     place = _parse(kind, text.encode())
     if place is None or (place.port and text != pattern):
-        raise DeclarationError(f"{pattern!r} is no {kind}: write it as {_FORMS[kind]}; * alone stands for any")
+        raise DeclarationError(f"{pattern!r} is no {kind}: write it as {_FORMS[kind]}; * alone matches any")
     return [place._replace(port=_ANY)] if text != pattern else _with_default_ports(place)
 
 

@@ -420,7 +420,7 @@ def test_a_change_that_contradicts_itself_is_refused(make: Any, why: str) -> Non
 NOT_FITTING = [
     ({"nothing": ArgumentChange(name="x")}, "no argument 'nothing' to change; it has: q, units, days"),
     ({"q": ArgumentChange(hidden=True)}, "needs 'q'"),
-    ({"q": ArgumentChange(name="days")}, "two of its arguments would be named 'days'"),
+    ({"q": ArgumentChange(name="days")}, "two arguments would have the name 'days'"),
 ]
 
 

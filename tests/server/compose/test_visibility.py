@@ -125,9 +125,9 @@ async def test_what_a_mounted_server_hides_is_hidden_and_its_parent_hides_more()
 def test_somebody_has_to_say_what() -> None:
     made = server()
     for wrong in (made.enable, made.disable):
-        with pytest.raises(DeclarationError, match="name what is to be shown or hidden"):
+        with pytest.raises(DeclarationError, match="need a name or tags"):
             wrong()
-    with pytest.raises(DeclarationError, match="a set of texts"):
+    with pytest.raises(DeclarationError, match="a set of strings"):
         made.disable(tags="unsafe")
 
 

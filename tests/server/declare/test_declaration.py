@@ -214,7 +214,7 @@ MISTAKES = [
     (lambda: Depends(plain, scope="session"), "'call' or 'lifespan'"),
     (lambda: Server("x", auth={"key": "ann"}), "auth=APIKeys"),
     (lambda: Server("x", lifespan=object()), "takes the server"),
-    (lambda: Server("x").tool("a", name="b"), "two names, 'a' and 'b'"),
+    (lambda: Server("x").tool("a", name="b"), "given twice, 'a' and 'b'"),
     (lambda: Server("x").add_tool(plain), r"for a function, write server.tool\(f\)"),  # type: ignore[arg-type]
     (lambda: Server("x").add_tool(Tool(name="a", input_schema={})), "'a' has no handler"),
     (
@@ -241,12 +241,15 @@ MISTAKES = [
     (lambda: Server("x").tool(colour="x")(plain), "no option colour=: .* name, description, .* scopes"),  # type: ignore
     (lambda: Server("x").tool(timeout="5")(plain), "timeout= takes seconds, .* not '5'"),  # type: ignore
     (lambda: Server("x").tool(timeout=-1)(plain), "timeout= takes seconds, .* not -1"),
-    (lambda: Server("x").resource("notes")(plain), "'notes' has no scheme: .* 'resource://notes'"),
-    (lambda: Server("x").resource("my notes://all")(plain), "'my notes://all' has no scheme"),
-    (lambda: Server("x").resource("notes/{day}")(lambda day: day), "'notes/{day}' has no scheme"),
-    (lambda: Server("x").run(http=8000), 'like "127.0.0.1:8000"'),  # type: ignore[arg-type]
+    (lambda: Server("x").resource("notes")(plain), "'notes' has no URI scheme; write 'resource://notes'"),
+    (lambda: Server("x").resource("my notes://all")(plain), "'my notes://all' has no URI scheme"),
+    (lambda: Server("x").resource("notes/{day}")(lambda day: day), "'notes/{day}' has no URI scheme"),
+    (lambda: Server("x").run(http=8000), 'as "127.0.0.1:8000"'),  # type: ignore[arg-type]
     (lambda: Server("x").search_tools(budget="x"), r"search_tools\(4000"),  # type: ignore[arg-type]
-    (lambda: Server("x").search_tools(always="plain"), r"always= takes a set of texts, not one: .*\{'plain'\}"),
+    (
+        lambda: Server("x").search_tools(always="plain"),
+        r"always= must be a set of strings, not a string: .*\{'plain'\}",
+    ),
     (lambda: SizeLimit("a"), r"SizeLimit\(200_000\), not 'a'"),  # type: ignore[arg-type]
     (lambda: RequireScopes("admin"), r"RequireScopes\(\{"),  # type: ignore[arg-type]
     (lambda: RequireScopes(tags=["admin"]), r"tags=\{"),  # type: ignore[arg-type]
@@ -361,7 +364,7 @@ def test_a_hint_that_names_nothing_is_refused_at_the_start_with_file_and_line() 
 
 
 async def test_a_client_in_this_process_is_told_of_it() -> None:
-    with pytest.raises(ConnectionLost, match="bad: an annotation names what does not exist"):
+    with pytest.raises(ConnectionLost, match="bad: an annotation refers to a name that does not exist"):
         async with Client(unresolvable()):
             pass
 
@@ -377,7 +380,7 @@ async def test_an_application_does_not_start_with_it() -> None:
 
     await unresolvable().app({"type": "lifespan"}, receive, send)
     assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
-    assert "bad: an annotation names what does not exist" in sent[0]["message"]
+    assert "bad: an annotation refers to a name that does not exist" in sent[0]["message"]
 
 
 async def test_what_was_removed_need_not_be_resolved() -> None:

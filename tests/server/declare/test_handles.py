@@ -59,7 +59,7 @@ async def test_a_text_that_stands_for_nothing_is_an_error_that_says_what_to_do(w
     async with Client(shop(Handles("cart", Cart))) as client:
         failed = await client.call_tool("add", {"item": "tea", "cart": wrong})
     assert failed.is_error
-    assert "open another" in failed.text
+    assert "open a new one" in failed.text
 
 
 async def test_one_that_is_closed_or_left_alone_is_gone_and_closed_once() -> None:
@@ -103,7 +103,7 @@ async def test_one_belongs_to_whom_it_was_opened_for() -> None:
 
 
 def test_what_it_is_is_one_word() -> None:
-    with pytest.raises(DeclarationError, match="in one word"):
+    with pytest.raises(DeclarationError, match="must be one word"):
         Handles("shopping cart", Cart)
 
 
@@ -141,5 +141,5 @@ async def test_plain_tools_open_and_find_from_many_threads_at_once() -> None:
 def test_what_closes_one_is_not_async_since_nobody_would_await_it() -> None:
     async def close(cart: Cart) -> None: ...
 
-    with pytest.raises(DeclarationError, match="what closes a cart is called from any thread"):
+    with pytest.raises(DeclarationError, match="closes a cart may run in any thread"):
         Handles("cart", Cart, close=close)

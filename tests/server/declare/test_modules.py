@@ -152,7 +152,7 @@ def test_the_public_methods_of_an_object_are_offered_and_the_rest_is_told() -> N
     assert added.tools == TOOLS
     assert set(added.left_out) == {"show", "yields", "many", "by_place"}
     assert "depends on the type of the argument" in added.left_out["show"]
-    assert "collect it in a list" in added.left_out["yields"]
+    assert "so return a list" in added.left_out["yields"]
     assert "write numbers: list[...]" in added.left_out["many"]
     assert "positional-only" in added.left_out["by_place"]
 
@@ -313,7 +313,7 @@ def test_functions_of_c_become_tools_where_they_can_be_read(caplog: pytest.LogCa
         name for name, held in vars(math).items() if callable(held) and name[0] != "_"
     }
     assert added.left_out["sqrt"].startswith("'x' is positional-only")
-    assert added.left_out["hypot"].startswith("its parameters cannot be read")
+    assert added.left_out["hypot"].startswith("its signature cannot be read")
     assert len(caplog.records) == 1
 
 
@@ -367,16 +367,16 @@ async def test_the_example_offers_a_module_and_an_object() -> None:
 
 UNREADABLE = {
     "from __future__ import annotations\nif False:\n    from nowhere import X\n"
-    "def f(x: X) -> int: ...": "names what does not exist: name 'X'",
-    "def f(x: 'list[X]' = ()) -> int: ...": "names what does not exist: name 'X'",
-    "def f(x: int) -> 'X': ...": "names what does not exist: name 'X'",
+    "def f(x: X) -> int: ...": "refers to a name that does not exist: name 'X'",
+    "def f(x: 'list[X]' = ()) -> int: ...": "refers to a name that does not exist: name 'X'",
+    "def f(x: int) -> 'X': ...": "refers to a name that does not exist: name 'X'",
     "import json\ndef f(x: 'json.nope') -> int: ...": "module 'json' has no attribute 'nope'",
     "def f(x: 'int | 3') -> int: ...": "unsupported operand",
     "def f(x: 'some text') -> int: ...": "is not a type",
     "def f(x: 'list[') -> int: ...": "is not a type",
     "import io\ndef f(x: io.StringIO) -> int: ...": "StringIO cannot be a JSON value",
     "def f(x) -> (int, str): ...": "cannot be a JSON value",
-    "Tree = list['Tree']\ndef f(x: Tree) -> int: ...": "'x': a type that holds itself needs a name",
+    "Tree = list['Tree']\ndef f(x: Tree) -> int: ...": "'x': a recursive type needs a name",
 }
 
 
@@ -451,7 +451,7 @@ def test_excluding_what_does_not_exist_is_refused() -> None:
 
 @pytest.mark.parametrize("thing", ["made", Counter, Counter()], ids=["text", "class", "object"])
 def test_what_is_no_module_is_refused(thing: Any) -> None:
-    with pytest.raises(DeclarationError, match="is no module: import it"):
+    with pytest.raises(DeclarationError, match="is not a module: import it"):
         Server("test").add_module(thing)
 
 
@@ -491,7 +491,7 @@ def test_what_is_loaded_when_it_is_asked_what_it_is_is_not_asked() -> None:
 
 @pytest.mark.parametrize("named", ["'tell'", "5", "[[], 'tell']", "['tell', 1]"])
 def test_an_all_that_is_no_list_of_names_is_refused(named: str) -> None:
-    with pytest.raises(DeclarationError, match=r"module 'made': its `__all__` is no list of names"):
+    with pytest.raises(DeclarationError, match=r"module 'made': its `__all__` is not a list of names"):
         Server("test").add_module(module(f"__all__ = {named}\ndef tell(): ..."))
 
 
@@ -518,7 +518,7 @@ def test_a_method_in_a_class_body_is_refused_with_the_way_out() -> None:
             @server.tool
             def method(self) -> None: ...
 
-    with pytest.raises(DeclarationError, match=r"register it below the class, server\.tool\(Thing\.method\)"):
+    with pytest.raises(DeclarationError, match=r"register the method after the class, server\.tool\(Thing\.method\)"):
 
         class OfTheClass:
             @server.tool

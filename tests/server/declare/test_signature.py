@@ -697,8 +697,8 @@ def _loop() -> list[Any]:
         (list[Day], [{"date": "2020-01-01", "high": "x"}], r"at \[0\].high: expected number"),
         (list[Day], [Day("2020-01-01", "x")], r"at \[0\].high: expected number"),  # type: ignore[arg-type]
         (Movie, {}, 'missing "title"'),
-        (float, float("nan"), "nan is no JSON number"),
-        (Any, {"a": [float("inf")]}, "inf is no JSON number"),
+        (float, float("nan"), "nan is not a JSON number"),
+        (Any, {"a": [float("inf")]}, "inf is not a JSON number"),
         (Any, object(), "result cannot be sent: object cannot be turned into JSON: use a built-in type, a dataclass"),
         (Any, "\ud800", "result cannot be sent"),
         (Any, _loop(), "nested too deeply"),

@@ -174,5 +174,5 @@ def test_a_pattern_fits_what_its_expression_does(pattern: list[str], parts: list
 
 def test_one_pattern_in_the_place_of_several_is_refused() -> None:
     for wrong in ({"include": "*.md"}, {"exclude": "*.key"}):
-        with pytest.raises(DeclarationError, match="patterns stand in a list"):
+        with pytest.raises(DeclarationError, match="patterns must be a list"):
             PathFilter(**wrong)

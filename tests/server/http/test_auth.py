@@ -139,7 +139,7 @@ def test_digests_of_one_key_differ_from_process_to_process() -> None:
 
 @pytest.mark.parametrize("table", [{}, None, [], "key", {"key"}, [("key", "ann")]])
 def test_what_is_no_table_of_keys_is_refused_when_declared(table: Any) -> None:
-    with pytest.raises(DeclarationError, match="a table that is not empty"):
+    with pytest.raises(DeclarationError, match="a non-empty mapping"):
         APIKeys(table)
 
 
@@ -155,9 +155,9 @@ def test_a_key_that_no_header_can_bring_is_refused_without_being_shown(key: Any)
 
 @pytest.mark.parametrize("id", ["", None, 7, b"ann"])
 def test_a_principal_is_somebody(id: Any) -> None:
-    with pytest.raises(DeclarationError, match="not empty"):
+    with pytest.raises(DeclarationError, match="a non-empty string"):
         Principal(id)
-    with pytest.raises(DeclarationError, match="not empty"):
+    with pytest.raises(DeclarationError, match="a non-empty string"):
         APIKeys({"key": id})
 
 

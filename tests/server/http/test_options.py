@@ -50,7 +50,7 @@ NO_ADDRESSES += ["https://a.example/b c", "https://a.example\n", "https://a.exam
 
 @pytest.mark.parametrize("url", [*NO_ADDRESSES, 7])
 def test_what_is_no_public_address_is_refused(url: Any) -> None:
-    with pytest.raises(DeclarationError, match="no public address"):
+    with pytest.raises(DeclarationError, match="not a valid public_url"):
         HTTPOptions(public_url=url)
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_public_address_is_refused(url: Any) -> None:
     "path", ["", "mcp", "/mcp/", "//mcp", "/a b", "/a?b", "/é", "/sse", "/messages", "/health", "/ready"]
 )
 def test_a_path_that_cannot_be_served_is_refused(path: str) -> None:
-    with pytest.raises(DeclarationError, match="no path"):
+    with pytest.raises(DeclarationError, match="not a valid path"):
         HTTPOptions(path=path)
 
 

@@ -61,7 +61,7 @@ def test_a_text_for_one_purpose_is_broken_for_another() -> None:
     assert opens(Keyring([OLD], purpose=b"cursor"), text) == b"state"
 
 
-@pytest.mark.parametrize(("keys", "says"), [([], "at least one"), ([b"x" * 15], "15 bytes"), ([OLD, b""], "0 bytes")])
+@pytest.mark.parametrize(("keys", "says"), [([], "keys= is empty"), ([b"x" * 15], "15 bytes"), ([OLD, b""], "0 bytes")])
 def test_a_key_that_can_be_guessed_is_refused(keys: list[bytes], says: str) -> None:
     with pytest.raises(DeclarationError, match=says):
         Keyring(keys)
@@ -186,13 +186,13 @@ def test_none_of_100_000_changes_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ([], "at least one"),
+        ([], "keys= is empty"),
         ([b"x" * 15], "15 bytes"),
-        (b"x" * 32, "are a list of keys"),
-        ("x" * 32, "are a list of keys"),
-        (7, "are a list of keys"),
-        (["x" * 32], "is bytes, not str"),
-        ([None], "is bytes, not NoneType"),
+        (b"x" * 32, "must be a list"),
+        ("x" * 32, "must be a list"),
+        (7, "must be a list"),
+        (["x" * 32], "must be bytes, not str"),
+        ([None], "must be bytes, not NoneType"),
     ],
 )
 def test_a_server_refuses_such_keys_when_it_is_made(keys: Any, says: str) -> None:

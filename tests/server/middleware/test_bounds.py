@@ -55,13 +55,13 @@ async def test_a_result_that_is_too_large_is_an_error_that_says_what_to_do(way: 
         for call in (called("words", count=2000), called("rows", count=2000)):
             said = await ask(*call)
             assert said["result"]["isError"]
-            assert "bytes, and 2,000 are the most: ask for less" in text(said)
+            assert "bytes; the limit is 2,000: ask for less" in text(said)
         for method, params in (
             ("prompts/get", {"name": "tell"}),
             ("resources/read", {"uri": "data://x"}),
             ("resources/read", {"uri": "data://bytes"}),
         ):
-            assert "2,000 are the most" in (await ask(method, params))["error"]["message"]
+            assert "the limit is 2,000" in (await ask(method, params))["error"]["message"]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -118,8 +118,8 @@ async def test_an_answer_may_be_too_large() -> None:
     [
         (302, "/v1/b", "/v1/b"),
         (307, "b", "/v1/b"),
-        (302, "/v2/b", "GET /a: HTTP 302, to where the API is not"),
-        (302, "http://evil.example/v1/b", "GET /a: HTTP 302, to where the API is not"),
+        (302, "/v2/b", "GET /a: HTTP 302: redirected outside the API"),
+        (302, "http://evil.example/v1/b", "GET /a: HTTP 302: redirected outside the API"),
         (302, "/v1/a", "redirected more than 5 times"),
         (302, "", "HTTP 302 Found"),
         (304, "/v1/b", "HTTP 304"),

@@ -158,12 +158,12 @@ def test_names_can_be_chosen_and_have_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"names": {"key": "x"}}, "operations that there are not: key"),
-        ({"base": "https://a.test"}, "no option 'base'; known are base_url, routes"),
-        ({"base_url": "ftp://a.test"}, "no base of an API"),
+        ({"names": {"key": "x"}}, "unknown operations: key"),
+        ({"base": "https://a.test"}, "unknown option 'base'; the options are base_url, routes"),
+        ({"base_url": "ftp://a.test"}, "not a valid base_url"),
         ({"headers": {"x": "a\n"}}, "control characters"),
         ({"forward": "authorization"}, 'forward=\\["authorization"'),
-        ({"headers": "x: a"}, "headers= is a mapping"),
+        ({"headers": "x: a"}, "headers= must be a mapping"),
         ({"query": "key=a"}, "query= is a mapping"),
         ({"names": ["keys"]}, "names= is a mapping"),
         ({"tags": "zoo"}, "tags={'zoo'}"),
@@ -177,7 +177,7 @@ def test_options_that_cannot_work_are_refused(options: Any, text: str) -> None:
 
 def test_a_chosen_name_that_is_none_leaves_its_operation_out() -> None:
     _, _, imported = pets(names={"keys": "all keys"})
-    assert "'all keys' is no name" in imported.left_out["GET /admin/keys"]
+    assert "'all keys' is not a valid name" in imported.left_out["GET /admin/keys"]
 
 
 def test_where_a_name_is_taken_nothing_is_imported() -> None:

@@ -227,7 +227,7 @@ async def test_a_redirect_to_nowhere_is_told() -> None:
         await visit.respond(307)
 
     async with site(play) as server:
-        assert "a redirect to nowhere" in str(await refused_to_connect(server.url))
+        assert "a redirect without a Location" in str(await refused_to_connect(server.url))
 
 
 # --- calls -----------------------------------------------------------------------------------------------------

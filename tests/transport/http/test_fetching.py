@@ -202,7 +202,7 @@ async def test_a_url_is_sent_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("url", ["http://" + "ü" * 70 + ".de/", "http://xn--a/"])
 async def test_a_name_that_no_server_can_have_is_no_target(url: str) -> None:
-    with pytest.raises(TargetError, match="is no URL of a server"):
+    with pytest.raises(TargetError, match="is not the URL of a server"):
         await Client(url).connect()
 
 

@@ -104,7 +104,7 @@ async def test_a_stream_that_begins_with_anything_else_is_no_such_server() -> No
 
 async def test_a_stream_that_says_nothing_is_given_up_in_time() -> None:
     async with site(await first(b": hello\n\n"), path="/sse") as server:
-        with pytest.raises(ConnectError, match=r"did not say where to post in 0\.2 s"):
+        with pytest.raises(ConnectError, match=r"sent no endpoint event in 0\.2 s"):
             await Client(config(server), limits=Limits(connect_seconds=0.2)).connect()
 
 

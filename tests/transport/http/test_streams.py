@@ -212,7 +212,7 @@ async def test_a_pause_of_nothing_is_not_a_storm() -> None:
 
 async def test_a_pause_of_years_is_told_at_once() -> None:
     async with site(older(resumable([], 10**12))) as server, Client(server.url) as client:
-        with pytest.raises(ConnectionLost, match=r"come back in 1e\+09 s; the limit is 300 s"):
+        with pytest.raises(ConnectionLost, match=r"reconnect in 1e\+09 s; the limit is 300 s"):
             async with asyncio.timeout(100):
                 await client.call_tool("slow")
 

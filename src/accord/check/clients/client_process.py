@@ -31,7 +31,7 @@ def build_argv(command: str, target: str, words: Sequence[str] = ()) -> list[str
         raise TargetError(f"{command!r} is not a command line: {exc}") from exc
     if not any(mark in part for part in parts for mark in (URL, SERVER, SERVER_WORDS)):
         raise TargetError(
-            f"{command!r} does not say where the server stands: write {URL}, or over stdio {SERVER}. For a client that "
+            f"{command!r} does not name the server: write {URL}, or over stdio {SERVER}. For a client that "
             f"reads its environment write `env NAME={URL} ...`"
         )
     found: list[str] = []

@@ -240,7 +240,7 @@ class ClientRun:
         if self.ending == "itself" or any(each.entry.at > moment for each in self.messages_after()):
             return
         if self.ordinary_run.ending != "itself":
-            raise NotObserved("the client stays open by itself: nobody can see whether it hangs")
+            raise NotObserved("the client does not exit by itself, so a hang cannot be detected")
         waited = self.finished_at - (self.intervened_at or self.started_at)
         text = f"{waited:.0f} s later the client still waited: it neither went on nor told of an error"
         raise Violation(text, evidence=self.evidence())

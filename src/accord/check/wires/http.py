@@ -47,7 +47,7 @@ class HTTPWire:
         """Is called when a response has ended, or did not come."""
         bare, named = split_credentials(url)
         self.url: str = bare
-        """Where messages are posted."""
+        """Return the URL that messages are posted to."""
         self.stream_url: str = self.url
         """Where streams are opened by GET."""
         self.session_id: str | None = None

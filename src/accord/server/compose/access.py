@@ -308,7 +308,7 @@ class Visibility:
         """Show or hide these; with `only`, hide all others, whatever was said before. Raises `DeclarationError`."""
         rule = VisibilityRule(shown, frozenset(names), words("tags", tags))
         if not rule.names and not rule.tags:
-            raise DeclarationError("name what is to be shown or hidden: by its name, or by tags={...}")
+            raise DeclarationError("enable() and disable() need a name or tags={...}")
         before = VisibilityRules(otherwise=False) if only else self.rules
         self.rules = VisibilityRules((*(each for each in before.rules if each != rule), rule), before.otherwise)
 
@@ -323,5 +323,5 @@ class Visibility:
 def words(what: str, words: Iterable[str]) -> frozenset[str]:
     """A set of words; a single text is a mistake that would be taken for its letters. Raises `DeclarationError`."""
     if isinstance(words, str):
-        raise DeclarationError(f"{what}= takes a set of texts, not one: write {what}={{{words!r}}}")
+        raise DeclarationError(f"{what}= must be a set of strings, not a string: write {what}={{{words!r}}}")
     return frozenset(words)

@@ -50,7 +50,7 @@ def _properties(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JS
         if outside is None:
             continue
         if outside in shown:
-            raise DeclarationError(f"two of its arguments would be named {outside!r}")
+            raise DeclarationError(f"two arguments would have the name {outside!r}")
         shown[outside] = about if change is None else _described(about, change)
     return shown
 

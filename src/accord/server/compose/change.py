@@ -54,9 +54,9 @@ class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.fixed is not UNSET and self.default is not UNSET:
-            raise DeclarationError("an argument that is fixed has no default")
+            raise DeclarationError("a fixed argument cannot have a default")
         if self.is_gone and (self.name or self.description):
-            raise DeclarationError("an argument that is fixed or hidden is not shown: leave out its name and text")
+            raise DeclarationError("a fixed or hidden argument cannot have a name or a description")
         try:
             to_json([value for value in (self.default, self.fixed) if value is not UNSET])
         except ValueError as exc:

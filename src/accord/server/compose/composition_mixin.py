@@ -108,7 +108,7 @@ class CompositionMixin:
         from accord.server.compose.mount import Mount, check_no_cycle
 
         if not isinstance(other, CompositionMixin):
-            raise DeclarationError(f"{other!r:.200} is no server: mount(server, prefix) takes a Server object")
+            raise DeclarationError(f"{other!r:.200} is not a server: mount(server, prefix) takes a Server object")
         mount = Mount(other, prefix)
         check_no_cycle(self, other)
         self.registry.mounts = (*self.registry.mounts, mount)
@@ -155,7 +155,7 @@ class CompositionMixin:
         from accord.server.compose.change import ToolChange
 
         if not isinstance(change, ToolChange):
-            raise DeclarationError(f"{change!r:.200} is no change of a tool: write ToolChange(name=..., ...)")
+            raise DeclarationError(f"{change!r:.200} is not a ToolChange: write ToolChange(name=..., ...)")
         offer = self.registry.unchanged_tool(name)
         if offer is not None:
             change.check(offer)

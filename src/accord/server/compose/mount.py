@@ -31,7 +31,7 @@ class Mount:
 
     def __init__(self, server: Server, prefix: str) -> None:
         if prefix and not _PREFIX.fullmatch(prefix):
-            raise DeclarationError(f"a prefix has letters, digits, `_`, `-` and `.` only, not {prefix!r}")
+            raise DeclarationError(f"a prefix may contain only letters, digits, `_`, `-` and `.`, not {prefix!r}")
         self.server: Server = server
         self.prefix: str = prefix
         self._lifespan_middleware = MiddlewareStep(_lifespan_middleware(server))
@@ -189,7 +189,7 @@ def _lifespan_middleware(server: Server) -> Any:
         try:
             await request.lifetime.start_mounted(server)
         except LifespanError as exc:
-            raise ToolError(f"the mounted server {server.name!r} is not there: {exc}") from exc
+            raise ToolError(f"the mounted server {server.name!r} is not available: {exc}") from exc
         return await call_next(request)
 
     return alive

@@ -148,7 +148,7 @@ class ProviderResolver:
             raise failed
         if failed is not None:
             why = describe_redacted(failed)
-            raise InternalError(f"there may be a {kind} {name!r}, but who may have it failed: {why}")
+            raise InternalError(f"access to the {kind} {name!r} could not be checked: {why}")
         return None
 
     async def _call_provider(self, answer: Awaitable[T]) -> T:
@@ -206,7 +206,7 @@ def _definitions(given: Any, what: str, kind: type) -> list[Any]:
 
 def _tool(provided: Provided, limits: Limits) -> Registration:
     if not isinstance(provided.definition, Tool):
-        raise DeclarationError(f"a tool was asked for, and {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a tool, not {provided.definition!r} was provided")
     offer = schema_tool_registration(provided.definition, provided.handler, None, limits)
     offer.names = (provided.definition.name,)
     return offer
@@ -214,7 +214,7 @@ def _tool(provided: Provided, limits: Limits) -> Registration:
 
 def _prompt(provided: Provided) -> Registration:
     if not isinstance(provided.definition, Prompt):
-        raise DeclarationError(f"a prompt was asked for, and {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a prompt, not {provided.definition!r} was provided")
     context = context_of(provided.handler)
 
     def bind(values: Any, ctx: Any) -> tuple[Any, Any]:
@@ -225,7 +225,7 @@ def _prompt(provided: Provided) -> Registration:
 
 def _resource(provided: Provided) -> Registration:
     if not isinstance(provided.definition, Resource):
-        raise DeclarationError(f"a resource was asked for, and {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a resource, not {provided.definition!r} was provided")
     names = [one.name for one in inspect.signature(provided.handler).parameters.values() if is_context(one.annotation)]
     return _registration(provided, lambda values, ctx: ((), dict.fromkeys(names, ctx)), bool(names))
 

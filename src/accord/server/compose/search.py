@@ -63,8 +63,7 @@ class Search:
     def __init__(self, registry: Registry, limits: Limits, budget: int, always: Collection[str], most: int) -> None:
         if not isinstance(budget, int) or not isinstance(most, int) or budget < 1 or most < 1:
             raise DeclarationError(
-                "a search needs a budget of tokens and a limit of tools, numbers of at least 1: "
-                "search_tools(4000, limit=20)"
+                "search_tools needs a token budget and a tool limit of at least 1: search_tools(4000, limit=20)"
             )
         self._registry = registry
         self._provisions = ProviderResolver(registry, limits)
@@ -160,7 +159,7 @@ def check_free(registry: Registry) -> None:
     """Raise `DeclarationError` where a tool has the name of one of the two."""
     for name in (SEARCH, CALL):
         if name in registry.declared("tool"):
-            raise DeclarationError(f"there is a tool {name!r} already, which a search over the tools would have to be")
+            raise DeclarationError(f"there is a tool {name!r} already; the search tool needs that name")
 
 
 class Catalogue:

@@ -34,7 +34,7 @@ def with_version(kind: str, name: str, held: Any, offer: Any) -> Registration:
     """
     mine, other = (getattr(getattr(each, "metadata", None), "version", None) for each in (offer, held))
     if mine is None or other is None:
-        raise DeclarationError(f"{kind} {name!r} is declared twice; give one of them another name")
+        raise DeclarationError(f"{kind} {name!r} is declared twice; rename one of them")
     versions: dict[str, Registration] = {**(held.versions or {other: held})}
     if mine in versions:
         raise DeclarationError(f"version {mine} of {kind} {name!r} is declared twice")

@@ -201,11 +201,11 @@ def bounded(found: Any, limit: int) -> Completion:
         total = within.total if found.total is None and not found.has_more else found.total
         return msgspec.structs.replace(within, total=total, has_more=bool(within.has_more or found.has_more))
     if isinstance(found, str) or not isinstance(found, Iterable):
-        raise TypeError(f"a completion is a list of str or a Completion, not {type(found).__name__}")
+        raise TypeError(f"a completer must return a list of str or a Completion, not {type(found).__name__}")
     values = list(islice(found, limit + 1))
     for value in values:
         if not isinstance(value, str):
-            raise TypeError(f"a completion is a list of str, with no {type(value).__name__} in it")
+            raise TypeError(f"a completer must return a list of str, without {type(value).__name__} in it")
     more = len(values) > limit
     total = len(found) if isinstance(found, Sized) else None if more else len(values)
     return Completion(values=values[:limit], total=total, has_more=more)

@@ -74,9 +74,9 @@ class CacheHint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not (self.ttl >= 0 and isfinite(self.ttl)):
-            raise ValueError(f"ttl is a number of seconds, 0 or more, not {self.ttl}")
+            raise ValueError(f"ttl must be a number of seconds, 0 or more, not {self.ttl}")
         if self.scope not in ("public", "private"):
-            raise ValueError(f'scope is "public" or "private", not {self.scope!r}')
+            raise ValueError(f'scope must be "public" or "private", not {self.scope!r}')
 
     @property
     def ttl_ms(self) -> int:

@@ -179,7 +179,7 @@ class Dispatcher:
         name, arguments = stands_for(offer, sent.arguments)
         meant = await self._resolver.resolve_tool(name, exchange, peer)
         if meant.rewrite_call is not None:
-            raise InvalidParams(f"{name!r} calls other tools, not itself")
+            raise InvalidParams(f"{name!r} cannot call itself")
         return msgspec.structs.replace(sent, name=name, arguments=arguments), meant
 
     async def _call_tool_with_input(

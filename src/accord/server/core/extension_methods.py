@@ -30,12 +30,12 @@ class ExtensionMethods:
         """Answer a request, or hear a notification. Raises `DeclarationError` for a name that no extension has."""
         row = next((row for row in self.methods if row.name == name), None)
         if row is None:
-            raise DeclarationError(f"no extension of this server has {name!r}; give it one that lists the method")
+            raise DeclarationError(f"no extension of this server declares the method {name!r}")
         if name in self.registrations:
             raise DeclarationError(f"{name!r} is declared twice")
         offer = self.registrations[name] = _registration(function, context)
         if row.notification and offer.context:
-            raise DeclarationError(f"{name!r} is a notification: nobody waits for it, so there is no Context")
+            raise DeclarationError(f"{name!r} is a notification, so its handler gets no Context")
 
     def check(self, result: Result, exchange: PendingRequest, session: Session) -> None:
         """Whether the client may be given this kind of result. Raises `MissingClientCapability`, `NotSupported`.
@@ -44,7 +44,7 @@ class ExtensionMethods:
         any additional values of supported extensions" (2026-07-28, basic): a client that lacks it could not read it.
         """
         if not exchange.rules.result_type:
-            raise NotSupported(f"{exchange.rules.revision} has no kinds of result")
+            raise NotSupported(f"{exchange.rules.revision} has no result types")
         extension = self._by_result_type.get(result.result_type or "")
         if extension is None:
             raise ToolError(f"no extension of this server has results of type {result.result_type!r}")
@@ -55,7 +55,7 @@ def _registration(function: Callable[..., Any], context: type) -> Registration:
     """A function that takes the params, and perhaps the context, as an offer. Raises `DeclarationError`."""
     read = signature(function, context=context)
     if len(read.names) > 1:
-        raise DeclarationError(f"{read.name} answers a method: it takes its params, and a Context if it wants one")
+        raise DeclarationError(f"{read.name} must take the params of its method and, optionally, a Context")
 
     def bind(params: Any, ctx: Any) -> tuple[tuple[()], dict[str, Any]]:
         named = dict.fromkeys(read.names, params)

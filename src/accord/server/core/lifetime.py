@@ -176,7 +176,7 @@ class Lifetime:
         """Open something in the task that will close it. Raises `LifespanError` when it is too late for that."""
         name = self._server.name
         if self._ended:
-            raise LifespanError(f"the server {name!r} has ended")
+            raise LifespanError(f"the server {name!r} has shut down")
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"lifetime of {name}", context=self._context)
         opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -233,7 +233,7 @@ class Lifetimes:
         """That of a loop, from any thread. Raises `LifespanError` where the server does not run there."""
         running = self._running.get(loop)
         if running is None:
-            raise LifespanError(f"the server {self._server.name!r} does not run")
+            raise LifespanError(f"the server {self._server.name!r} is not running")
         return running.lifetime
 
     async def enter(self) -> Lifetime:

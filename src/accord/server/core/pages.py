@@ -97,4 +97,4 @@ def _start(names: list[str], cursor: str) -> int:
     try:
         return names.index(name) + 1
     except ValueError:
-        raise InvalidParams(f"the list has changed since this cursor was given: {name[:100]!r} is gone") from None
+        raise InvalidParams(f"the list has changed since this cursor was issued: {name[:100]!r} is gone") from None

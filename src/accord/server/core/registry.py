@@ -176,7 +176,7 @@ class Registry:
         """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
         held = self._declarations.of(kind).pop(name, None)
         if held is None:
-            raise DeclarationError(f"there is no {kind} {name!r} to remove")
+            raise DeclarationError(f"cannot remove {kind} {name!r}: it does not exist")
         gone = [_registration_in(held), *_registration_in(held).versions.values()]
         self._unresolved = [each for each in self._unresolved if each not in gone]
         self.invalidate(_LISTS[kind].partition("/")[0])

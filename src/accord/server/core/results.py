@@ -211,7 +211,7 @@ def encodable(text: str, is_error: bool) -> str:
     except UnicodeEncodeError as exc:
         if is_error:
             return text.encode(errors="backslashreplace").decode()
-        raise ToolError(f"the result cannot be sent: it holds a lone surrogate at position {exc.start}") from exc
+        raise ToolError(f"the result cannot be encoded: it contains a lone surrogate at position {exc.start}") from exc
     return text
 
 
@@ -220,7 +220,7 @@ def encode(value: Any) -> bytes:
     try:
         return to_json(value)
     except ValueError as exc:
-        raise ToolError(f"the result cannot be sent: {exc}") from exc
+        raise ToolError(f"the result cannot be encoded: {exc}") from exc
 
 
 def content_of(value: Any) -> list[Any]:

@@ -103,14 +103,12 @@ class ArgumentCompletions:
         """Complete an argument by a function. Raises `DeclarationError`."""
         read = signature(function, context=context, injected=is_dependency)
         if not read.names:
-            raise DeclarationError(
-                f"{read.name} completes an argument: its first parameter takes what was typed so far"
-            )
+            raise DeclarationError(f"{read.name} must take the text typed so far as its first parameter")
         for name in (argument, *read.names[1:]):
             if not self.has(name):
                 raise DeclarationError(f"{read.name}: {self.what} has no argument {name!r}")
         if argument in self.completers:
-            raise DeclarationError(f"{read.name}: {argument!r} of {self.what} is completed already")
+            raise DeclarationError(f"{read.name}: {argument!r} of {self.what} already has a completer")
         self.completers[argument] = Completer(function, read)
 
     def has(self, argument: str) -> bool:

@@ -84,7 +84,7 @@ def make_tool(
     _refuse_options("tool", about, _TOOL_FIELDS)
     check_timeout(timeout)
     if not isinstance(about.get("annotations"), ToolAnnotations | None):
-        raise DeclarationError("annotations of a tool are ToolAnnotations(read_only_hint=True, ...)")
+        raise DeclarationError("annotations= must be ToolAnnotations(read_only_hint=True, ...)")
     read = signature(
         function,
         context=Context,
@@ -171,7 +171,7 @@ def declare_resource(
     further fields of `Resource` or `ResourceTemplate`, as `message_fields` gives them. Raises `DeclarationError`.
     """
     if _SCHEME.match(uri) is None:
-        raise DeclarationError(f"resource {uri!r} has no scheme: a URI begins with one, as in 'resource://{uri}'")
+        raise DeclarationError(f"resource {uri!r} has no URI scheme; write 'resource://{uri}'")
     read = signature(plain(function), context=Context, injected=is_injected, unstructured=UNSTRUCTURED, texts=True)
     marked = partial(set_metadata, tags=tags, scopes=scopes, middleware=middleware)
     fields = {"name": name or read.name, "description": description or read.description or None, **about}
@@ -241,7 +241,7 @@ def set_metadata(
 ) -> None:
     """Say of an offer who sees it, and what stands around it. Raises `DeclarationError`."""
     if version is not None and not isinstance(version, str):
-        raise DeclarationError(f"a version is a text: version={str(version)!r}")
+        raise DeclarationError(f"version= must be a string: write version={str(version)!r}")
     if tags or scopes or version is not None:
         offer.metadata = AccessMetadata(words("tags", tags), words("scopes", scopes), version)
     offer.middleware = middleware_steps(middleware)

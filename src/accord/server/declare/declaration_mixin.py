@@ -203,5 +203,5 @@ def _now_or_later(declare: Callable[..., Any], function: Any, options: dict[str,
     if function is not None and not isinstance(function, str):
         return declare(function, **options)
     if function is not None and options.setdefault("name", function) != function:
-        raise DeclarationError(f"it has two names, {function!r} and {options['name']!r}: give one")
+        raise DeclarationError(f"the name is given twice, {function!r} and {options['name']!r}: give one")
     return partial(declare, **options)

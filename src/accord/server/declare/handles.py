@@ -65,9 +65,9 @@ class Handles(HandleMarker, Generic[T]):
         close: Callable[[T], object] | None = None,
     ) -> None:
         if not what.isidentifier():
-            raise DeclarationError(f"say in one word what the handles are for, not {what!r}")
+            raise DeclarationError(f"the name of a handle type must be one word, not {what!r}")
         if close is not None and iscoroutinefunction(unwrap_callable(close)):
-            raise DeclarationError(f"what closes a {what} is called from any thread, so it cannot be async")
+            raise DeclarationError(f"the function that closes a {what} may run in any thread, so it cannot be async")
         self.what: str = what
         self._seconds = seconds
         self._most = most
@@ -93,7 +93,7 @@ class Handles(HandleMarker, Generic[T]):
         with self._lock:
             mine = sum(held.principal == principal for held in self._entries.values())
             if (principal and mine >= self._each) or len(self._entries) >= self._most:
-                raise ToolError(f"too many are open: close a {self.what}, or come back later")
+                raise ToolError(f"too many are open; close a {self.what}, or come back later")
             self._entries[handle] = _HandleEntry(value, principal, time.monotonic())
         return handle
 
@@ -108,7 +108,7 @@ class Handles(HandleMarker, Generic[T]):
                     text
                 )  # the one that was not used for the longest time stands first
                 return held.value
-        raise ToolError(f"there is no {self.what} {text[:100]!r}: it was closed, or left alone too long; open another")
+        raise ToolError(f"there is no {self.what} {text[:100]!r}: it was closed or has expired; open a new one")
 
     def close(self, text: str, ctx: Context) -> None:
         """Keep it no longer. Raises `ToolError` where there is none."""

@@ -76,7 +76,7 @@ class Media(AsContent):
     def _data(self, path: Path | None, data: bytes | None) -> bytes:
         name = type(self).__name__
         if (path is None) == (data is None):
-            raise ValueError(f"{name} takes a path or data, one of the two")
+            raise ValueError(f"{name} takes either path= or data=")
         if data is not None and not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"{name}(data=...) takes bytes, not {type(data).__name__}; a file is given as path")
         try:
@@ -96,7 +96,7 @@ class Media(AsContent):
 
     def _kind_of_format(self, format: str) -> str:
         if not _FORMAT(format):
-            raise ValueError(f"{format!r:.100} is no format: give a suffix ('png') or a media type ('image/png')")
+            raise ValueError(f"{format!r:.100} is not a format: give a suffix ('png') or a media type ('image/png')")
         if "/" in format:
             return format
         kind = kind_of_name(f"x.{format}")

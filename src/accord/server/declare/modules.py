@@ -51,7 +51,7 @@ def module_functions(module: ModuleType, include: Collection[str] | None) -> Fou
     that it holds. Raises `DeclarationError` for what is no module.
     """
     if not isinstance(module, ModuleType):
-        raise DeclarationError(f"{module!r} is no module: import it, and give the module itself")
+        raise DeclarationError(f"{module!r} is not a module: import it and pass the module object")
     place, held = f"module {module.__name__!r}", vars(module)
     names = include if include is not None else _named(place, held)
     if names is None:
@@ -66,7 +66,7 @@ def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
     """The names in `__all__`, if there is one. Raises `DeclarationError` for one that is no list of names."""
     names = held.get("__all__")
     if names is not None and not (_is(names, list, tuple) and all(_is(name, str) for name in names)):
-        raise DeclarationError(f"{place}: its `__all__` is no list of names: give include=[...]")
+        raise DeclarationError(f"{place}: its `__all__` is not a list of names: use include=[...]")
     return names
 
 

@@ -58,7 +58,9 @@ def inspect_callable(function: Callable[..., Any]) -> CallableSpec:
     if type(function) is MethodType and type(function.__func__) is FunctionType and _as_written(function.__func__):
         return _from_code(function.__func__, 1)
     if isinstance(function, classmethod):
-        raise DeclarationError("it is a method of no class yet: register it below the class, server.tool(Thing.method)")
+        raise DeclarationError(
+            "the decorator is inside a class body: register the method after the class, server.tool(Thing.method)"
+        )
     return _from_inspect(function)
 
 
@@ -82,7 +84,7 @@ def _from_code(function: FunctionType, skip: int) -> CallableSpec:
     ]
     if not skip and parameters and parameters[0].name in ("self", "cls") and parameters[0].hint is MISSING:
         raise DeclarationError(
-            f"{function.__qualname__} is a method of no object yet: register the bound method, "
+            f"{function.__qualname__} is an unbound method: register the bound method, "
             "server.tool(thing.method), or all of them, server.add_object(thing)"
         )
     rest = hints.get(names[total], MISSING) if code.co_flags & _VARKEYWORDS else None
@@ -92,7 +94,7 @@ def _from_code(function: FunctionType, skip: int) -> CallableSpec:
 
 def _refuse(flags: int, names: tuple[str, ...], total: int, positional_only: int) -> None:
     if flags & (_GENERATOR | _ASYNC_GENERATOR):
-        raise DeclarationError("it yields: a tool returns its result once, collect it in a list and return that")
+        raise DeclarationError("it is a generator: a tool returns its result once, so return a list")
     if positional_only:
         raise DeclarationError(f"{names[0]!r} is positional-only, but arguments have names: leave out the `/`")
     raise DeclarationError(f"*{names[total]} has no names for its arguments: write {names[total]}: list[...] instead")
@@ -102,7 +104,7 @@ def _from_inspect(function: Any) -> CallableSpec:
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError) as exc:
-        raise DeclarationError(f"its parameters cannot be read: {exc}; wrap it in a function") from exc
+        raise DeclarationError(f"its signature cannot be read: {exc}; wrap it in a function") from exc
     runs = unwrap_callable(function)
     if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
         _refuse(_GENERATOR, (), 0, 0)
@@ -170,7 +172,7 @@ def find_marker(hint: Any, kind: type[M]) -> M | None:
             if isinstance(extra, kind):
                 return extra
     if _contains_marker(hint, kind):
-        raise DeclarationError(f"the mark in {hint} is hidden inside of its type: write Annotated[X | None, mark]")
+        raise DeclarationError(f"the marker in {hint} is nested inside the type: write Annotated[X | None, mark]")
     return None
 
 

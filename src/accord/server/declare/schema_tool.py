@@ -69,7 +69,7 @@ class SchemaTool:
             values = arguments_object(arguments or b"{}")
             self.arguments.validate(values)
         except (RecursionError, Mismatch) as exc:
-            raise InvalidArguments(f"the arguments do not fit the schema of {self._tool.name!r}: {exc}") from exc
+            raise InvalidArguments(f"the arguments do not match the schema of {self._tool.name!r}: {exc}") from exc
         if self._context is None:
             return (values,), {}
         if self._context.kind is Parameter.KEYWORD_ONLY:
@@ -106,7 +106,7 @@ def check_schemas(tool: Tool, limits: Limits) -> None:
             raise DeclarationError(f"{where} is {_without_prefix(str(exc))}") from exc
     if tool.input_schema.get("type") != "object":  # "type: "object"" (schema, Tool): required in every revision
         raise DeclarationError(
-            f'tool {tool.name!r}: input_schema must say "type": "object", as arguments are an object'
+            f'tool {tool.name!r}: input_schema must say "type": "object", because arguments are an object'
         )
 
 
@@ -158,7 +158,7 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
     """The parameter that takes the context: a further one that is annotated so, or that must be given."""
     parameters = list(inspect.signature(handler).parameters.values())
     if not parameters:
-        raise DeclarationError("a handler takes the arguments, as a dict, and a Context if it wants one")
+        raise DeclarationError("a handler takes the arguments as a dict and, optionally, a Context")
     further = parameters[1:]
     for parameter in further:
         if is_context(parameter.annotation):
@@ -167,9 +167,7 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
         one for one in further if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
     ]
     if len(wanted) > 1:
-        raise DeclarationError(
-            f"a handler takes the arguments, and a Context if it wants one, not {wanted[1].name!r} too"
-        )
+        raise DeclarationError(f"a handler takes the arguments and, optionally, a Context, not {wanted[1].name!r} too")
     return wanted[0] if wanted else None
 
 

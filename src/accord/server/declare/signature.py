@@ -231,7 +231,7 @@ class Signature:
         try:
             packed = to_json(value)
         except ValueError as exc:
-            raise ToolError(f"the result cannot be sent: {exc}") from exc
+            raise ToolError(f"the result cannot be encoded: {exc}") from exc
         if self._resolved.result is not None:
             self._check(packed)
         return msgspec.Raw(packed)
@@ -326,7 +326,7 @@ class Signature:
                 self._hints = self._read()
             except NameError as exc:
                 raise DeclarationError(
-                    f"{self.name}: an annotation names what does not exist: {exc}; "
+                    f"{self.name}: an annotation refers to a name that does not exist: {exc}; "
                     "define it in this module, or import it outside of `if TYPE_CHECKING:`"
                 ) from exc
         return self._hints
@@ -426,7 +426,7 @@ def _named(name: str, hint: Any, reader: HintReader) -> Node:
     except DeclarationError as exc:
         raise DeclarationError(f"{shown}: {exc}") from exc.__cause__
     except RecursionError as exc:
-        raise DeclarationError(f"{shown}: a type that holds itself needs a name: use a dataclass or TypedDict") from exc
+        raise DeclarationError(f"{shown}: a recursive type needs a name: use a dataclass or TypedDict") from exc
 
 
 def _same(value: Any) -> Callable[[], Any]:

@@ -109,7 +109,7 @@ class DependencyPlan:
             return known
         if any(wanted.make is one.make for one in above):
             circle = " → ".join(_name(one.make) for one in (*above, wanted))
-            raise DeclarationError(f"a dependency cannot need itself: {circle}")
+            raise DeclarationError(f"dependencies form a cycle: {circle}")
         kept = wanted.scope == "lifespan"
         make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
         inputs = tuple(
@@ -127,8 +127,8 @@ class DependencyPlan:
         for name, place in inputs:
             if place == _CONTEXT or not self.steps[place].is_lifespan:
                 raise DeclarationError(
-                    f"{_name(wanted.make)} lasts as long as the server, and its {name!r} is over with a call: "
-                    'make that Depends(..., scope="lifespan") too'
+                    f'{_name(wanted.make)} has scope "lifespan", but its {name!r} has scope "call": '
+                    'use Depends(..., scope="lifespan") there too'
                 )
 
 
@@ -171,8 +171,8 @@ def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
             found.append((one.name, dependency))
         elif one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise DeclarationError(
-                f"{_name(make)} is a dependency, and nobody fills its {one.name!r}: give it a default, a Context, "
-                "or another Depends"
+                f"{_name(make)} is a dependency, and its parameter {one.name!r} has no value: give it a default, "
+                "a Context, or Depends"
             )
     return found
 
@@ -224,9 +224,7 @@ class Dependencies:
             plan = self._overridden_plan(overrides)
         context = calling.context(offer, call) if call is not None else None
         if plan.context and context is None:
-            raise DeclarationError(
-                f"{self._name}: what overrides a dependency takes a Context only if that does as well"
-            )
+            raise DeclarationError(f"{self._name}: an override may take a Context only if the dependency does")
         if self._handles and context is not None:
             kwargs = {**kwargs, **self._resolve_handles(kwargs, context)}
         if plan.plain:
@@ -249,7 +247,7 @@ class Dependencies:
             value = await calling.invoke(offer, args, {**kwargs, **filled})
         except BaseException as exc:
             await entered.fail(exc)
-            raise ToolError(f"a dependency of {self._name} kept its error to itself: raise it at the `yield`") from exc
+            raise ToolError(f"a dependency of {self._name} swallowed an exception: raise it at its `yield`") from exc
         await entered.close()
         return value
 

@@ -44,7 +44,7 @@ def Depends(make: Callable[..., Any], *, scope: Scope = "call", cached: bool = T
     for another scope.
     """
     if scope not in get_args(Scope):
-        raise DeclarationError(f"there is no scope {scope!r} of a dependency: it is 'call' or 'lifespan'")
+        raise DeclarationError(f"scope= must be 'call' or 'lifespan', not {scope!r}")
     return Dependency(make, scope, cached)
 
 

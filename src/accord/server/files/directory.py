@@ -50,7 +50,7 @@ def add_directory(
     base = Path(tree.root.path).as_uri() if uri is None else uri
     made = Directory(tree, base, name=name, poll_seconds=poll_seconds)
     if any(isinstance(each, Directory) and each.base == made.base for each in server.registry.providers):
-        raise DeclarationError(f"a folder is served below {made.base!r} already: give this one another uri=")
+        raise DeclarationError(f"a folder is already served at {made.base!r}: use another uri=")
     server.add_provider(made)
     return made
 
@@ -65,7 +65,7 @@ class Directory(Provider):
     def __init__(self, tree: Tree, base: str, *, name: str | None = None, poll_seconds: float | None = None) -> None:
         super().__init__()
         if not _BASE.fullmatch(base):
-            raise DeclarationError(f"{base!r} cannot begin URIs; write `docs://` or `file:///srv/docs`")
+            raise DeclarationError(f"{base!r} cannot be the base of URIs; write `docs://` or `file:///srv/docs`")
         self.base: str = base if base.endswith(("/", ":")) else base + "/"
         """What the URI of every file begins with."""
         self.name: str = name or os.path.basename(tree.root.path) or "files"

@@ -52,7 +52,7 @@ class PathFilter:
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = (), *, hidden: bool = False) -> None:
         if isinstance(include, str) or isinstance(exclude, str):
-            raise DeclarationError('patterns stand in a list: include=["*.md"]')
+            raise DeclarationError('patterns must be a list: include=["*.md"]')
         self._include = _Patterns(include) if include else None
         self._exclude = _Patterns([_folded(one) for one in exclude]) if exclude else None
         self._hidden = hidden

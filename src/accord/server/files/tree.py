@@ -59,11 +59,13 @@ class Tree:
         kinds: Mapping[str, str] | None = None,
     ) -> None:
         if not os.path.isdir(path):
-            raise DeclarationError(f"there is no folder {os.fspath(path)!r} to add")
+            raise DeclarationError(f"the folder {os.fspath(path)!r} does not exist")
         if not (0 < max_bytes <= MOST and most > 0):
             raise DeclarationError(f"max_bytes is from 1 to {MOST:,}, which messages can hold, and most at least 1")
         if wrong := [suffix for suffix in kinds or () if not suffix.startswith(".")]:
-            raise DeclarationError(f"a suffix begins with a dot: mime_types={{'.{wrong[0]}': ...}}, not {wrong[0]!r}")
+            raise DeclarationError(
+                f"a suffix must begin with a dot: mime_types={{'.{wrong[0]}': ...}}, not {wrong[0]!r}"
+            )
         self.root: ServedRoot | ResolvedRoot = ServedRoot(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
         self._choice = choice
         self._max_bytes = max_bytes

@@ -117,7 +117,7 @@ class HTTPApp:
             raise RequestRejected(403, refusal)
         if request.conflicting_header is not None:
             raise RequestRejected(
-                400, f"the header {request.conflicting_header.decode('latin-1')} is there twice, and differs"
+                400, f"the header {request.conflicting_header.decode('latin-1')} occurs twice with different values"
             )
         route = self._routes.get(request.path)
         if route is None:
@@ -164,7 +164,7 @@ class HTTPApp:
 
     async def _sse(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "GET":
-            raise RequestRejected(405, "the stream is opened with GET", ((b"allow", b"GET"),))
+            raise RequestRejected(405, "open the stream with GET", ((b"allow", b"GET"),))
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
@@ -176,7 +176,7 @@ class HTTPApp:
 
     async def _messages(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "POST":
-            raise RequestRejected(405, "messages are posted", ((b"allow", b"POST"),))
+            raise RequestRejected(405, "send messages with POST", ((b"allow", b"POST"),))
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         who = await self._authenticate(request)
@@ -200,7 +200,7 @@ class HTTPApp:
     async def _preflight(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         headers = None if self._cors is None else self._cors.preflight(request.headers)
         if headers is None:
-            raise RequestRejected(405, "there is no OPTIONS here", ((b"allow", b"POST, GET, DELETE"),))
+            raise RequestRejected(405, "OPTIONS is not supported here", ((b"allow", b"POST, GET, DELETE"),))
         await send_text(send, 204, "", headers)
 
     def _with_cors(self, send: Send, origin: bytes | None) -> Send:

@@ -46,9 +46,9 @@ class Principal(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
-            raise DeclarationError(f"the id of a principal is text that is not empty, not {self.id!r}")
+            raise DeclarationError(f"the id of a principal must be a non-empty string, not {self.id!r}")
         if not isinstance(self.scopes, frozenset):
-            raise DeclarationError(f"scopes are a frozenset: Principal({self.id!r}, frozenset({{'read'}}))")
+            raise DeclarationError(f"scopes must be a frozenset: Principal({self.id!r}, frozenset({{'read'}}))")
 
 
 def id_of(who: Principal | None) -> str:
@@ -97,7 +97,7 @@ class AuthRefused(AccordError):
     def __init__(self, message: str, *, challenge: str | None = None) -> None:
         super().__init__(message)
         if challenge is not None and not _CHALLENGE.fullmatch(challenge):
-            raise ValueError(f"a challenge is a header of printable ASCII on one line, not {challenge!r}")
+            raise ValueError(f"a challenge must be printable ASCII on one line, not {challenge!r}")
         self.challenge: str | None = challenge
 
 
@@ -135,7 +135,7 @@ class APIKeys:
 
     def __init__(self, keys: Mapping[str, str | Principal]) -> None:
         if not isinstance(keys, Mapping) or not keys:
-            raise DeclarationError('API keys are a table that is not empty: APIKeys({"the key": "whose it is"})')
+            raise DeclarationError('API keys must be a non-empty mapping: APIKeys({"the key": "whose it is"})')
         self._digest = blake2b(key=os.urandom(32), digest_size=32)
         self._principals: dict[bytes, Principal] = {}
         for key, whose in keys.items():
@@ -149,13 +149,13 @@ class APIKeys:
         """Whose key the request brings. Raises `Unauthorized`."""
         sent = request.headers.get(b"authorization")
         if sent is None:
-            raise Unauthorized("this server asks for a key: send it as `Authorization: Bearer KEY`")
+            raise Unauthorized("authentication required: send `Authorization: Bearer KEY`")
         found = _BEARER.fullmatch(sent)
         principal = self._principals.get(self._digest_of(found[1])) if found else None
         if principal is None:
             # RFC 6750, 3.1: "invalid_token: The access token provided is expired, revoked, malformed, or invalid"
             raise Unauthorized(
-                "the Authorization header holds no key that this server knows, as `Bearer KEY`",
+                "authentication failed: the Authorization header has no valid key (`Bearer KEY`)",
                 challenge='Bearer error="invalid_token"',
             )
         return principal
@@ -182,7 +182,7 @@ async def identify(auth: Auth, request: AuthRequest, seconds: float | None = Non
         if is_cancelled(exc):
             raise
         log.error("accord: %s could not tell who asks\n%s", type(auth).__name__, _trace(exc, request))
-        raise AuthenticationFailed("the server could not find out who asks; its log says why") from None
+        raise AuthenticationFailed("authentication failed on the server; its log has the reason") from None
     return principal
 
 

@@ -71,9 +71,11 @@ class HTTPEndpoint:
         """POST. Raises `RequestRejected`."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")):
-            raise RequestRejected(415, "the body of a POST is JSON: send Content-Type: application/json")
+            raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
         if not all(accepts(headers.get(b"accept"))):
-            raise RequestRejected(406, "the answer is JSON or events: send Accept: application/json, text/event-stream")
+            raise RequestRejected(
+                406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
+            )
         charge = BodyCharge(self.context, who, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
@@ -168,7 +170,7 @@ class HTTPEndpoint:
         headers = request.headers
         self._check_session_revision(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
-            raise RequestRejected(406, "what comes is a stream of events: send Accept: text/event-stream")
+            raise RequestRejected(406, "the response is an event stream: send Accept: text/event-stream")
         session = await self.sessions.get_or_restore(self._id(headers), who, request)
         await session.listen(headers.get(LAST_EVENT_ID), receive, send)
 
@@ -186,14 +188,14 @@ class HTTPEndpoint:
         if version in PER_REQUEST_REVISIONS or not self._session_revisions:
             raise RequestRejected(405, why_not, _ALLOW_POST)
         if self._sessionless is not None:
-            raise RequestRejected(405, f"there is no session to listen to or to end: {NO_SESSIONS}", _ALLOW_POST)
+            raise RequestRejected(405, f"GET and DELETE need a session: {NO_SESSIONS}", _ALLOW_POST)
         if version is not None and version not in self._session_revisions:
             raise RequestRejected(400, f"revision {version.decode('latin-1')!r:.100} is not supported here")
 
     def _id(self, headers: dict[bytes, bytes]) -> str:
         id = headers.get(SESSION_ID)
         if id is None:
-            raise RequestRejected(400, "Mcp-Session-Id is missing: it comes with the answer to initialize")
+            raise RequestRejected(400, "Mcp-Session-Id is missing: it is a header of the response to initialize")
         return id.decode("latin-1")
 
     # --- HTTP+SSE ----------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ class HTTPEndpoint:
     ) -> None:
         """What such a client posts. Raises `RequestRejected`."""
         if not is_json(request.headers.get(b"content-type")):
-            raise RequestRejected(415, "the body of a POST is JSON: send Content-Type: application/json")
+            raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
         self._sse_session(id, who)
         charge = BodyCharge(self.context, who, request)
         try:
@@ -238,7 +240,9 @@ class HTTPEndpoint:
         if session is None:
             if not is_own_id(id):
                 self.context.warn_about_workers("a message was posted for a session that this process has not begun")
-            raise RequestRejected(404, f"there is no such session (any more): open the stream again; {SEVERAL_WORKERS}")
+            raise RequestRejected(
+                404, f"unknown session: it has expired or ended: open the stream again; {SEVERAL_WORKERS}"
+            )
         return session
 
     # --- the end -----------------------------------------------------------------------------------------------

@@ -54,11 +54,11 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not _PATH.fullmatch(self.path) or self.path in _RESERVED_PATHS:
             others = ", ".join(_RESERVED_PATHS)
-            raise DeclarationError(f"{self.path!r} is no path for a server: write it as /mcp; {others} are taken")
+            raise DeclarationError(f"{self.path!r} is not a valid path: write it as /mcp; {others} are taken")
         if self.retry_seconds is not None and not self.retry_seconds > 0:
-            raise DeclarationError(f"retry_seconds is more than 0, not {self.retry_seconds!r}")
+            raise DeclarationError(f"retry_seconds must be more than 0, not {self.retry_seconds!r}")
         if self.stateless and self.events is not None:
-            raise DeclarationError("events= keeps sessions, and stateless=True has none: give one of them")
+            raise DeclarationError("events= needs sessions, and stateless=True has none: use one of them")
         self.gate()
 
     def gate(self) -> HostCheck:
@@ -86,6 +86,6 @@ def _public(url: str) -> tuple[str, str]:
     """The scheme and the host of a public address."""
     found = _PUBLIC.fullmatch(url) if isinstance(url, str) else None
     if found is None or not HostPatterns("origin", ()).is_well_formed(found[1].encode()):
-        raise DeclarationError(f"{url!r} is no public address: write it as https://tools.example.com/mcp")
+        raise DeclarationError(f"{url!r} is not a valid public_url: write it as https://tools.example.com/mcp")
     scheme, _, host = found[1].partition("://")
     return scheme, host

@@ -121,9 +121,7 @@ class BodyBudget:
         of_one = self._of.get(account, 0) + size
         if self.total + size > self._most or of_one > self._most_of_one:
             whose = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
-            raise RequestRejected(
-                503, f"too many large requests{whose} are being received and worked on; try again", _LATER
-            )
+            raise RequestRejected(503, f"too many large requests{whose} are in progress; try again later", _LATER)
         self.total += size
         self._of[account] = of_one
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord")
 
-NO_SESSION = f"there is no such session (any more): send initialize without Mcp-Session-Id; {SEVERAL_WORKERS}"
+NO_SESSION = f"unknown session: it has expired or ended: send initialize without Mcp-Session-Id; {SEVERAL_WORKERS}"
 
 GENERAL = "0"
 """The stream of what belongs to no request."""
@@ -172,7 +172,7 @@ class HTTPSession(BaseHTTPSession):
         """
         place = parse_event_id(last)
         if place is None:
-            raise RequestRejected(400, "Last-Event-ID is none of this server's")
+            raise RequestRejected(400, "unknown Last-Event-ID: this server did not send it, or its session has ended")
         id, number = place
         live = self._streams.get(id)  # looked for first: it may end while the store is read
         kept = StoredStream(self.context.events, self.id, id, known=True) if live is None else live.stored
@@ -191,14 +191,14 @@ class HTTPSession(BaseHTTPSession):
     async def _page(self, kept: StoredStream, number: int) -> Replay:
         """What the store has of a stream after an event. Raises `RequestRejected`."""
         if kept.id in self._incomplete:
-            raise RequestRejected(410, "this stream is not kept whole")
+            raise RequestRejected(410, "events of this stream have been dropped; it cannot be resumed")
         try:
             return await kept.page(number)
         except EventsGone as exc:
             raise RequestRejected(410, str(exc)) from exc
         except StoreError as exc:
             log.error("accord: a stream could not be read: %s", exc)
-            raise RequestRejected(503, "the server cannot read its streams at the moment", _LATER) from exc
+            raise RequestRejected(503, "the event store is not available", _LATER) from exc
 
     def _restore_stream(self, kept: StoredStream, page: Replay) -> EventStream:
         """A stream that only the store still has: it has ended, or was cut off with the process that had it."""

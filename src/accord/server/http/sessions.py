@@ -204,7 +204,7 @@ class PersistentSessionTable(SessionTable[HTTPSession]):
             kept = await self._context.events.load(id)
         except StoreError as exc:
             log.error("accord: a session could not be read: %s", exc)
-            raise RequestRejected(503, "the server cannot read its sessions at the moment", _LATER) from exc
+            raise RequestRejected(503, "the session store is not available", _LATER) from exc
         return None if kept is None else read_record(kept, self._context.server.revisions)
 
 

@@ -174,7 +174,7 @@ class StatelessHandler:
     ) -> None:
         """Answer one POST. Raises `ClientDisconnected` when nobody waits for the answer any more."""
         if not isinstance(incoming.method, str):
-            raise InvalidRequest("a client posts requests and notifications in 2026-07-28, never answers")
+            raise InvalidRequest("in 2026-07-28 a client posts requests and notifications, never responses")
         if not isinstance(incoming.id, int | str):
             return await self._receive_notification(incoming, request, send, who)
         caller = self._clients.get(who, request)

@@ -79,7 +79,7 @@ class StoredStream:
         """The next events after that number. Raises `EventsGone` where some are missing, and `StoreError`."""
         replay = await self._events.read(self._session, self.id, after, PAGE)
         if replay is None or not self.is_complete_after(after):
-            raise EventsGone("there is no such stream in this session, or it is not kept whole")
+            raise EventsGone("unknown stream, or some of its events have been dropped")
         self._created = True
         if self.last is None and len(replay.events) < PAGE:
             self.last = after + len(replay.events)

@@ -65,7 +65,7 @@ class OnceCache:
         """
         me = asyncio.current_task()
         if self._makers.get(key) is me:
-            raise ValueError(f"once({key!r}) is made from itself")
+            raise ValueError(f"once({key!r}) calls itself")
         async with self._making.setdefault(key, asyncio.Lock()):
             if key not in self._values:
                 self._makers[key] = me
@@ -126,4 +126,4 @@ def decode_answer(key: str, question: InputQuestion[Any], answer: bytes) -> Any:
     try:
         return question.read(answer)
     except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
-        raise InvalidParams(f"inputResponses[{key!r}] is no answer to what was asked: {exc}") from exc
+        raise InvalidParams(f"inputResponses[{key!r}] is not a valid response to its request: {exc}") from exc

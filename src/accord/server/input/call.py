@@ -93,7 +93,7 @@ class HandlerCall:
         rules = self.exchange.rules
         if not rules.sessions:
             why = NO_SESSIONS if rules.handshake else f"{rules.revision} knows no sessions"
-            raise NotSupported(f"nothing can be hidden from a session: {why}; hide it by authorization, scopes={{...}}")
+            raise NotSupported(f"ctx.disable() needs a session: {why}; use scopes={{...}}")
         self.peer.set_visibility(shown, names, tags, only)
 
     @property

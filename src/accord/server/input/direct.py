@@ -106,4 +106,4 @@ class DirectInput:
         try:
             return question.read(raw)
         except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
-            raise InvalidResult(f"the answer to {question.method} is none: {exc}", raw=bytes(raw)) from exc
+            raise InvalidResult(f"the response to {question.method} is invalid: {exc}", raw=bytes(raw)) from exc

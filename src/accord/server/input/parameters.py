@@ -63,7 +63,7 @@ def input_parameter(parameter: Parameter, names: Collection[str], defaults: Mapp
     if isinstance(question, Elicit):
         unknown = question.places - set(names)
         if unknown:
-            raise DeclarationError(f"{name!r} asks about {', '.join(sorted(unknown))}, which is no parameter")
+            raise DeclarationError(f"{name!r} asks about {', '.join(sorted(unknown))}, which is not a parameter")
         type_, value = _form_of(wanted, _AcceptedData(name, default))
         return InputParameter(name, question.typed(type_), value, default, bool(question.places), defaults)
     if isinstance(question, Sample) and wanted is str:
@@ -95,7 +95,7 @@ class _AcceptedData:
         if self._default is not MISSING:
             return self._default
         said = "declined" if isinstance(outcome, Declined) else "did not answer"
-        raise ToolError(f"the person {said} when asked for {self._name!r}, so nothing was done")
+        raise ToolError(f"the user {said} the request for {self._name!r}, so nothing was done")
 
 
 def _whole(answer: Any) -> Any:

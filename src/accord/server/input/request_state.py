@@ -59,9 +59,9 @@ class Keyring:
         if keys is None:
             keys = [os.urandom(32)]
         if isinstance(keys, (bytes, bytearray, str)) or not isinstance(keys, Sequence):
-            raise DeclarationError("keys are a list of keys, even where there is one: `[key]`")
+            raise DeclarationError("keys must be a list, even for one key: `[key]`")
         if not keys:
-            raise DeclarationError("a keyring needs at least one key; leave `keys` out to have one made")
+            raise DeclarationError("keys= is empty; leave it out to generate a key")
         self._sealers: dict[bytes, hmac.HMAC] = {}
         for key in keys:
             self._add(key, purpose)
@@ -82,18 +82,18 @@ class Keyring:
         signed, seal = sealed[:-_SEAL], sealed[-_SEAL:]
         sealer = self._sealers.get(signed[1:_HEAD])
         if sealer is None:
-            raise SealBroken("sealed by a key that is not here")
+            raise SealBroken("sealed with an unknown key")
         if not hmac.compare_digest(seal, _seal_of(signed, sealer)):
-            raise SealBroken("changed since it was sealed")
+            raise SealBroken("modified after it was sealed")
         return _bytes_of(signed[_HEAD:])
 
     def _add(self, key: bytes, purpose: bytes) -> None:
         """Make what seals for this purpose ready, once: keying is half the work of an HMAC."""
         if not isinstance(key, bytes):
-            raise DeclarationError(f"a key is bytes, not {type(key).__name__}")
+            raise DeclarationError(f"a key must be bytes, not {type(key).__name__}")
         if len(key) < _SHORTEST_KEY:
             raise DeclarationError(
-                f"a key of {len(key)} bytes can be guessed: give at least {_SHORTEST_KEY} random ones, "
+                f"a key of {len(key)} bytes is too short: use at least {_SHORTEST_KEY} random ones, "
                 "as `os.urandom(32)` makes them"
             )
         subkey = hmac.digest(key, b"accord seal 1\0" + purpose, "sha256")
@@ -173,7 +173,7 @@ class StateStore:
     def put(self, value: bytes) -> bytes:
         """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
         if len(value) > self._capacity:
-            raise ToolError(f"what was answered so far is over {self._capacity:,} bytes")
+            raise ToolError(f"the answers so far are over {self._capacity:,} bytes")
         token = os.urandom(16)
         with self._lock:
             self._entries[token] = time.monotonic() + self._seconds, value
@@ -193,7 +193,7 @@ class StateStore:
         try:
             return self._entries[token][1]
         except KeyError:
-            raise StateExpired("what was answered before is no longer kept; call again from the start") from None
+            raise StateExpired("the earlier answers have expired; call again from the start") from None
 
 
 class RequestStates:
@@ -228,7 +228,7 @@ class RequestStates:
             raise InvalidParams("requestState belongs to another request")
         if state.expires < time.time():
             after = "whether the call took effect is not known" if state.instance_id else "call again from the start"
-            raise StateExpired(f"the answer came too late; {after}")
+            raise StateExpired(f"the answer came too late: {after}")
         return state
 
     def _read(self, text: str) -> RequestState:

@@ -99,7 +99,7 @@ class SuspendedCall:
         if step > self._step_count:
             raise InvalidParams("requestState is ahead of the call it belongs to")
         if step < self._step_count - _STEPS:
-            raise StateExpired("this question was answered long ago; the call has gone on since")
+            raise StateExpired("this question has already been answered; the call has continued")
         if step == self._step_count:
             missing = self._receive_answers(answers)
             self._count_answers(answers)
@@ -187,7 +187,7 @@ class SuspendedCall:
 
     def _encode_question(self, question: InputQuestion[Any]) -> EncodedQuestion:
         if self.ended:
-            raise StateExpired("this call has ended, so nothing can be asked any more")
+            raise StateExpired("this call has ended, so the client cannot be asked")
         return encode_question(question, self._call.exchange, self.peer)
 
     def _keys(self, questions: Sequence[InputQuestion[Any]]) -> list[str]:

@@ -58,7 +58,7 @@ class MemoryResults:
 
     def __init__(self, most: int = 1000, bytes: int = 16 << 20, *, clock: Callable[[], float] = time.monotonic) -> None:
         if most < 1 or bytes < 1:
-            raise DeclarationError(f"most and bytes are 1 or more, not {most} and {bytes}")
+            raise DeclarationError(f"most and bytes must be 1 or more, not {most} and {bytes}")
         self._most = most
         self._bytes = bytes
         self._clock = clock
@@ -131,7 +131,7 @@ class Caching:
         store: ResultStore | None = None,
     ) -> None:
         if not seconds > 0:
-            raise DeclarationError(f"results are kept for more than 0 seconds, not {seconds}")
+            raise DeclarationError(f"seconds must be more than 0, not {seconds}")
         self._seconds = seconds
         self._tools = None if tools is None else frozenset(tools)
         self._extra = key

@@ -41,7 +41,7 @@ def middleware_steps(middleware: Iterable[Middleware]) -> tuple[MiddlewareStep, 
     """Read several. Raises `DeclarationError` for what is none, and for one that stands alone."""
     if not isinstance(middleware, Iterable):
         name = getattr(middleware, "__qualname__", None) or f"{type(middleware).__name__}(...)"
-        raise DeclarationError(f"middleware= takes a list: write middleware=[{name}]")
+        raise DeclarationError(f"middleware= must be a list: write middleware=[{name}]")
     return tuple(middleware_step(each) for each in middleware)
 
 
@@ -49,7 +49,7 @@ def middleware_step(middleware: Middleware) -> MiddlewareStep:
     """Read a middleware. Raises `DeclarationError` for what is none."""
     name = getattr(middleware, "__qualname__", None) or type(middleware).__name__
     if not callable(middleware) or isinstance(middleware, type):
-        raise DeclarationError(f"{name} is no middleware: {_HOW}")
+        raise DeclarationError(f"{name} is not a middleware: {_HOW}")
     if not inspect.iscoroutinefunction(unwrap_callable(middleware)):
         raise DeclarationError(f"the middleware {name} is not async: {_HOW}")
     wanted = _required_arguments(middleware)

@@ -71,7 +71,7 @@ class Retry:
         tools: Collection[str] = (),
     ) -> None:
         if times < 0 or not pause >= 0 or not longest >= 0:
-            raise DeclarationError(f"times, pause and longest are 0 or more, not {times}, {pause}, {longest}")
+            raise DeclarationError(f"times, pause and longest must be 0 or more, not {times}, {pause}, {longest}")
         self._times = times
         self._on = on
         self._pause = pause

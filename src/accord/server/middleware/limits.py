@@ -44,7 +44,7 @@ class Timeout:
 
     def __init__(self, seconds: float) -> None:
         if not seconds > 0:
-            raise DeclarationError(f"a timeout is above 0 seconds, not {seconds}")
+            raise DeclarationError(f"a timeout must be more than 0 seconds, not {seconds}")
         self._seconds = seconds
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
@@ -66,9 +66,7 @@ class SizeLimit:
 
     def __init__(self, bytes: int = 1_000_000, cut: bool = False) -> None:
         if not isinstance(bytes, int) or bytes < 1000:
-            raise DeclarationError(
-                f"a limit is a number of bytes, 1000 or more: SizeLimit(200_000), not {bytes!r:.200}"
-            )
+            raise DeclarationError(f"the limit must be at least 1000 bytes: SizeLimit(200_000), not {bytes!r:.200}")
         self._bytes = bytes
         self._cut = cut
 
@@ -88,8 +86,8 @@ class SizeLimit:
             if shorter is not None:
                 return shorter
         raise ToolError(
-            f"the result of {request.asked_for} has {size:,} bytes, and {self._bytes:,} are the most: "
-            "ask for less, for instance for a part of it"
+            f"the result of {request.asked_for} has {size:,} bytes; the limit is {self._bytes:,}: "
+            "ask for less, such as a part of it"
         )
 
 
@@ -139,7 +137,7 @@ class MemoryRates:
 
     def __init__(self, most: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
         if most < 1:
-            raise DeclarationError(f"most is 1 or more, not {most}")
+            raise DeclarationError(f"most must be 1 or more, not {most}")
         self._most = most
         self._clock = clock
         self._due: OrderedDict[str, float] = OrderedDict()
@@ -232,7 +230,7 @@ class RateLimit:
         except ValueError as exc:
             raise DeclarationError(str(exc)) from exc
         if not callable(by) and by not in _BY:
-            raise DeclarationError(f"rates are counted by {', '.join(_BY)}, or by a function, not by {by!r}")
+            raise DeclarationError(f"by= must be one of {', '.join(_BY)}, or by a function, not by {by!r}")
         self._per_second = per_second
         self._key = by if callable(by) else _BY[by]
         self._store: RateStore = MemoryRates() if store is None else store

@@ -27,7 +27,7 @@ class Timing:
 
     def __init__(self, log: logging.Logger = log, slow: float = 1.0) -> None:
         if not slow >= 0:
-            raise DeclarationError(f"slow is a number of seconds, not {slow}")
+            raise DeclarationError(f"slow must be a number of seconds, not {slow}")
         self._log = log
         self._slow = slow
 

@@ -47,7 +47,7 @@ class ClientLog:
         Raises `ValueError` for a level that does not exist.
         """
         if level not in SEVERITY:
-            raise ValueError(f"{level!r} is no level; there are {', '.join(SEVERITY)}")
+            raise ValueError(f"{level!r} is not a log level; use one of {', '.join(SEVERITY)}")
         if not self._wants(exchange, level):
             return
         params = LoggingMessageParams(

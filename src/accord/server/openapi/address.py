@@ -34,7 +34,7 @@ class BaseURL:
         where = _where(url)
         if where is None or "{" in url:  # a variable that nobody filled in
             raise DeclarationError(
-                f"{without_credentials_malformed(url)!r:.200} is no base of an API: "
+                f"{without_credentials_malformed(url)!r:.200} is not a valid base_url: "
                 "write it as 'https://api.example.com/v1', "
                 "without a name, a query or a fragment"
             )
@@ -103,7 +103,7 @@ class PathTemplate:
         if _NOT_IN_PATHS.search(literal) or _CONTROL.search(unquote(literal)) or _BARE_PERCENT.search(literal):
             raise SchemaError(f"the path {self._template!r:.200} has a character that cannot stand in one")
         if has_dot_segment(segment) or _SEPARATORS.search(unquote(unquote(literal))):
-            raise SchemaError(f"the path {self._template!r:.200} leads out of itself")
+            raise SchemaError(f"the path {self._template!r:.200} leads out of the base path")
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The path with these texts, each percent-encoded, in the place of its variables. Raises `InvalidArguments`."""
@@ -117,11 +117,13 @@ class PathTemplate:
             return segment
         name = parts[1]
         if not all(pieces[1::2]):
-            raise InvalidArguments(f"{name!r} is empty, and stands in the path {self._template}: give a value")
+            raise InvalidArguments(f"{name!r} is empty, but it is part of the path {self._template}: give a value")
         if has_dot_segment(segment) or any(map(has_dot_segment, pieces[1::2])):
             raise InvalidArguments(f"{name!r} has a part '.' or '..', which leads out of the path {self._template}")
         if _CONTROL.search(unquote(unquote(segment))):
-            raise InvalidArguments(f"{name!r} has control characters, which cannot stand in the path {self._template}")
+            raise InvalidArguments(
+                f"{name!r} has control characters, which are not allowed in the path {self._template}"
+            )
         return segment
 
 

@@ -126,13 +126,15 @@ class API:
                 return answer
             target = self.base.follow(request.url, location)
             if target is None:
-                raise ToolError(f"{what}: HTTP {answer.status}, to where the API is not; that is not followed")
+                raise ToolError(f"{what}: HTTP {answer.status}: redirected outside the API; not followed")
             if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
                 raise ToolError(f"{what}: HTTP {answer.status}, which a {request.method} does not follow")
             _, _, path, query, _ = urlsplit(target)
             path = path.removeprefix(urlsplit(self.base.url).path)
             if self.skipped.reached_by(request.method, what.path, path) or self.skipped.chosen_by_query(query):
-                raise ToolError(f"{what}: HTTP {answer.status}, to an operation that is not offered; not followed")
+                raise ToolError(
+                    f"{what}: HTTP {answer.status}: redirected to an operation that is not offered; not followed"
+                )
             request = msgspec.structs.replace(request, url=target)
         raise ToolError(f"{what}: redirected more than {_REDIRECTS} times")
 
@@ -191,12 +193,14 @@ class APICall:
         for name, text in texts.items():
             if name not in self.api.slashes and has_slash(text):
                 raise InvalidArguments(
-                    f"{name!r} has a slash, which many servers take for the end of a part of the path; "
-                    f"where this one does not, its author says so: slashes=[{name!r}]"
+                    f"{name!r} has a slash, which many servers read as a path separator; "
+                    f"if yours does not, set slashes=[{name!r}]"
                 )
         path = self.operation.path.fill(texts)
         if texts and self.api.skipped.reached_by(self.route.method, self.route.path, path):
-            raise InvalidArguments(f"{unquote(path)!r:.200} is another operation of the API, which is not offered")
+            raise InvalidArguments(
+                f"{unquote(path)!r:.200} would call another operation of the API, which is not offered"
+            )
         return path
 
     def _check_free(self, query: list[str]) -> None:

@@ -120,7 +120,7 @@ def _sendable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise InvalidArguments(f"{text!r:.100} holds a lone surrogate, which cannot be sent") from exc
+        raise InvalidArguments(f"{text!r:.100} contains a lone surrogate, which cannot be encoded") from exc
     return text
 
 
@@ -206,7 +206,7 @@ def _text(value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as exc:
-        raise InvalidArguments(f"{value!r:.100} holds a lone surrogate, which cannot be sent") from exc
+        raise InvalidArguments(f"{value!r:.100} contains a lone surrogate, which cannot be encoded") from exc
     return value
 
 
@@ -214,4 +214,4 @@ def _bytes(name: str, value: Any) -> bytes:
     try:
         return base64.b64decode(value if isinstance(value, str) else "!", validate=True)
     except (binascii.Error, ValueError) as exc:
-        raise InvalidArguments(f"{name!r} holds bytes: give them as base64") from exc
+        raise InvalidArguments(f"{name!r} must be base64") from exc

@@ -86,11 +86,11 @@ class OpenAPIDocument:
         """An object, at the end of the references that lead to it. Raises `SchemaError`."""
         for _ in range(_CHAIN):
             if not isinstance(node, dict):
-                raise SchemaError(f"an object belongs where {_short_repr(node)} stands")
+                raise SchemaError(f"expected an object, found {_short_repr(node)}")
             if not isinstance(node.get("$ref"), str):
                 return node
             node = self.at(node["$ref"])
-        raise SchemaError("its references lead from one to the next, and to no end")
+        raise SchemaError("its references form a cycle")
 
     def at(self, reference: str) -> Any:
         """What a reference leads to. Raises `SchemaError` if that is not inside this document."""
@@ -106,7 +106,7 @@ class OpenAPIDocument:
             elif isinstance(value, Mapping) and key in value:
                 value = value[key]
             else:
-                raise SchemaError(f"it refers to {_short_repr(reference)}, and there is nothing there")
+                raise SchemaError(f"it refers to {_short_repr(reference)}, which does not exist")
         return value
 
 
@@ -117,9 +117,9 @@ def _content(source: Source) -> Mapping[str, Any]:
     try:
         found = msgspec.json.decode(text) if text.lstrip().startswith("{") else _yaml(text, where)
     except (msgspec.DecodeError, RecursionError) as exc:
-        raise DeclarationError(f"{where} is no OpenAPI document: it is no JSON: {exc}") from exc
+        raise DeclarationError(f"{where} is not an OpenAPI document: it is not JSON: {exc}") from exc
     if not isinstance(found, dict):
-        raise DeclarationError(f"{where} is no OpenAPI document: that is an object, not {type(found).__name__}")
+        raise DeclarationError(f"{where} is not an OpenAPI document: it must be an object, not {type(found).__name__}")
     return found
 
 
@@ -129,7 +129,7 @@ def _is_text(source: str) -> bool:
 
 def _file(path: str | os.PathLike[str]) -> tuple[str, str]:
     if str(path).startswith(("http://", "https://")):
-        raise DeclarationError(f"documents are not fetched: save {path} to a file, and give its path")
+        raise DeclarationError(f"documents are not downloaded: save {path} to a file and give its path")
     try:
         return Path(path).read_text(encoding="utf-8-sig"), str(path)
     except (OSError, ValueError) as exc:
@@ -146,7 +146,7 @@ def _yaml(text: str, where: str) -> Any:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as exc:
-        raise DeclarationError(f"{where} is no OpenAPI document: {exc}") from exc
+        raise DeclarationError(f"{where} is not an OpenAPI document: {exc}") from exc
 
 
 def _check_version(content: Mapping[str, Any]) -> None:
@@ -154,8 +154,8 @@ def _check_version(content: Mapping[str, Any]) -> None:
     if isinstance(version, str) and version.startswith("3."):
         return
     if "swagger" in content:
-        raise DeclarationError(f"Swagger {content['swagger']} is not read: have it converted to OpenAPI 3")
-    raise DeclarationError(f"an OpenAPI document says `openapi: 3.x`, and this one says {version!r:.100}")
+        raise DeclarationError(f"Swagger {content['swagger']} is not supported: convert it to OpenAPI 3")
+    raise DeclarationError(f"an OpenAPI document must have `openapi: 3.x`, not {version!r:.100}")
 
 
 def _table(holder: Mapping[str, Any], key: str) -> JSONObject:

@@ -34,9 +34,11 @@ class APIHeaders:
         elif isinstance(given, Mapping):
             self._fixed = _fixed(given)
         elif given is not None:
-            raise DeclarationError(f"headers= is a mapping of texts, or a function that gives one, not {given!r:.100}")
+            raise DeclarationError(
+                f"headers= must be a mapping of strings, or a function that returns one, not {given!r:.100}"
+            )
         if isinstance(forward, str):
-            raise DeclarationError(f'forward is a list of names: forward=["{forward}"]')
+            raise DeclarationError(f'forward= must be a list of names: forward=["{forward}"]')
         self._forward = [name.lower() for name in forward]
         self._needs_context = self._source is not None and bool(inspect.signature(self._source).parameters)
 

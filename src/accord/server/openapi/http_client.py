@@ -159,7 +159,7 @@ class _ASGILifespan:
         if answer["type"] == "lifespan.startup.failed":
             await asyncio.wait([self._task], timeout=_STOP_SECONDS)
             log.error("accord: the application did not start: %s", redact(str(answer.get("message", ""))))
-            raise ToolError("the application did not start: its log, and that of this server, say why")
+            raise ToolError("the application did not start; its log has the reason")
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}

@@ -48,7 +48,7 @@ class OperationNames:
         """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
         chosen = self._chosen.get(route.id or "")
         if chosen is not None and (chosen != _plain(chosen) or not chosen):
-            raise DeclarationError(f"{chosen!r:.100} is no name: letters, digits, `_`, `-` and `.`")
+            raise DeclarationError(f"{chosen!r:.100} is not a valid name: use letters, digits, `_`, `-` and `.`")
         wanted = self._prefix + (
             chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
         )
@@ -121,7 +121,7 @@ def add_openapi(server: ImportMixin, source: Source | OpenAPIDocument, options: 
     document = source if isinstance(source, OpenAPIDocument) else OpenAPIDocument(source)
     address = options.get("base_url", document.address or "")
     if "base_url" not in options and not address.startswith(("http://", "https://")):
-        raise DeclarationError(f"the document does not say where the API is (it says {address!r:.200}): give base_url=")
+        raise DeclarationError(f"the document has no absolute server URL (it has {address!r:.200}): give base_url=")
     most = server.limits.upstream_bytes
     return _add(server, document, BaseURL(address), lambda: connections(most), options)
 
@@ -193,7 +193,7 @@ def _registrations(
 def _check_options(options: OpenAPIOptions) -> None:
     known = OpenAPIOptions.__annotations__
     for name in options.keys() - known.keys():
-        raise DeclarationError(f"there is no option {name!r}; known are {', '.join(known)}")
+        raise DeclarationError(f"unknown option {name!r}; the options are {', '.join(known)}")
     for name in ("names", "query"):
         if not isinstance(options.get(name, {}), Mapping):
             raise DeclarationError(f"{name}= is a mapping of texts, not {options[name]!r:.100}")  # type: ignore[literal-required]
@@ -202,7 +202,7 @@ def _check_options(options: OpenAPIOptions) -> None:
 def _check_names(chosen: Mapping[str, str], operations: list[APIOperation]) -> None:
     unknown = chosen.keys() - {operation.route.id for operation in operations}
     if unknown:
-        raise DeclarationError(f"names= speaks of operations that there are not: {', '.join(sorted(unknown))}")
+        raise DeclarationError(f"names= has unknown operations: {', '.join(sorted(unknown))}")
 
 
 def _api(document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions, limits: Limits) -> API:

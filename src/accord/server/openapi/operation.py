@@ -124,7 +124,7 @@ class APIOperation:
         _ = self.path
         self.document.resolve(self._item)
         if not self._whole:
-            raise SchemaError("an operation is an object")
+            raise SchemaError("an operation must be an object")
 
     @cached_property
     def path(self) -> PathTemplate:
@@ -225,7 +225,7 @@ def _parameter(document: OpenAPIDocument, node: JSONObject) -> APIParameter | No
     """One parameter; None for what no request can say of itself."""
     name, place = node.get("name"), node.get("in")
     if not isinstance(name, str) or not name or place not in tuple(_STYLES):
-        raise SchemaError(f"a parameter has a name and a place (`in`), and one has {name!r:.100} and {place!r:.100}")
+        raise SchemaError(f"a parameter needs a name and a location (`in`); one has {name!r:.100} and {place!r:.100}")
     if place == "header" and name.lower().replace("_", "-") in _IGNORED | _CONNECTION_HEADERS | _METHOD_HEADERS:
         return None
     if place == "query" and name.lower() == _METHOD_IN_QUERY:
@@ -234,7 +234,7 @@ def _parameter(document: OpenAPIDocument, node: JSONObject) -> APIParameter | No
     schema = document.resolve(next(iter(kinds.values()))).get("schema", True) if kinds else node.get("schema", True)
     style = node.get("style", _STYLES[place][0])
     if style not in _STYLES[place]:
-        raise SchemaError(f"the parameter {name!r:.100} has the style {style!r:.100}, which there is not in a {place}")
+        raise SchemaError(f"the parameter {name!r:.100} has the style {style!r:.100}, which is not valid in a {place}")
     return APIParameter(
         name=name,
         place=place,

@@ -17,7 +17,7 @@ Into = Literal["tool", "resource", "template", "skip"]
 def check_into(into: Into) -> Into:
     """Raises `DeclarationError` for what nothing can become."""
     if into not in get_args(Into):
-        raise DeclarationError(f"an operation becomes one of {', '.join(get_args(Into))}, not {into!r:.100}")
+        raise DeclarationError(f"an operation must become one of {', '.join(get_args(Into))}, not {into!r:.100}")
     return into
 
 
@@ -40,11 +40,11 @@ class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_into(self.into)
         if isinstance(self.methods, str) or isinstance(self.tags, str):
-            raise DeclarationError('methods and tags are sets: RouteMap(methods={"GET"}, ...)')
+            raise DeclarationError('methods and tags must be sets: RouteMap(methods={"GET"}, ...)')
         try:
             re.compile(self.pattern)
         except re.error as exc:
-            raise DeclarationError(f"the pattern {self.pattern!r:.200} of a RouteMap is none: {exc}") from exc
+            raise DeclarationError(f"the pattern {self.pattern!r:.200} of a RouteMap is not valid: {exc}") from exc
 
     def fits(self, route: Route) -> bool:
         """Whether it speaks of this operation."""
@@ -69,7 +69,9 @@ READS_AS_RESOURCES: Sequence[RouteMap] = (
 def check_routes(routes: Routes) -> Routes:
     """Raises `DeclarationError` for what is neither a table nor a function."""
     if not callable(routes) and (isinstance(routes, str) or not all(isinstance(row, RouteMap) for row in routes)):
-        raise DeclarationError(f"routes= is a list of RouteMap(...), or a function of a Route, not {routes!r:.200}")
+        raise DeclarationError(
+            f"routes= must be a list of RouteMap(...) or a function that takes a Route, not {routes!r:.200}"
+        )
     return routes
 
 

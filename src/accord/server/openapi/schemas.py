@@ -83,7 +83,7 @@ class SchemaConverter:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise SchemaError(f"a schema is an object, not {type(schema).__name__}")
+            raise SchemaError(f"a schema must be an object, not {type(schema).__name__}")
         self._check_bounds(schema, depth)
         made = {}
         for key, value in schema.items():  # in its order: what is listed is the same in every process
@@ -112,7 +112,7 @@ class SchemaConverter:
     def _wanted(self, schema: JSONObject, key: str) -> list[tuple[str, Any]]:
         named = schema[key]
         if not isinstance(named, dict):
-            raise SchemaError(f"`{key}` of a schema is an object, not {type(named).__name__}")
+            raise SchemaError(f"`{key}` of a schema must be an object, not {type(named).__name__}")
         return [(name, one) for name, one in named.items() if not self._is_unwanted(one)]
 
     def _is_unwanted(self, schema: Any) -> bool:
@@ -130,7 +130,7 @@ class SchemaConverter:
         if isinstance(schema.get("$ref"), str):
             made["$ref"] = self._refer(schema["$ref"])
         if "$dynamicRef" in schema:
-            raise SchemaError("`$dynamicRef` is not followed")
+            raise SchemaError("`$dynamicRef` is not supported")
         if "example" in schema:
             made.setdefault("examples", [schema["example"]])
         _bound(made, "exclusiveMinimum", "minimum")
@@ -181,7 +181,7 @@ def _as_json(schema: JSONObject) -> JSONObject:
     try:
         return msgspec.json.decode(msgspec.json.encode(schema), type=JSONObject)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise SchemaError(f"a schema holds what JSON does not have: {exc}") from exc
+        raise SchemaError(f"a schema contains values that are not JSON: {exc}") from exc
 
 
 class DocumentSchemas:
@@ -235,7 +235,7 @@ class DocumentSchemas:
         while "$ref" in made and made.keys() - _BESIDE_REFERENCE == {"$ref"}:
             name = made["$ref"].removeprefix("#/$defs/")
             if name in seen:
-                raise SchemaError(f"{self._references[name]} refers to itself, and to nothing else")
+                raise SchemaError(f"{self._references[name]} refers only to itself")
             seen.add(name)
             about = {key: value for key, value in made.items() if key in _BESIDE_REFERENCE}
             target, found = self._component(name)

@@ -157,7 +157,7 @@ class ImportedTool:
             full = f"{what}: {exc}"
         log.warning("accord: tool %r: %s", self._name, redact(full))
         if strict:  # the reason quotes what is kept from the caller
-            raise ToolError(f"{what}, at {where}; the log of the server says more")
+            raise ToolError(f"{what}, at {where}; see the log of the server")
         content = as_content(answer, request.url)
         said = TextContent(text=content) if isinstance(content, str) else content
         return CallToolResult(content=[TextContent(text=f"{full}. It did answer:"), said], is_error=True)
@@ -209,7 +209,7 @@ class ImportedResource:
             if queried or arguments.parameters[argument].place == "path" or arguments.parameters[argument].required
         }
         if arguments.needs_more_than(("path", "query")):
-            raise SchemaError("it needs a body, a header or a cookie, which a URI does not have: make it a tool")
+            raise SchemaError("it needs a body, a header or a cookie, which a resource cannot have: make it a tool")
         self._template = Template(self._text(scheme), unsafe_variables=True)  # `APICall` checks what becomes a path
         route = call.route
         about: dict[str, Any] = {

@@ -87,7 +87,7 @@ class ASGIRequest:
             else:
                 body = await with_deadline(seconds, _read_on(receive, most, message, charge))
         except TimeoutError:
-            raise RequestRejected(408, f"the body was not there after {seconds:g} s", _CLOSE) from None
+            raise RequestRejected(408, f"the body did not arrive within {seconds:g} s", _CLOSE) from None
         if len(body) > most:
             raise _too_large(most)
         self.size = len(body)

@@ -130,7 +130,7 @@ class Fetcher:
                 return url
         except ValueError:  # a name that no name can be, say
             pass
-        raise TargetError(f"{visible(without_credentials(self._given))[:500]!r} is no URL of a server")
+        raise TargetError(f"{visible(without_credentials(self._given))[:500]!r} is not the URL of a server")
 
     def _static(self, url: URL) -> dict[str, str]:
         """The headers that every request has."""
@@ -225,7 +225,7 @@ class Fetcher:
         location = response.headers.get("Location", "")
         response.close()
         if not location:
-            raise response_error(response, b"", f"{what}: a redirect to nowhere", self.redactor)
+            raise response_error(response, b"", f"{what}: a redirect without a Location", self.redactor)
         keeps = response.status in (307, 308) or method == "GET"
         target = _on_the_origin(url, location)
         if keeps and target is not None:

@@ -79,7 +79,7 @@ class GetStream:
 
     async def _wait(self, pause: float) -> bool:
         if pause > self._limits.retry_seconds:
-            return self._give_up(f"the server asks to come back in {pause:g} s; that is never")
+            return self._give_up(f"the server asks to reconnect in {pause:g} s; that is never")
         await asyncio.sleep(pause)
         return True
 

@@ -124,7 +124,7 @@ class Resumption:
         """The pause that the server asks for. Raises `ConnectionLost` when that is too long."""
         if stream.retry_delay > self._limits.retry_seconds:
             raise ConnectionLost(
-                f"{post.what}: the server closed the stream and asks to come back in {stream.retry_delay:g} s; "
+                f"{post.what}: the server closed the stream and asks to reconnect in {stream.retry_delay:g} s; "
                 f"the limit is {self._limits.retry_seconds:g} s (Limits.retry_seconds)"
             )
         await asyncio.sleep(stream.retry_delay)

@@ -49,11 +49,11 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.headers, Mapping):
             validated_headers(self.headers)
         if self.auth is not None and not (self.auth and self.auth.isascii() and self.auth.isprintable()):
-            raise TargetError("auth= is no bearer token: it must be visible ASCII characters")
+            raise TargetError("auth= must be a bearer token of visible ASCII characters")
         if self.proxy:
             validate_proxy(self.proxy)
         if self.connections < 1:
-            raise TargetError(f"connections is at least 1, not {self.connections}")
+            raise TargetError(f"connections must be at least 1, not {self.connections}")
 
     def __repr__(self) -> str:
         return f"HTTPSettings(connections={self.connections}, ...)"  # the rest may be secret
@@ -68,7 +68,7 @@ def validate_proxy(url: str) -> None:
         usable = False
     if not usable:
         raise TargetError(
-            f"{without_credentials_malformed(url)!r:.500} is no HTTP proxy; write it as http://proxy.example.com:3128"
+            f"{without_credentials_malformed(url)!r:.500} is not an HTTP proxy; write it as http://proxy.example.com:3128"
         )
 
 
@@ -79,9 +79,9 @@ def validated_headers(headers: Headers) -> dict[str, str]:
     """
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME(name):
-            raise TargetError(f"{name!r:.100} is no name of a header")
+            raise TargetError(f"{name!r:.100} is not a valid header name")
         if not isinstance(value, str) or not _VALUE(value):
-            raise TargetError(f"the value of header {name} is no text, or has control characters")
+            raise TargetError(f"the value of header {name} must be a string without control characters")
     return {name.lower(): value for name, value in headers.items() if not _PROTOCOL_HEADERS(name)}
 
 

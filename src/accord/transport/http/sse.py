@@ -65,7 +65,7 @@ class SSETransport:
                 await asyncio.shield(self._endpoint)
         except TimeoutError:
             seconds = self._limits.connect_seconds
-            raise ConnectError(f"{self._name} (HTTP+SSE) did not say where to post in {seconds:g} s") from None
+            raise ConnectError(f"{self._name} (HTTP+SSE) sent no endpoint event in {seconds:g} s") from None
         except ConnectError:
             raise
         except AccordError as exc:

@@ -104,7 +104,7 @@ class ChunkedReader:
     def _begin(self, line: bytes) -> None:
         size = _SIZE.fullmatch(line)
         if size is None:
-            raise UnacceptableRequest(400, "a chunk begins with its size in hexadecimal")
+            raise UnacceptableRequest(400, "a chunk must begin with its size in hexadecimal")
         if size[2] is not None:
             self._charge(len(size[2]))
         self._chunks += 1

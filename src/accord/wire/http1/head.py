@@ -199,7 +199,7 @@ class HeadReader:
         self._lines += 1
         if self._lines == 1:
             if _REQUEST_LINE.fullmatch(line) is None:
-                raise UnacceptableRequest(400, "this is not HTTP/1.1: a request begins with METHOD /PATH HTTP/1.1")
+                raise UnacceptableRequest(400, "not HTTP/1.1: a request must begin with METHOD /PATH HTTP/1.1")
         else:
             check_field(line, self._lines - 1, self._most_fields)
 
@@ -209,7 +209,7 @@ def check_field(line: bytes, number: int, most: int) -> None:
     if number > most:
         raise UnacceptableRequest(431, f"a request has at most {most} header and trailer fields here")
     if _FIELD.fullmatch(line) is None:
-        raise UnacceptableRequest(400, "a header field is written `name: value`, on one line")
+        raise UnacceptableRequest(400, "a header field must be `name: value`, on one line")
 
 
 def _interpret(request: tuple[str, bytes, str], headers: list[Header]) -> HeadReceived:
@@ -220,7 +220,7 @@ def _interpret(request: tuple[str, bytes, str], headers: list[Header]) -> HeadRe
         fields = _combine_fields(headers)
     keep_alive = recent = version == "1.1"
     if recent and b"host" not in fields:
-        raise UnacceptableRequest(400, "a request has a Host header")  # RFC 9112, 3.2
+        raise UnacceptableRequest(400, "a request needs a Host header")  # RFC 9112, 3.2
     if target[0] != 0x2F:
         target = _path(method, target, fields.get(b"host"))
     if b"connection" in fields:
@@ -250,7 +250,7 @@ def _path(method: str, target: bytes, host: bytes | None) -> bytes:
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
-        raise UnacceptableRequest(400, "the target of a request is a path that begins with /")
+        raise UnacceptableRequest(400, "the target of a request must be a path that begins with /")
     if host is not None and absolute[1].lower() != host.lower():
         raise UnacceptableRequest(400, "the target of the request names another host than its Host header")
     return absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
@@ -267,5 +267,5 @@ def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int |
             raise UnacceptableRequest(400, "the only Transfer-Encoding here is chunked")
         return None
     if length is None or not length.isdigit() or len(length) > _DIGITS:
-        raise UnacceptableRequest(400, "a Content-Length is a number of bytes")
+        raise UnacceptableRequest(400, "Content-Length must be a number of bytes")
     return int(length)

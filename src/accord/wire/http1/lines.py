@@ -39,5 +39,5 @@ def end_of_line(data: bytes, start: int, seen: int, stop: int) -> int:
     else:
         checked = end
     if _CONTROL.search(data, begin, checked) is not None:
-        raise UnacceptableRequest(400, "a line of a request ends with CR LF, and holds no control characters")
+        raise UnacceptableRequest(400, "a line of a request must end with CR LF and have no control characters")
     return end

@@ -199,7 +199,7 @@ def check_resume(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@DROPPED_STREAM_SCENARIO.case(RETRY, f"a stream that asks to come back in {_RETRY_MS} ms")
+@DROPPED_STREAM_SCENARIO.case(RETRY, f"a stream that asks to reconnect in {_RETRY_MS} ms")
 def check_retry(run: ClientRun) -> None:
     run.require_intervention()
     returns = _resumptions(run)

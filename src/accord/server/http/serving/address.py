@@ -39,12 +39,12 @@ def parse_address(text: str) -> Address:
     """Read an address. Raises `DeclarationError`."""
     found = _HOST_AND_PORT.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
-        raise DeclarationError(f'{text!r} is not an address to listen at; write it like "127.0.0.1:8000", or ":8000"')
+        raise DeclarationError(f'{text!r} is not an address; write it as "127.0.0.1:8000", or ":8000"')
     host, port = found["six"] or found["host"] or _LOOPBACK, int(found["port"])
     if port > 65535:
-        raise DeclarationError(f"{text!r}: there is no port {port}; they end at 65535")
+        raise DeclarationError(f"{text!r}: the port {port} is not between 0 and 65535")
     if host == "*":
-        raise DeclarationError(f"{text!r}: write 0.0.0.0:{port} for every IPv4 address of this machine")
+        raise DeclarationError(f"{text!r}: write 0.0.0.0:{port} to listen on all IPv4 addresses")
     return Address(host, port)
 
 
