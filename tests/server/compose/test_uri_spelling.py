@@ -12,6 +12,8 @@ from accord.server.compose.access import Viewer, Visibility
 from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
 from accord.server.middleware.scopes import NamePattern
 
+from tests.measure import assert_linear
+
 SECRET = "docs://private/plan"
 USERS = ("u%2f@", "u%2f%40", "u%2f%2540", "u%2f%252540", "u%2f%25252540")
 MANY_READINGS = "docs://" + "".join(USERS) + "x;a:1/%252e%2e;b/y?%252fz"
@@ -162,3 +164,14 @@ def test_a_long_uri_with_many_readings_is_looked_up_in_few_of_them(part: str) ->
     registry.find = counting  # type: ignore[method-assign]
     Viewer(frozenset()).can_read(registry, offer, uri)
     assert looked_up <= 100_000
+
+
+@pytest.mark.parametrize("tail", ["/:", "/:%2525", "/:é"])
+def test_the_spellings_of_a_long_uri_take_linear_time(tail: str) -> None:
+    assert_linear(lambda size: spellings("a" * size + tail), 800)
+
+
+def test_a_scheme_is_found_wherever_it_begins() -> None:
+    assert [canonical(each) for each in ("/A:B", "1A+B:X", "%3fDOCS://Host/A", "A A:")] == [
+        "/a:B", "1a+b:X", "%3Fdocs://host/A", "A a:",
+    ]  # fmt: skip

@@ -20,10 +20,10 @@ _TRACES = (
         "a stack of JavaScript",
         re.compile(r"^ +at (?:async )?(?:[\w.<>$ ]+ \()?(?:file://|node:|/|[A-Z]:\\)\S+:\d+:\d+", re.M),
     ),
-    ("a stack of Java", re.compile(r"^\s+at [\w.$]+\([\w$]+\.(?:java|kt|scala):\d+\)", re.M)),
+    ("a stack of Java", re.compile(r"^[^\S\n]+at [\w.$]+\([\w$]+\.(?:java|kt|scala):\d+\)", re.M)),
     ("a stack of Go", re.compile(r"^goroutine \d+ \[", re.M)),
     ("a panic of Rust", re.compile(r"thread '[^'\n]*' panicked at ")),
-    ("a stack of .NET", re.compile(r"^\s+at [\w.<>`]+\(.*\) in \S+:line \d+", re.M)),
+    ("a stack of .NET", re.compile(r"^[^\S\n]+at [\w.<>`]+\(.*\) in \S+:line \d+", re.M)),
 )
 _FOLDERS = re.compile(r"(?:/|\\)(?:site-packages|dist-packages|node_modules|\.venv|gems|\.cargo)(?:/|\\)[\w.\-/\\]+")
 

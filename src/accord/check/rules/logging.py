@@ -198,7 +198,7 @@ _SECRET_NAMES = re.compile(
 _MASKED = re.compile(r"^\W*$|\*\*|redact|hidden|mask|filter|remov|omit|secret|xxx", re.I)
 _TOKENS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}\b|\bxox[abpr]-[\w-]{20,}"
-    r"|\bsk-[\w-]{24,}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
+    r"|\bsk-[\w-]{24,}|(?<![\w-])eyJ[\w-]{10,}+\.eyJ[\w-]{10,}+\.[\w-]{10,}"
 )
 
 

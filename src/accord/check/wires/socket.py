@@ -22,7 +22,7 @@ _EVIDENCE = 8
 """Entries that are shown: the first, and the last ones."""
 _PORTS = {"http": 80, "https": 443}
 
-_SAFE_HEADERS = rb"mcp-(?!session-id)[^:]*|accept|content-[^:]*|transfer-encoding|connection|host|x-filler"
+_SAFE_HEADERS = rb"mcp-(?!session-id)[^:\n]*|accept|content-[^:\n]*|transfer-encoding|connection|host|x-filler"
 _REQUEST_SECRETS = re.compile(rb"(?im)^(?!(?:" + _SAFE_HEADERS + rb"):)([\w!#$%&'*+.^`|~-]+:) ?[^\r\n]*")
 """A header of ours that may hold a secret: any but those."""
 _RESPONSE_SECRETS = re.compile(rb"(?im)^((?:set-cookie|mcp-session-id):) ?[^\r\n]*")

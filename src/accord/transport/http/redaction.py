@@ -18,7 +18,6 @@ _MAX_RECENT = 50
 _REDACTED = "[redacted]"
 
 _NAMED = re.compile("//[^/?#]*@")
-_UP_TO_A_NAME = re.compile("//.*@", re.DOTALL)
 _BEYOND_THE_PATH = re.compile(r"[?#].*", re.DOTALL)
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -72,7 +71,8 @@ def without_credentials(url: str) -> str:
 
 def without_credentials_malformed(text: str) -> str:
     """The same of what is no URL: a password that is not quoted may be why."""
-    return without_credentials(_UP_TO_A_NAME.sub("//", text))
+    head, slashes, rest = text.partition("//")
+    return without_credentials(head + slashes + rest.rpartition("@")[2])
 
 
 def _parts(values: Iterable[str]) -> set[str]:
