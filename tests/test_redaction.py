@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from accord.redaction import REDACTED, redact
 
-from tests.measure import assert_linear
+from tests.measure import assert_linear, processor_seconds
 
 SECRET_NAMES = [
     "password",
@@ -548,3 +548,11 @@ HARD += ["-----BEGIN PRIVATE KEY-----a-", "bearer aaaaaaaa ", "basic a", "passwo
 @pytest.mark.parametrize("unit", HARD)
 def test_the_time_grows_with_the_length_and_no_faster(start: str, unit: str) -> None:
     assert_linear(lambda characters: redact((start + unit * (characters // len(unit) + 1))[:characters]), SIZE // 10)
+
+
+def test_no_place_of_a_text_is_tried_at_each_length() -> None:
+    hostile, harmless = "://a:" * 40_000, "://a " * 40_000
+    times = [
+        (processor_seconds(lambda: redact(hostile)), processor_seconds(lambda: redact(harmless))) for _ in range(3)
+    ]
+    assert min(time for time, _ in times) < 15 * min(time for _, time in times)
