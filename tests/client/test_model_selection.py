@@ -81,7 +81,7 @@ def test_the_first_of_equals_is_chosen(models: list[HostModel]) -> None:
 
 
 def test_without_models_there_is_nothing_to_choose() -> None:
-    with pytest.raises(ValueError, match="no model"):
+    with pytest.raises(ValueError, match="models is empty"):
         choose_model(None, [])
 
 

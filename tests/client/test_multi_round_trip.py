@@ -201,7 +201,7 @@ async def test_what_nobody_answers_is_not_supported_and_nobody_else_is_bothered(
     ("asked", "match"),
     [
         (elicit(mode="url", url="https://example.com"), "elicitation by url"),
-        (sample(tools=[{"name": "t", "inputSchema": {}}]), "no tools"),
+        (sample(tools=[{"name": "t", "inputSchema": {}}]), "cannot use tools"),
     ],
 )
 async def test_what_was_not_declared_is_not_supported(asked: Message, match: str) -> None:

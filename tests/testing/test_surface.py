@@ -74,7 +74,7 @@ def test_no_file_is_an_error_that_says_how_to_write_it(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "shop.json").write_text("<<<<<<<")
-    with pytest.raises(AssertionError, match="is no JSON"):
+    with pytest.raises(AssertionError, match="is not JSON"):
         assert_surface(shop(), tmp_path / "shop.json")
 
 

@@ -403,9 +403,9 @@ async def test_a_change_is_changed_again_where_the_server_is_mounted() -> None:
 # --- mistakes --------------------------------------------------------------------------------------------------
 
 MISTAKES = [
-    (lambda: ArgumentChange(fixed=1, default=2), "no default"),
-    (lambda: ArgumentChange(fixed=1, name="x"), "not shown"),
-    (lambda: ArgumentChange(hidden=True, description="x"), "not shown"),
+    (lambda: ArgumentChange(fixed=1, default=2), "cannot have a default"),
+    (lambda: ArgumentChange(fixed=1, name="x"), "cannot have a name or a description"),
+    (lambda: ArgumentChange(hidden=True, description="x"), "cannot have a name or a description"),
     (lambda: ArgumentChange(fixed=object()), "must be JSON"),
     (lambda: ArgumentChange(default=float("nan")), "must be JSON"),
 ]

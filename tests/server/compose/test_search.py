@@ -323,7 +323,7 @@ async def test_a_tool_is_called_as_directly_with_its_middleware_its_questions_an
 MISTAKES = [
     ({"name": "nothing"}, "no tool 'nothing'"),
     ({}, 'missing argument "name"'),
-    ({"name": "call_tool", "arguments": {"name": "get_weather"}}, "not itself"),
+    ({"name": "call_tool", "arguments": {"name": "get_weather"}}, "cannot call itself"),
     ({"name": "get_weather", "arguments": [1]}, "arguments"),
     ({"name": "get_weather", "arguments": {"city": 1}}, 'argument "city": expected string'),
     ({"name": "get_weather", "city": "Oslo"}, 'unknown argument "city"'),

@@ -233,7 +233,7 @@ async def test_an_argument_that_does_not_exist_cannot_be_declared_complete() -> 
         hike.complete("hill")(lambda prefix: [])
     with pytest.raises(DeclarationError, match="'river'"):
         hike.complete("valley")(other)
-    with pytest.raises(DeclarationError, match="what was typed"):
+    with pytest.raises(DeclarationError, match="the text typed so far"):
         hike.complete("valley")(none)
     with pytest.raises(DeclarationError, match="'nothing'"):
         made.complete("nothing", "valley")(lambda prefix: [])

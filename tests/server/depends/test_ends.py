@@ -77,7 +77,7 @@ async def test_what_is_needed_after_the_end_is_an_error_and_no_wait() -> None:
     lifetime = Lifetime(Server("desk"))
     await lifetime.stop()
     async with asyncio.timeout(100):
-        with pytest.raises(LifespanError, match="'desk' has ended"):
+        with pytest.raises(LifespanError, match="'desk' has shut down"):
             await lifetime.start_mounted(Server("other"))
 
 
@@ -150,7 +150,7 @@ async def test_the_next_client_finds_a_lifespan_that_has_not_begun_before_the_la
         happened.append("ends")
         ends.set()
         await go.wait()
-        happened.append("has ended")
+        happened.append("has shut down")
 
     server = Server("desk", lifespan=lifespan)
     await server.lifetimes.enter()
@@ -161,7 +161,7 @@ async def test_the_next_client_finds_a_lifespan_that_has_not_begun_before_the_la
     go.set()
     await asyncio.gather(leaving, entering)
     await server.lifetimes.leave()
-    assert happened == ["begins", "ends", "has ended"] * 2
+    assert happened == ["begins", "ends", "has shut down"] * 2
 
 
 async def test_it_ends_although_a_handler_will_not_and_the_client_has_lost_patience() -> None:

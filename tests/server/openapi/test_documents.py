@@ -31,13 +31,13 @@ def test_a_document_is_a_table_its_text_or_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("{", "no JSON"),
-        ("{" * 100_000, "no JSON"),
+        ("{", "not JSON"),
+        ("{" * 100_000, "not JSON"),
         ({}, "openapi: 3.x"),
-        ({"swagger": "2.0"}, "converted"),
+        ({"swagger": "2.0"}, "convert it"),
         ({"openapi": "3.0.0", "paths": []}, "`paths`"),
         ({"openapi": "3.0.0", "info": 1}, "`info`"),
-        ("https://api.test/openapi.json", "not fetched"),
+        ("https://api.test/openapi.json", "not downloaded"),
         ("missing.json", "cannot be read"),
         ("a\0b", "cannot be read"),
     ],

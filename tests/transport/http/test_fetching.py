@@ -208,7 +208,7 @@ async def test_a_name_that_no_server_can_have_is_no_target(url: str) -> None:
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "foo", "127.0.0.1:8080", "http://", "http://[::1"])
 def test_a_proxy_that_is_no_http_proxy_is_refused(proxy: str) -> None:
-    with pytest.raises(TargetError, match="is no HTTP proxy"):
+    with pytest.raises(TargetError, match="is not an HTTP proxy"):
         HTTPSettings(proxy=proxy)
 
 
@@ -216,7 +216,7 @@ async def test_a_socks_proxy_of_the_environment_is_refused_before_anything_is_se
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("http_proxy", f"socks5://u:{SECRET}@127.0.0.1:1")
-    with pytest.raises(TargetError, match=r"'socks5://127\.0\.0\.1:1' is no HTTP proxy") as caught:
+    with pytest.raises(TargetError, match=r"'socks5://127\.0\.0\.1:1' is not an HTTP proxy") as caught:
         await Client("http://example.test/").connect()
     assert SECRET not in str(caught.value)
 
