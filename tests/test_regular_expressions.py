@@ -89,8 +89,10 @@ def inside(value: Any, depth: int) -> Iterator[tuple[re.Pattern[Any], str | None
 
 def methods(name: str) -> set[str]:
     """How the code uses an expression; as a search, where that cannot be seen."""
-    use = re.compile(rf"\b{name.rpartition('.')[2]}(?:\[\w+\])?\.({'|'.join((*METHODS, *ALIKE))})\b")
-    return {ALIKE.get(each, each) for text in sources().values() for each in use.findall(text)} or {"search"}
+    short = name.rpartition(".")[2]
+    use = re.compile(rf"\b{short}(?:\[\w+\])?\.({'|'.join((*METHODS, *ALIKE))})\b")
+    found = (each for text in sources().values() if short in text for each in use.findall(text))
+    return {ALIKE.get(each, each) for each in found} or {"search"}
 
 
 # Hostile texts
@@ -217,11 +219,14 @@ def use(pattern: re.Pattern[Any], method: str, text: Any) -> None:
 def all_uses() -> list[Any]:
     uses = {
         (pattern.pattern, pattern.flags, method): (name, pattern, method)
-        for name, pattern, bound in expressions()
+        for name, pattern, bound in sorted(expressions(), key=lambda each: (each[0], each[2] or ""), reverse=True)
         if name not in LOCAL and not name.startswith(LOCAL_MODULES)
-        for method in ({ALIKE.get(bound, bound)} if bound else methods(name))
+        for method in (sorted({ALIKE.get(bound, bound)} if bound else methods(name)))
     }
-    return [pytest.param(pattern, method, id=f"{name}-{method}") for name, pattern, method in uses.values()]
+    return [
+        pytest.param(pattern, method, id=f"{name}-{method}")
+        for name, pattern, method in sorted(uses.values(), key=lambda each: (each[0], each[2]))
+    ]
 
 
 @pytest.mark.parametrize(("pattern", "method"), all_uses())
