@@ -114,7 +114,7 @@ async def test_a_program_that_is_no_client_is_told_with_its_words() -> None:
 
 
 async def test_a_command_without_a_place_for_the_server_is_told() -> None:
-    with pytest.raises(TargetError, match="does not say where the server stands"):
+    with pytest.raises(TargetError, match="does not name the server"):
         await check_client(f"{sys.executable} -c pass", "stdio", QUICK)
 
 
