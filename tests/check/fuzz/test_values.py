@@ -86,6 +86,11 @@ def test_of_any_schema_a_value_is_made_if_a_small_one_fits(schema: Any, data: st
     assert not any(fits(schema, breach.value) for breach in invalid_variants(schema))
 
 
+def test_a_text_of_other_letters_is_tried_where_a_pattern_is_forbidden() -> None:
+    schema = {"not": {"pattern": "^a*$"}}
+    assert fits(schema, smallest(schema))
+
+
 @pytest.mark.parametrize(
     "schema",
     [False, {"not": {}}, {"type": "integer", "minimum": 2, "maximum": 1}, {"enum": [1], "type": "string"}],

@@ -185,6 +185,8 @@ def texts(shape: ValueShape) -> Iterator[str]:
             text for text in matching_texts(pattern) if least <= len(text) and (most is None or len(text) <= most)
         )
     yield from ("a" * length for length in (max(1, least), least, least + 1) if most is None or length <= most)
+    if least <= 4 and (most is None or most >= 4):
+        yield "text"  # where other letters are wanted
 
 
 @lru_cache(maxsize=1_000)
