@@ -274,11 +274,8 @@ def top_level(body: list[ast.stmt], typing: bool) -> Iterator[ast.stmt]:
 
 
 def cycles(graph: dict[str, set[str]]) -> set[str]:
-    """The modules that import themselves, by whatever way: what is left when those that lead nowhere are taken out."""
-    left = {name: set(found) for name, found in graph.items()}
-    while leaves := {name for name, found in left.items() if not found & left.keys()}:
-        left = {name: found for name, found in left.items() if name not in leaves}
-    return {name for name in left if name in reachable(left, name)}
+    """The modules that import themselves, by whatever way."""
+    return {name for name in graph if name in reachable(graph, name)}
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:

@@ -1,9 +1,9 @@
 """JSON Schema that is not a Python type: compiled once, then asked often.
 
-Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on
-an engine of linear time; only a pattern that engine does not know (look-around, back-references) gets one
-that counts its backtracking, of which long texts get less. The default dialect is 2020-12, as the
-specification says; the older drafts are read when `$schema` names them.
+Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine
+without backtracking, which takes time in proportion to the text and to the pattern; only a pattern that engine does
+not know (look-around, back-references) gets one that counts its backtracking, of which long texts get less. The
+default dialect is 2020-12, as the specification says; the older drafts are read when `$schema` names them.
 
 How much work it is to check a value against a schema: for each level of the value, how many subschemas look at one
 place there.

@@ -252,7 +252,7 @@ def _required(was: Any, now: Any, path: Path) -> Iterator[Change]:
         yield change("breaking" if now else "safe", path, describe_change(was, now), why)
 
 
-_UNKNOWN = _text_changes("risky", "who reads it may act in another way")
+_UNKNOWN = _text_changes(*_UNKNOWN_HINT)
 _FOR_MODELS = _text_changes("risky", _MODELS)
 _FOR_PEOPLE = _text_changes("safe", "it is for people")
 

@@ -75,20 +75,20 @@ def in_cookie(parameter: APIParameter, value: Any) -> list[str]:
 def in_header(parameter: APIParameter, value: Any) -> str:
     """What a header says for a value: text as it is. Whoever sends it checks that it can be sent."""
     if parameter.as_json or not isinstance(value, dict | list):
-        return _style_text(value, parameter.as_json)
+        return _text(value, parameter.as_json)
     if isinstance(value, list):
-        return ",".join(_style_text(item) for item in value)
+        return ",".join(_text(item) for item in value)
     glue = "=" if parameter.explode else ","
-    return ",".join(f"{key}{glue}{_style_text(item)}" for key, item in value.items())
+    return ",".join(f"{key}{glue}{_text(item)}" for key, item in value.items())
 
 
 def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
     """A value in its parts: one, those of a list, or the keys and values of an object."""
     if parameter.as_json or not isinstance(value, dict | list):
-        return [_quoted(parameter, _style_text(value, parameter.as_json))]
+        return [_quoted(parameter, _text(value, parameter.as_json))]
     if isinstance(value, list):
-        return [_quoted(parameter, _style_text(item)) for item in value if item is not None]
-    pairs = [(_quoted(parameter, key), _quoted(parameter, _style_text(item))) for key, item in value.items()]
+        return [_quoted(parameter, _text(item)) for item in value if item is not None]
+    pairs = [(_quoted(parameter, key), _quoted(parameter, _text(item))) for key, item in value.items()]
     return [f"{key}={item}" for key, item in pairs] if explode else [part for pair in pairs for part in pair]
 
 
@@ -101,10 +101,10 @@ def _deep(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
         for item in value:
             yield from _deep(item, key)
     elif value is not None:
-        yield key, _style_text(value)
+        yield key, _text(value)
 
 
-def _style_text(value: Any, as_json: bool = False) -> str:
+def _text(value: Any, as_json: bool = False) -> str:
     """A value as text: `true`, `2.5`, and JSON where nothing plainer can be said."""
     if isinstance(value, str) and not as_json:
         return _sendable(value)
@@ -198,16 +198,6 @@ def _is_media_type(text: str) -> bool:
 def _escaped(name: str) -> str:
     """A name between quotes, as browsers write it."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        return msgspec.json.encode(value).decode()
-    try:
-        value.encode()
-    except UnicodeEncodeError as exc:
-        raise InvalidArguments(f"{value!r:.100} contains a lone surrogate, which cannot be encoded") from exc
-    return value
 
 
 def _bytes(name: str, value: Any) -> bytes:

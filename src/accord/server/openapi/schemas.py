@@ -63,6 +63,7 @@ _ONE = {"not", "if", "then", "else", "items", "contains", "additionalProperties"
 _ONE |= {"unevaluatedItems", "unevaluatedProperties"}
 _MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _ANNOTATIONS = ("title", "description", "default", "examples", "deprecated")
+"""What may stand beside a reference without a meaning of its own."""
 _PATTERN = 10_000
 """Characters of a pattern: a megabyte of it takes seconds to be read."""
 _NAMED = {"properties", "patternProperties", "dependentSchemas"}
@@ -171,8 +172,6 @@ def _member(properties: Any, name: Any) -> Any:
 
 _MOST = 500
 """Components that one schema may bring along: each tool is listed with its own."""
-_BESIDE_REFERENCE = {"title", "description", "default", "examples", "deprecated"}
-"""What may stand beside a reference without a meaning of its own."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -232,12 +231,12 @@ class DocumentSchemas:
         if isinstance(made, bool):
             return ({} if made else {"not": {}}), found
         seen: set[str] = set()
-        while "$ref" in made and made.keys() - _BESIDE_REFERENCE == {"$ref"}:
+        while "$ref" in made and made.keys() - _ANNOTATIONS == {"$ref"}:
             name = made["$ref"].removeprefix("#/$defs/")
             if name in seen:
                 raise SchemaError(f"{self._references[name]} refers only to itself")
             seen.add(name)
-            about = {key: value for key, value in made.items() if key in _BESIDE_REFERENCE}
+            about = {key: value for key, value in made.items() if key in _ANNOTATIONS}
             target, found = self._component(name)
             made = {**target, **about} if isinstance(target, dict) else {}
         return made, found
