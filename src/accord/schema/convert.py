@@ -12,12 +12,13 @@ import datetime
 import decimal
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Annotated, Any, Union, cast, get_origin
 
 import msgspec
 
 from accord.schema import pydantic_types
+from accord.schema.conversion_cost import Outcome, check_hashes, converted_parts, has_predictable_hash
 from accord.schema.hints import (
     ArrayNode,
     ConstrainedNode,
@@ -34,6 +35,10 @@ from accord.schema.hints import (
 _LITERALS = {str, int, type(None)}
 _ORDER = {"gt", "ge", "lt", "le", "multiple_of"}
 _LENGTH = {"min_length", "max_length"}
+_SETS = (set, frozenset)
+_KEYS_AT_ONCE = 32
+_MAX_REASONS = 300
+"""Characters of what is wrong with all arms of a union."""
 _BEYOND_MSGSPEC = (pathlib.Path, pathlib.PurePath, msgspec.Raw)
 
 
@@ -94,12 +99,19 @@ class Decodables:
         match node:
             case PlainNode(hint=hint):
                 return hint not in _BEYOND_MSGSPEC
-            case ArrayNode(item=item):
+            case ArrayNode(kind=kind, item=item):
+                if kind in _SETS and has_predictable_hash(item):
+                    return False
                 return self.native(item) and self._decodes(node.hint)
             case TupleNode(items=items) | UnionNode(arms=items):
                 return all(map(self.native, items)) and self._decodes(node.hint)
             case MapNode(key=key, value=value):
-                return self.native(key) and self.native(value) and self._decodes(node.hint)
+                return (
+                    not has_predictable_hash(key)
+                    and self.native(key)
+                    and self.native(value)
+                    and self._decodes(node.hint)
+                )
             case EnumNode(values=values):
                 return {type(value) for value, _ in values} <= _LITERALS and self._decodes(node.hint)
             case RecordNode():
@@ -131,13 +143,17 @@ class Decodables:
 
     def items(self, node: ArrayNode) -> Any:
         item: Any = self.of(node.item)
+        if node.kind in _SETS and has_predictable_hash(node.item):
+            return _converted_type(_SetOf(node.kind, item))
         return tuple[item, ...] if node.kind is tuple else node.kind[item]
 
     def row(self, node: TupleNode) -> Any:
         return tuple[tuple(map(self.of, node.items))]  # type: ignore[misc]
 
     def table(self, node: MapNode) -> Any:
-        return dict[self.of(node.key), self.of(node.value)]  # type: ignore[misc]
+        key: Any = self.of(node.key)
+        value: Any = self.of(node.value)
+        return _converted_type(_DictOf(key, value)) if has_predictable_hash(node.key) else dict[key, value]
 
     def choice(self, node: UnionNode) -> Any:
         arms = tuple(map(self.of, node.arms))
@@ -213,6 +229,42 @@ def _bounds_of(node: Node) -> set[str]:
 _ORDERED = (int, float, decimal.Decimal, datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
 
 
+class _SetOf:
+    """A set of values that a peer could choose by their hashes."""
+
+    def __init__(self, kind: Any, item: Any) -> None:
+        self._kind = kind
+        self._list: Any = list[item]
+
+    def __call__(self, value: Any) -> Any:
+        items = convert(value, self._list)
+        check_hashes(items)
+        return self._kind(items)
+
+
+class _DictOf:
+    """A dict with such keys."""
+
+    def __init__(self, key: Any, value: Any) -> None:
+        self._key: Any = dict[key, Any]
+        self._values: Any = dict[str, value]
+
+    def __call__(self, value: Any) -> Any:
+        values = convert(value, self._values)
+        keys = [*self._keys([*values])]
+        check_hashes(keys)
+        return dict(zip(keys, values.values(), strict=True))
+
+    def _keys(self, names: list[str]) -> Iterator[Any]:
+        """Yield the keys; few at a time, so that a dict of them is made quickly whatever their hashes."""
+        for start in range(0, len(names), _KEYS_AT_ONCE):
+            some = names[start : start + _KEYS_AT_ONCE]
+            keys = [*convert(dict.fromkeys(some), self._key)]
+            yield from (
+                keys if len(keys) == len(some) else [key for name in some for key in convert({name: 0}, self._key)]
+            )
+
+
 class _FirstOf:
     """A union msgspec cannot tell apart: the first arm that fits."""
 
@@ -220,13 +272,19 @@ class _FirstOf:
         self._arms = arms
 
     def __call__(self, value: Any) -> Any:
+        found, failure = converted_parts.outcome(self, value, self._first)
+        if failure is not None:
+            raise ValueError(failure)
+        return found
+
+    def _first(self, value: Any) -> Outcome:
         reasons = []
         for arm in self._arms:
             try:
-                return convert(value, arm)
+                return convert(value, arm), None
             except msgspec.ValidationError as exc:
                 reasons.append(str(exc))
-        raise ValueError(_join_reasons(reasons))
+        return None, _join_reasons(reasons)
 
 
 def _join_reasons(reasons: list[str]) -> str:
@@ -235,7 +293,8 @@ def _join_reasons(reasons: list[str]) -> str:
     if all(wanted):
         names = dict.fromkeys(match[1] for match in wanted if match)
         return f"Expected `{' | '.join(names)}`, got `{wanted[0][2]}`"  # type: ignore[index]
-    return "Fits none of its types (" + "; ".join(dict.fromkeys(reasons)) + ")"
+    text = "; ".join(dict.fromkeys(reasons))
+    return f"Fits none of its types ({text if len(text) <= _MAX_REASONS else text[:_MAX_REASONS] + '...'})"
 
 
 class _OneOf:

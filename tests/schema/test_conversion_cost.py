@@ -1,0 +1,132 @@
+"""Values that are written to make their conversion slow."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from decimal import Decimal
+from typing import Any, Literal, TypedDict
+
+import msgspec
+import pytest
+
+from accord.errors import Mismatch
+from accord.schema.type_converter import convert_to
+
+from tests.measure import assert_linear
+
+_MODULUS = (1 << 61) - 1
+"""`hash` of an integer is its remainder by this."""
+
+
+@dataclasses.dataclass
+class Add:
+    left: Add | Multiply | None
+    operator: Literal["+"]
+
+
+@dataclasses.dataclass
+class Multiply:
+    left: Add | Multiply | None
+    operator: Literal["*"]
+
+
+def _nested(depth: int, operator: str) -> Any:
+    value = None
+    for _ in range(depth):
+        value = {"left": value, "operator": operator}
+    return value
+
+
+def test_a_value_of_nested_unions_is_converted_in_time_that_grows_with_its_size() -> None:
+    assert_linear(lambda depth: [convert_to(_nested(depth, "*"), Add | Multiply) for _ in range(10)], 2, 8)
+
+
+def test_a_value_that_fits_no_arm_of_nested_unions_is_refused_in_time_that_grows_with_its_size() -> None:
+    def refuse(depth: int) -> None:
+        for _ in range(10):
+            with pytest.raises(Mismatch) as refusal:
+                convert_to(_nested(depth, "?"), Add | Multiply)
+            assert len(str(refusal.value)) < 1_000
+
+    assert_linear(refuse, 2, 8)
+
+
+def test_nested_unions_are_converted_to_the_first_arm_that_fits() -> None:
+    mixed = {"left": {"left": None, "operator": "+"}, "operator": "*"}
+    assert convert_to(mixed, Add | Multiply) == Multiply(Add(None, "+"), "*")
+
+
+def test_equal_values_at_two_places_become_two_values() -> None:
+    first, second = convert_to([_nested(1, "+"), _nested(1, "+")], list[Add | Multiply])
+    assert first == second
+    assert first is not second
+
+
+def _colliding(count: int) -> list[int]:
+    return [_MODULUS * number for number in range(1, count + 1)]
+
+
+class Record(msgspec.Struct):
+    numbers: set[int]
+
+
+class Typed(TypedDict):
+    numbers: frozenset[int]
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (set[int], _colliding(100)),
+        (frozenset[int], _colliding(100)),
+        (set[Decimal], [str(each) for each in _colliding(100)]),
+        (set[uuid.UUID], [str(uuid.UUID(int=each)) for each in _colliding(100)]),
+        (set[tuple[int, str]], [[each, "a"] for each in _colliding(100)]),
+        (dict[int, str], {str(each): "a" for each in _colliding(100)}),
+        (dict[uuid.UUID, str], {str(uuid.UUID(int=each)): "a" for each in _colliding(100)}),
+        (list[set[int]], [_colliding(100)]),
+        (Record, {"numbers": _colliding(100)}),
+        (Typed, {"numbers": _colliding(100)}),
+    ],
+    ids=str,
+)
+def test_values_of_one_hash_are_refused_before_a_set_or_a_dict_of_them_is_made(hint: Any, value: Any) -> None:
+    with pytest.raises(Mismatch, match="more than 64 different values share one hash"):
+        convert_to(value, hint)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "meaning"),
+    [
+        (set[int], _colliding(60), set(_colliding(60))),
+        (set[int], [1] * 1_000, {1}),
+        (set[int], [*range(1 << 64, (1 << 64) + 1_000)], {*range(1 << 64, (1 << 64) + 1_000)}),
+        (set[int], [], set()),
+        (dict[int, str], {str(each): "a" for each in range(1_000)}, dict.fromkeys(range(1_000), "a")),
+        (dict[Decimal, int], {"1": 1, "1.0": 2, "3": 3}, {Decimal(1): 2, Decimal(3): 3}),
+        (dict[int, set[int]], {"1": [2, 3]}, {1: {2, 3}}),
+        (Record, {"numbers": [1, 2]}, Record({1, 2})),
+        (Typed, {"numbers": [1, 2]}, {"numbers": frozenset({1, 2})}),
+    ],
+    ids=str,
+)
+def test_other_sets_and_dicts_are_converted(hint: Any, value: Any, meaning: Any) -> None:
+    found = convert_to(value, hint)
+    assert found == meaning
+    assert type(found) is type(meaning)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "text"),
+    [
+        (set[int], [1, "x"], r'\$\[1\]: expected integer, got string "x"'),
+        (set[int], {"a": 1}, r"\$: expected array, got object"),
+        (dict[int, str], {"x": "a"}, r"\$: a key: expected integer, got string"),
+        (dict[int, str], {"1": 2}, "expected string, got integer"),
+        (dict[int, str], [1], r"\$: expected object, got array"),
+    ],
+)
+def test_what_is_wrong_in_a_set_or_a_dict_is_named(hint: Any, value: Any, text: str) -> None:
+    with pytest.raises(Mismatch, match=text):
+        convert_to(value, hint)
