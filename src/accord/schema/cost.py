@@ -72,6 +72,8 @@ class Cost(msgspec.Struct, frozen=True):
     """References to itself that meet at one place: the base of the exponent, and mostly 1."""
     alternatives: bool
     """It has arms that look into arrays or objects, so that one failure may consist of very many."""
+    patterns: bool = False
+    """It has patterns, of texts or of names."""
     size: int = 0
     """Values in it: members of its objects and items of its arrays, on all levels."""
 
@@ -115,12 +117,13 @@ class _CostWalk:
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
         self._alternatives = False
+        self._patterns = False
 
     def cost(self) -> Cost:
         for definition in _definitions(self._root):
             self._measure(definition, self._root, 1)
         total = self._measure(self._root, self._root, 0)
-        return Cost(total.nodes, self._branching, self._alternatives)
+        return Cost(total.nodes, self._branching, self._alternatives, self._patterns)
 
     def _measure(self, schema: Any, base: Any, depth: int) -> _SubschemaCost:
         if not isinstance(schema, dict):
@@ -138,7 +141,9 @@ class _CostWalk:
         return self._done[key]
 
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _SubschemaCost:
-        total = _SubschemaCost(1 + sum(PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in patterns(schema)))
+        own = [PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in patterns(schema)]
+        self._patterns |= bool(own)
+        total = _SubschemaCost(1 + sum(own))
         self._check(total)
         again = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base, self._anchors):

@@ -1,8 +1,8 @@
-"""How much text of a value the patterns of a schema look at.
+"""How much time the patterns of a schema take for a value.
 
-A pattern with look-around or back-references takes time in proportion to the text and to the backtracking allowed. What
-a value has beside the places where such patterns look does not count: a long text may stand beside a short name. A
-place stands for all subschemas that look at it, whichever of them apply.
+A pattern takes time in proportion to the text that it looks at. What a value has beside the places where patterns look
+does not count: a long text may stand beside a short name. A place stands for all subschemas that look at it, whichever
+of them apply.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class _Place(msgspec.Struct):
     """What looks at one place of a value."""
 
     texts: int = 0
-    """Patterns that look at a text there."""
+    """Time per character of a text there."""
     names: int = 0
-    """Patterns that look at the names of the members of an object there."""
+    """The same for the names of the members of an object there."""
     inside: dict[str, Counter[_Key]] = msgspec.field(default_factory=dict)
     """The subschemas that look at the places inside, by step (`cost.subschemas`)."""
     below: dict[str, _Place] = msgspec.field(default_factory=dict)
@@ -47,38 +47,37 @@ class _Place(msgspec.Struct):
 
 
 class PatternWork:
-    """The texts that those patterns of a schema look at which `counts` tells. The schema was measured (`cost.measure`)
-    and has so many `nodes`.
+    """The work of the patterns of a schema, of which `cost` tells the time per character, 0 for a pattern that does not
+    count. The schema was measured (`cost.measure`) and has so many `nodes`.
     """
 
-    def __init__(self, schema: Any, nodes: int, counts: Callable[[str], bool]) -> None:
+    def __init__(self, schema: Any, nodes: int, cost: Callable[[str], int]) -> None:
         self._nodes = nodes
-        self._counts = counts
+        self._cost = cost
         self._anchors: Anchors = {}
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
         self._alone: dict[_Key, _Place] = {}
         self._places: dict[frozenset[Any], _Place] = {}
         self._steps = 0
+        self._most = 1
         self._root = self._place(Counter([self._key(schema, schema)]))
 
-    def characters(self, value: Any) -> int:
-        """Return how many characters there are at places with a pattern, as often as there are patterns."""
+    def time(self, value: Any) -> int:
+        """Return the time for a value, in the unit of `cost`."""
         total = 0
         pending = [(value, self._root)]
-        while pending:
-            value, place = pending.pop()
-            if isinstance(value, str):
-                total += place.texts * (_SHORTEST + len(value))
-            elif isinstance(value, dict):
+        while pending and self._steps <= _STEPS:
+            inner, place = pending.pop()
+            if isinstance(inner, str):
+                total += place.texts * (_SHORTEST + len(inner))
+            elif isinstance(inner, dict):
                 if place.names:
-                    total += place.names * count_characters(list(value))
+                    total += place.names * count_characters(list(inner))
                 if place.inside:
-                    pending += ((item, self._below(place, f".{name}", "*")) for name, item in value.items())
-            elif isinstance(value, list) and place.inside:
-                pending += ((item, self._below(place, f"[{at}]", "[]")) for at, item in enumerate(value))
-            if self._steps > _STEPS:
-                return self._nodes * count_characters(value)
-        return total
+                    pending += ((item, self._below(place, f".{name}", "*")) for name, item in inner.items())
+            elif isinstance(inner, list) and place.inside:
+                pending += ((item, self._below(place, f"[{at}]", "[]")) for at, item in enumerate(inner))
+        return total if self._steps <= _STEPS else self._nodes * self._most * count_characters(value)
 
     def _below(self, place: _Place, step: str, wild: str) -> _Place:
         step = step if step in place.inside else wild
@@ -114,7 +113,9 @@ class PatternWork:
         return self._alone.get(key) or _Place()
 
     def _count(self, schema: dict[str, Any], keyword: str) -> int:
-        return sum(map(self._counts, patterns({keyword: schema[keyword]}))) if keyword in schema else 0
+        costs = [self._cost(pattern) for pattern in patterns({keyword: schema[keyword]})] if keyword in schema else []
+        self._most = max([self._most, *costs])
+        return sum(costs)
 
     def _key(self, schema: Any, base: Any) -> _Key:
         schema = schema if isinstance(schema, dict) else {}

@@ -1,8 +1,8 @@
 """JSON Schema that is not a Python type: compiled once, then asked often.
 
 Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine
-without backtracking, which takes time in proportion to the text and to the pattern; only a pattern that engine does
-not know (look-around, back-references) gets one that counts its backtracking, of which long texts get less. The
+without backtracking, for as much text as it can read in a second (`pattern_cost`); only a pattern that engine does not
+know (look-around, back-references) gets one that counts its backtracking, of which long texts get less. The
 default dialect is 2020-12, as the specification says; the older drafts are read when `$schema` names them.
 
 How much work it is to check a value against a schema: for each level of the value, how many subschemas look at one
@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.schema.cost import PATTERN, UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
+from accord.schema.pattern_cost import PATTERN_BYTES, SLOWEST, PatternCosts, goes_back
 from accord.schema.pattern_work import PatternWork, count_characters
 
 if TYPE_CHECKING:
@@ -158,9 +159,10 @@ _MAX_FAILURES = 20_000
 """Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
 _MAX_BACKTRACKS = 1_000
 """Of one pattern on one text; each may take as long as to read the text once."""
-_BACKTRACKED = 20_000_000
-"""Characters of texts, times how often a pattern may go back in them: 0.1 s."""
-_PATTERN_BYTES = 1 << 18
+_BACKTRACKED = 100_000_000
+"""Nanoseconds to read texts once, times how often a pattern may go back in them: 0.1 s."""
+_PATTERN_TIME = 1_000_000_000
+"""Nanoseconds for all patterns and texts of a value."""
 
 
 class Validator:
@@ -182,7 +184,7 @@ class Validator:
         if sum(levels) * (self._cost.nodes + self._cost.size) > MOST and not self._work.fits(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
         try:
-            compiled = self._compiled_for(value) if self._backtracks else self._compiled
+            compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
             if compiled.is_valid(value):
                 return
             if not self._cost.alternatives or self._failures(levels) <= _MAX_FAILURES:
@@ -193,10 +195,14 @@ class Validator:
 
     def _compiled_for(self, value: Any) -> Compiled:
         """Return the schema, compiled so that its patterns go back less often where they look at long texts."""
-        most = self._cost.nodes // PATTERN  # patterns, with references expanded
-        allowed = _allowed_backtracks(count_characters(value) * max(most, 1))
-        if allowed < _MAX_BACKTRACKS:
-            allowed = _allowed_backtracks(self._pattern_work.characters(value))
+        most = count_characters(value) * self._cost.nodes // PATTERN * SLOWEST  # patterns, with references expanded
+        if most > _PATTERN_TIME and self._pattern_work.time(value) > _PATTERN_TIME:
+            raise Mismatch("too much text for the patterns of this schema, which could take more than a second")
+        if not self._backtracks or most * _MAX_BACKTRACKS <= _BACKTRACKED:
+            return self._compiled
+        return self._compiled_counted(_allowed_backtracks(self._backtracking_work.time(value)))
+
+    def _compiled_counted(self, allowed: int) -> Compiled:
         if allowed == _MAX_BACKTRACKS:
             return self._compiled
         if not allowed:
@@ -206,8 +212,20 @@ class Validator:
         return self._stricter[allowed]
 
     @cached_property
+    def _pattern_costs(self) -> PatternCosts:
+        return PatternCosts()
+
+    @cached_property
     def _pattern_work(self) -> PatternWork:
-        return PatternWork(self._schema, self._cost.nodes, _goes_back)
+        return PatternWork(self._schema, self._cost.nodes, self._pattern_costs.nanoseconds)
+
+    @cached_property
+    def _backtracking_work(self) -> PatternWork:
+        return PatternWork(
+            self._schema,
+            self._cost.nodes,
+            lambda pattern: self._pattern_costs.nanoseconds(pattern) if goes_back(pattern) else 0,
+        )
 
     @cached_property
     def _work(self) -> Work:
@@ -235,7 +253,7 @@ def _compile(schema: Any) -> tuple[Compiled, bool]:
     """Return the compiled schema, and whether some of its patterns go back in a text."""
     import jsonschema_rs  # 25 ms, for those who need it
 
-    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
+    linear = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
     try:
         try:
             return jsonschema_rs.validator_for(schema, offline=True, pattern_options=linear), False
@@ -252,26 +270,13 @@ def _compile(schema: Any) -> tuple[Compiled, bool]:
 def _compile_counted(schema: Any, backtracks: int) -> Compiled:
     import jsonschema_rs
 
-    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=_PATTERN_BYTES)
+    counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=PATTERN_BYTES)
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
 
 
-@lru_cache(1_000)
-def _goes_back(pattern: str) -> bool:
-    """Whether a pattern is none for the engine of linear time."""
-    import jsonschema_rs
-
-    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
-    try:
-        jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=linear)
-    except ValueError:
-        return True
-    return False
-
-
-def _allowed_backtracks(characters: int) -> int:
-    """Return how often a pattern may go back where patterns look at so many characters: 1,000, 100, 10, 1, or never."""
-    most = _BACKTRACKED // max(characters, 1)
+def _allowed_backtracks(nanoseconds: int) -> int:
+    """Return how often patterns may go back that take so long to read their texts once: 1,000, 100, 10, 1, or never."""
+    most = _BACKTRACKED // max(nanoseconds, 1)
     return next((allowed for allowed in (_MAX_BACKTRACKS, 100, 10, 1) if allowed <= most), 0)
 
 

@@ -1,0 +1,277 @@
+"""How long a pattern takes for each character of a text, at worst.
+
+The engine makes a table of states while it reads (a lazy DFA), and takes one look into it for each character. A pattern
+such as `[ab]*a[ab]{500}c` has more states than any table; then it follows all positions of the pattern for each
+character, a thousand times as slow. So the states of a pattern are counted here, up to a bound: positions are followed
+as the engine does, in the order of preference, from the front and from the back, since it searches from either end.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jsonschema_rs import PatternOptionsType
+
+PATTERN_BYTES = 1 << 18
+"""The largest pattern, compiled, that is accepted."""
+FAST = 5
+"""Nanoseconds for a character, with a table."""
+SLOWEST = 20_000
+"""Nanoseconds for a character, for the largest pattern that is compiled."""
+
+_SLOW = ((1 << 14, 2_000), (PATTERN_BYTES, SLOWEST))
+"""Bytes of a compiled pattern, and nanoseconds for a character without a table."""
+_TABLE_BYTES = 1 << 10
+"""The compiled patterns that have few states whatever they are."""
+_MAX_STATES = 256
+"""Characters tell these states apart; the engine reads bytes, and needs a few times as many. It keeps thousands."""
+_MAX_STEPS = 100_000
+"""Positions followed for all patterns of one schema: 50 ms. Patterns after that count as slow."""
+_MAX_POSITIONS = 5_000
+
+_Ranges = tuple[tuple[int, int], ...]
+_CATEGORIES: dict[str, _Ranges] = {
+    "DIGIT": ((48, 57),),
+    "WORD": ((48, 57), (65, 90), (95, 95), (97, 122)),
+    "SPACE": ((9, 13), (32, 32), (160, 160), (5760, 5760), (8192, 8202), (8232, 8233), (12288, 12288), (65279, 65279)),
+}
+_BEGINNING = ("AT_BEGINNING", "AT_BEGINNING_STRING")
+_END = ("AT_END", "AT_END_STRING")
+
+
+class PatternCosts:
+    """What the patterns of one schema cost; each is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._steps = _MAX_STEPS
+
+    def nanoseconds(self, pattern: str) -> int:
+        """Return how long a pattern takes for a character, at most."""
+        if pattern not in self._known:
+            self._known[pattern] = self._measure(pattern)
+        return self._known[pattern]
+
+    def _measure(self, pattern: str) -> int:
+        if _fits(pattern, _TABLE_BYTES) or self._has_few_states(pattern):
+            return FAST
+        return next((cost for size, cost in _SLOW if _fits(pattern, size)), SLOWEST)
+
+    def _has_few_states(self, pattern: str) -> bool:
+        try:
+            pending = [_parse(pattern)]
+            while pending:
+                part = pending.pop()
+                for backwards in (False, True):
+                    machine = _Machine(part, backwards)
+                    for steps in machine.follow():
+                        self._steps -= steps
+                        if self._steps < 0:
+                            return False
+                pending += machine.looks
+        except _UnknownStatesError:
+            return False
+        return True
+
+
+class _UnknownStatesError(Exception):
+    """A pattern has too many states, or forms of which they are not known."""
+
+
+@lru_cache(1_000)
+def goes_back(pattern: str) -> bool:
+    """Return whether a pattern needs an engine that goes back in a text (look-around, back-references)."""
+    import jsonschema_rs
+
+    return not _compiles(pattern, jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES))
+
+
+def _fits(pattern: str, size: int) -> bool:
+    import jsonschema_rs
+
+    engine = jsonschema_rs.FancyRegexOptions if goes_back(pattern) else jsonschema_rs.RegexOptions
+    return _compiles(pattern, engine(size_limit=size))
+
+
+def _compiles(pattern: str, options: PatternOptionsType) -> bool:
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=options)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse(pattern: str) -> Any:
+    """Return the pattern as Python parses it, which does not know ECMA-262's own forms."""
+    parser: Any = import_module("re._parser")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return parser.parse(pattern)
+    except (ValueError, RecursionError, OverflowError, Warning, parser.error):
+        raise _UnknownStatesError from None
+
+
+class _Machine:
+    """A pattern as positions: each reads a character, or leads to others at once, those that are preferred first. What
+    look-around looks for is left out, and stands in `looks`: the engine reads it by itself.
+    """
+
+    _MATCH, _DEAD = 0, 1
+
+    def __init__(self, parsed: Any, backwards: bool) -> None:
+        self.looks: list[Any] = []
+        self._backwards = backwards
+        self._classes: dict[int, _Ranges] = {}
+        self._targets: list[tuple[int, ...]] = [(), ()]
+        self._only_at_start: set[int] = set()
+        self._is_part = False
+        self._left = _MAX_POSITIONS
+        self._start = self._sequence(parsed, self._MATCH)
+
+    def follow(self) -> Iterator[int]:
+        """Follow all texts, and yield how many positions each step looked at. Raises _UnknownStatesError."""
+        ranges = {bound for each in self._classes.values() for low, high in each for bound in (low, high + 1)}
+        characters = sorted({0, *ranges} - {sys.maxunicode + 1})
+        reads = {at: frozenset(_members(each, characters)) for at, each in self._classes.items()}
+        anew = () if self._backwards or self._is_part else (self._start,)
+        state = self._closure((self._start,), at_start=True)
+        seen, pending = {state}, [state]
+        while pending:
+            state = pending.pop()
+            if self._MATCH in state:  # the search ends here
+                continue
+            for character in characters:
+                reached = [self._targets[at][0] for at in state if character in reads.get(at, ())]
+                state_after = self._closure((*reached, *anew), at_start=False)
+                yield 1 + len(state) + len(state_after)
+                if state_after not in seen:
+                    seen.add(state_after)
+                    pending.append(state_after)
+            if len(seen) > _MAX_STATES:
+                raise _UnknownStatesError
+
+    def _closure(self, positions: Iterable[int], *, at_start: bool) -> tuple[int, ...]:
+        """Return the positions that read, or match, in the order of preference."""
+        seen: dict[int, None] = {}
+        pending = [*positions][::-1]
+        while pending:
+            at = pending.pop()
+            if at not in seen and (at_start or at not in self._only_at_start):
+                seen[at] = None
+                if at not in self._classes:
+                    pending += self._targets[at][::-1]
+        return tuple(at for at in seen if at in self._classes or at == self._MATCH)
+
+    def _sequence(self, parsed: Any, after: int) -> int:
+        """Add the positions of a part, from that which comes last; return where it begins."""
+        items = list(parsed)
+        for op, value in items if self._backwards else reversed(items):
+            after = self._item(str(op), value, after)
+        return after
+
+    def _item(self, op: str, value: Any, after: int) -> int:
+        match op:
+            case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
+                at = self._add((after,))
+                self._classes[at] = _ranges(op, value)
+                return at
+            case "SUBPATTERN" if not value[1] and not value[2]:
+                return self._sequence(value[3], after)
+            case "BRANCH":
+                return self._add(tuple(self._sequence(each, after) for each in value[1]))
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                return self._repeat(value, after, lazy=op == "MIN_REPEAT")
+            case "AT":
+                return self._anchor(str(value), after)
+            case "ASSERT" | "ASSERT_NOT":
+                self._is_part = True
+                self.looks.append(value[1])
+                return after
+            case "GROUPREF":
+                self._is_part = True
+                return after
+        raise _UnknownStatesError
+
+    def _repeat(self, value: tuple[int, int, Any], after: int, *, lazy: bool) -> int:
+        low, high, inner = value
+        unbounded = str(high) == "MAXREPEAT"
+        at = after
+        if unbounded:
+            at = self._add(())
+            self._targets[at] = self._choice(self._sequence(inner, at), after, lazy)
+        for _ in range(0 if unbounded else int(high) - low):
+            at = self._add(self._choice(self._sequence(inner, at), after, lazy))
+        for _ in range(low):
+            self._take()
+            at = self._sequence(inner, at)
+        return at
+
+    def _choice(self, inside: int, after: int, lazy: bool) -> tuple[int, ...]:
+        return (after, inside) if lazy else (inside, after)
+
+    def _anchor(self, name: str, after: int) -> int:
+        first, last = (_END, _BEGINNING) if self._backwards else (_BEGINNING, _END)
+        if name in first:
+            at = self._add((after,))
+            self._only_at_start.add(at)
+            return at
+        if name in last:  # nothing can follow
+            return self._DEAD
+        raise _UnknownStatesError
+
+    def _add(self, targets: tuple[int, ...]) -> int:
+        self._take()
+        self._targets.append(targets)
+        return len(self._targets) - 1
+
+    def _take(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise _UnknownStatesError
+
+
+def _ranges(op: str, value: Any) -> _Ranges:
+    """Return the characters of a set."""
+    if op == "ANY":
+        return _complement(((10, 10),))
+    if op == "NOT_LITERAL":
+        return _complement(((value, value),))
+    if op == "LITERAL":
+        return ((value, value),)
+    items = [(str(kind), each) for kind, each in value]
+    inside = [each for kind, item in items if kind != "NEGATE" for each in _item_ranges(kind, item)]
+    return _complement(inside) if items[0][0] == "NEGATE" else tuple(inside)
+
+
+def _item_ranges(kind: str, item: Any) -> _Ranges:
+    if kind == "RANGE":
+        return (item,)
+    if kind == "LITERAL":
+        return ((item, item),)
+    name = str(item).removeprefix("CATEGORY_")
+    known = _CATEGORIES.get(name.removeprefix("NOT_"))
+    if kind != "CATEGORY" or known is None:
+        raise _UnknownStatesError
+    return _complement(known) if name.startswith("NOT_") else known
+
+
+def _complement(ranges: Sequence[tuple[int, int]]) -> _Ranges:
+    found, low = [], 0
+    for first, last in sorted(ranges):
+        if first > low:
+            found.append((low, first - 1))
+        low = max(low, last + 1)
+    return (*found, (low, sys.maxunicode)) if low <= sys.maxunicode else tuple(found)
+
+
+def _members(ranges: _Ranges, characters: list[int]) -> Iterator[int]:
+    return (each for each in characters if any(low <= each <= high for low, high in ranges))
