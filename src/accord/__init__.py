@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from accord.server.compose.provider import Provided as Provided, Provider as Provider
     from accord.server.core.content import CacheHint as CacheHint, ToolOutput as ToolOutput
     from accord.server.core.context import Context as Context
+    from accord.server.core.principal import Principal as Principal
     from accord.server.declare.completions import Completable as Completable
     from accord.server.declare.handles import Handles as Handles
     from accord.server.declare.header import Header as Header
@@ -119,7 +120,6 @@ if TYPE_CHECKING:
         APIKeys as APIKeys,
         Auth as Auth,
         Forbidden as Forbidden,
-        Principal as Principal,
         Unauthorized as Unauthorized,
     )
     from accord.server.http.options import HTTPOptions as HTTPOptions
@@ -246,7 +246,7 @@ _HOMES = {
     "OpenAPIOptions": "accord.server.openapi.importer",
     "OpenTelemetry": "accord.telemetry.otel",
     "OutcomeUnknown": "accord.errors",
-    "Principal": "accord.server.http.auth",
+    "Principal": "accord.server.core.principal",
     "Prompt": "accord.messages.prompts",
     "PromptArgument": "accord.messages.prompts",
     "PromptMessage": "accord.messages.prompts",

@@ -29,7 +29,7 @@ from accord.transport.connection import Connection
 from accord.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
 

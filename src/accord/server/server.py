@@ -28,8 +28,9 @@ from accord.session.peer_info import PeerInfo
 if TYPE_CHECKING:
     from accord.server.core.instrumentation import ServerInstrumentation
     from accord.server.core.lifetime import Lifespan
+    from accord.server.core.principal import Principal
     from accord.server.http.app import HTTPApp
-    from accord.server.http.auth import Auth, Principal
+    from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
     from accord.server.input.request_state import Keyring

@@ -72,3 +72,9 @@ def resume(
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+
+def is_cancelled(exc: BaseException) -> bool:
+    """Whether this is the end of our own task, rather than an error that a handler made up."""
+    task = asyncio.current_task()
+    return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -180,7 +180,7 @@ async def test_one_connection_too_many_is_closed_at_once() -> None:
 async def test_what_we_answer_counts_too() -> None:
     room = MemoryBudget(MEGABYTE)
     stand = ScriptedServer(ORDINARY, REVISION, "http", room)
-    conversation = ClientConversation(stand, 1)
+    conversation = ClientConversation(stand, 1, stand.scenario.name)
 
     class Nowhere:
         async def send(self, raw: bytes, *, last: bool = False) -> None:

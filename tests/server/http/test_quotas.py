@@ -12,8 +12,9 @@ import pytest
 
 from accord import Context, HTTPOptions, Server
 from accord.errors import InternalError
+from accord.server.core.principal import Principal
 from accord.server.http import sessions
-from accord.server.http.auth import APIKeys, Principal
+from accord.server.http.auth import APIKeys
 from accord.server.http.quotas import account_of, is_address
 from accord.session import rate
 from accord.transport.asgi.request import ASGIRequest

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel, encode_message
-from accord.check.probes.message_log import MessageLog, message_objects
+import msgspec
+
+from accord.check.engine.report import TransportName
+from accord.check.probes.message_log import MemoryBudget, MessageLog, message_objects
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
 from accord.wire.transcript import RECEIVED, SENT
-
-if TYPE_CHECKING:
-    from accord.check.clients.scripted_server import ScriptedServer
 
 CANCELLED = "notifications/cancelled"
 
@@ -21,14 +20,44 @@ _COUNTED = 64 << 10
 """Of one message of ours counts no more: a longer one is what the scene is about, and is said once."""
 
 
-class ClientConversation:
-    """What was said, what is being answered, and what we asked."""
+class ReplyChannel(Protocol):
+    """Where what we say goes: the stdout of a server, or the response to one POST."""
 
-    def __init__(self, stand: ScriptedServer, number: int) -> None:
-        self.server: ScriptedServer = stand
+    async def send(self, raw: bytes, *, last: bool = False) -> None:
+        """Send one message; `last` says that it is the answer."""
+
+    async def abort(self) -> None:
+        """End the connection, or the stream, without an answer: as a server that dies."""
+
+
+class ConversationServer(Protocol):
+    """The server of one run, as its conversations and the handlers of a scenario use it."""
+
+    revision: str
+    transport: TransportName
+    memory: MemoryBudget
+    state: dict[str, Any]
+    """What a scenario stores between requests."""
+
+    @property
+    def trap_url(self) -> str:
+        """A URL that no client should fetch."""
+
+    def mark_message(self, message: JSONObject) -> None:
+        """Record that the client sent a message."""
+
+    def is_first_time(self, what: str) -> bool:
+        """Return whether this is the first time that it is asked for."""
+
+
+class ClientConversation:
+    """What was said, what is being answered, and what we asked. `scenario` is the name of the scenario."""
+
+    def __init__(self, server: ConversationServer, number: int, scenario: str) -> None:
+        self.server: ConversationServer = server
         self.number: int = number
         """From 1, in the order in which they began."""
-        self.log: MessageLog = MessageLog(stand.revision, stand.transport, "own", stand.scenario.name)
+        self.log: MessageLog = MessageLog(server.revision, server.transport, "own", scenario)
         self.client_capabilities: JSONObject = {}
         """The capabilities of the client, from the handshake."""
         self.background_channel: ReplyChannel | None = None
@@ -75,9 +104,9 @@ class ClientConversation:
     def _cancellation(self, id: Any) -> asyncio.Event:
         return self._cancellations.setdefault(id_key(id), asyncio.Event())
 
-    async def wait_for_cancellation(self, ask: IncomingRequest, seconds: float) -> bool:
+    async def wait_for_cancellation(self, id: Any, seconds: float) -> bool:
         """Wait until the client gives a request up."""
-        return await _within(self._cancellation(ask.id).wait(), seconds)
+        return await _within(self._cancellation(id).wait(), seconds)
 
     def is_cancelled(self, id: Any) -> bool:
         """Whether the client has given a request up."""
@@ -112,6 +141,11 @@ class ClientConversation:
 def id_key(id: Any) -> tuple[str, Any]:
     """An id with its type: 7 is not "7". What is no id is known by its text."""
     return type(id).__name__, id if isinstance(id, str | int | float) else repr(id)
+
+
+def encode_message(message: Any) -> bytes:
+    """A message as bytes; bytes as they are."""
+    return message if isinstance(message, bytes) else msgspec.json.encode(message)
 
 
 async def _within(what: Any, seconds: float) -> bool:

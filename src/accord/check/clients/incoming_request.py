@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-import msgspec
-
+from accord.check.clients.conversation import ClientConversation, ReplyChannel
 from accord.check.clients.features import INFO
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, SERVER_INFO
 from accord.messages.revision import Rules
-
-if TYPE_CHECKING:
-    from accord.check.clients.conversation import ClientConversation
 
 _CACHED = frozenset(
     ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
 )
 
 
-class ReplyChannel(Protocol):
-    """Where what we say goes: the stdout of a server, or the response to one POST."""
-
-    async def send(self, raw: bytes, *, last: bool = False) -> None:
-        """Send one message; `last` says that it is the answer."""
-
-    async def abort(self) -> None:
-        """End the connection, or the stream, without an answer: as a server that dies."""
-
-
 class IncomingRequest:
-    """A request of the client. `index` counts those of its method in this run, from 0."""
+    """A request of the client. `index` counts those of its method in this run, from 0; `answer` is how the server
+    answers it by default.
+    """
 
-    def __init__(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel, turn: int) -> None:
+    def __init__(
+        self,
+        conversation: ClientConversation,
+        request: JSONObject,
+        way: ReplyChannel,
+        turn: int,
+        answer: Callable[[IncomingRequest], Awaitable[JSONObject]],
+    ) -> None:
         self.conversation: ClientConversation = conversation
         self.request: JSONObject = request
         self.channel: ReplyChannel = way
         self.index: int = turn
+        self._answer = answer
 
     @property
     def id(self) -> Any:
@@ -79,7 +76,7 @@ class IncomingRequest:
 
     async def default_result(self) -> JSONObject:
         """What a good server answers. Raises `ScriptedError`."""
-        return await self.conversation.server.default_result(self)
+        return await self._answer(self)
 
     def build_response(self, result: Any) -> JSONObject:
         """The whole answer with this result, exactly as it is."""
@@ -110,7 +107,7 @@ class IncomingRequest:
 
     async def wait_for_cancellation(self, seconds: float = 10.0) -> bool:
         """Wait until the client gives this request up, by a notification or by closing the stream."""
-        return await self.conversation.wait_for_cancellation(self, seconds)
+        return await self.conversation.wait_for_cancellation(self.id, seconds)
 
     async def sleep(self, seconds: float) -> None:
         """Let time pass, as a slow server does."""
@@ -121,8 +118,3 @@ def build_notification(method: str, params: JSONObject | None = None) -> JSONObj
     """A notification."""
     message: JSONObject = {"jsonrpc": "2.0", "method": method}
     return message if params is None else message | {"params": params}
-
-
-def encode_message(message: Any) -> bytes:
-    """A message as bytes; bytes as they are."""
-    return message if isinstance(message, bytes) else msgspec.json.encode(message)

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from accord.check.clients.conversation import ClientConversation
-from accord.check.clients.features import call_result, handshake_result, text_block
+from accord.check.clients.conversation import ClientConversation, ReplyChannel
+from accord.check.clients.features import ScriptedFeatures, call_result, handshake_result, text_block
 from accord.check.clients.http_listener import ClientExchange, HTTPListener, ScriptedResponse
-from accord.check.clients.incoming_request import IncomingRequest, ReplyChannel
+from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.scenario import (
     FIRST_REQUEST,
     RawMessage,
@@ -85,7 +85,7 @@ class ScriptedServer:
 
     def add_conversation(self) -> ClientConversation:
         """A new one."""
-        self.conversations.append(ClientConversation(self, len(self.conversations) + 1))
+        self.conversations.append(ClientConversation(self, len(self.conversations) + 1, self.scenario.name))
         return self.conversations[-1]
 
     def mark_message(self, message: JSONObject) -> None:
@@ -117,7 +117,7 @@ class ScriptedServer:
         self.memory.charge(-_REQUEST_MEMORY)
 
     async def _serve(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel) -> None:
-        ask = IncomingRequest(conversation, request, way, self._next_index(request))
+        ask = IncomingRequest(conversation, request, way, self._next_index(request), self.default_result)
         handler = self._handler(ask)
         try:
             if handler is not None:
@@ -158,7 +158,7 @@ class ScriptedServer:
             data = {"supported": [self.revision], "requested": version}
             raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         answer = DEFAULT_HANDLERS.get(ask.method)
-        return ask.with_result_fields(await answer(ask) if answer is not None else {})
+        return ask.with_result_fields(await answer(ask, self.scenario.features) if answer is not None else {})
 
     async def _answer_trap(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
         await reply.send(404)
@@ -170,38 +170,38 @@ def _encode_answer(ask: IncomingRequest, answer: ScriptedAnswer) -> Any:
     return answer if isinstance(answer, bytes) else ask.build_response(answer)
 
 
-DefaultHandler = Callable[[IncomingRequest], Awaitable[JSONObject]]
+DefaultHandler = Callable[[IncomingRequest, ScriptedFeatures], Awaitable[JSONObject]]
 
 
-async def _answer_handshake(ask: IncomingRequest) -> JSONObject:
+async def _answer_handshake(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     declared = ask.params.get("capabilities")
     ask.conversation.client_capabilities = declared if isinstance(declared, dict) else {}
-    return handshake_result(ask.conversation.server.revision, ask.conversation.server.scenario.features)
+    return handshake_result(ask.conversation.server.revision, features)
 
 
-async def _answer_empty(ask: IncomingRequest) -> JSONObject:
+async def _answer_empty(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {}
 
 
-async def _list_tools(ask: IncomingRequest) -> JSONObject:
-    return {"tools": ask.conversation.server.scenario.features.tools_in(ask.conversation.server.revision)}
+async def _list_tools(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    return {"tools": features.tools_in(ask.conversation.server.revision)}
 
 
-async def _list_resources(ask: IncomingRequest) -> JSONObject:
-    return {"resources": [*ask.conversation.server.scenario.features.resources]}
+async def _list_resources(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    return {"resources": [*features.resources]}
 
 
-async def _list_templates(ask: IncomingRequest) -> JSONObject:
-    return {"resourceTemplates": [*ask.conversation.server.scenario.features.templates]}
+async def _list_templates(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    return {"resourceTemplates": [*features.templates]}
 
 
-async def _list_prompts(ask: IncomingRequest) -> JSONObject:
-    return {"prompts": [*ask.conversation.server.scenario.features.prompts]}
+async def _list_prompts(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    return {"prompts": [*features.prompts]}
 
 
-async def _call_tool(ask: IncomingRequest) -> JSONObject:
+async def _call_tool(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     name = str(ask.params.get("name"))
-    if name not in {each["name"] for each in ask.conversation.server.scenario.features.tools}:
+    if name not in {each["name"] for each in features.tools}:
         raise ScriptedError(INVALID_PARAMS, f"Unknown tool: {name}")
     token = ask.meta.get("progressToken")
     if name == "slow" and token is not None:
@@ -210,24 +210,24 @@ async def _call_tool(ask: IncomingRequest) -> JSONObject:
     return call_result(name, ask.params.get("arguments"), ask.conversation.server.revision)
 
 
-async def _read_resource(ask: IncomingRequest) -> JSONObject:
+async def _read_resource(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     uri = str(ask.params.get("uri"))
     if not uri.startswith("notes://"):
         raise ScriptedError(ask.rules.resource_not_found, "Resource not found", {"uri": uri})
     return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"notes of {uri[8:]}"}]}
 
 
-async def _get_prompt(ask: IncomingRequest) -> JSONObject:
-    if ask.params.get("name") not in {each["name"] for each in ask.conversation.server.scenario.features.prompts}:
+async def _get_prompt(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    if ask.params.get("name") not in {each["name"] for each in features.prompts}:
         raise ScriptedError(INVALID_PARAMS, "Unknown prompt")
     return {"messages": [{"role": "user", "content": text_block("Plan a day.")}]}
 
 
-async def _complete(ask: IncomingRequest) -> JSONObject:
+async def _complete(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {"completion": {"values": ["monday", "tuesday"]}}
 
 
-async def _listen(ask: IncomingRequest) -> JSONObject:
+async def _listen(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     """Acknowledge, and stay open until the client has enough of it."""
     await ask.notify(
         "notifications/subscriptions/acknowledged",

@@ -21,9 +21,9 @@ from accord.server.compose.uri_spelling import MAX_SPELLINGS, all_canonical, all
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
     from accord.server.core.peer import Peer
+    from accord.server.core.principal import Principal
     from accord.server.core.registration import Registration
     from accord.server.core.registry import Registry
-    from accord.server.http.auth import Principal
     from accord.server.middleware.chain import Guard
     from accord.session.pending_request import PendingRequest
 

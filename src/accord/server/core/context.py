@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from accord.messages.sampling import ModelPreferences
     from accord.messages.tools import Tool
     from accord.server.core.invoker import Invoker
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.input.call import HandlerCall
     from accord.server.input.question import InputQuestion
     from accord.server.input.questions import Accepted, Cancelled, Declined, Messages, Sampled

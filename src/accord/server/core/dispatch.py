@@ -50,7 +50,7 @@ from accord.session.events import NotificationReceived
 from accord.session.handshake import ServerHandshake
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
-from accord.transport.deadlines import OutOfTime
+from accord.transport.deadlines import OutOfTime, is_cancelled
 
 if TYPE_CHECKING:
     from accord.server.input.call import HandlerCall
@@ -341,9 +341,3 @@ def read_tool_call(params: Any) -> RawToolCall:
 def error_text(error: AccordError) -> str:
     """What a model is told of a call that failed as it may."""
     return error.message if isinstance(error, InvalidArguments) else str(error)
-
-
-def is_cancelled(exc: BaseException) -> bool:
-    """Whether this is the end of our own task, rather than an error that a handler made up."""
-    task = asyncio.current_task()
-    return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from accord.errors import LifespanError, describe
 from accord.redaction import describe_redacted
-from accord.server.core.dispatch import is_cancelled
 from accord.server.core.watchdog import WATCHDOG
+from accord.transport.deadlines import is_cancelled
 
 if TYPE_CHECKING:
     from accord.server.depends.dependencies import DependencyStep

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from accord.messages.base import LoggingLevel
     from accord.messages.identity import Implementation
     from accord.messages.revision import Rules
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.input.roots import RootList
     from accord.server.notify.logs import ClientLog
     from accord.session.pending_request import PendingRequest

@@ -27,7 +27,7 @@ from accord.wire.headers import PROTOCOL_VERSION, SESSION_ID
 from accord.wire.request_headers import NAME_FIELDS
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.serving.protocol import Application
 
 _KNOWN = ("revision", "mcp", "name", "principal", "session")

@@ -31,7 +31,7 @@ from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Recei
 from accord.transport.asgi.responses import send_json, send_text
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.server import Server
 

@@ -17,12 +17,10 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import ClassVar, Protocol
 
-import msgspec
-
 from accord.errors import AccordError, DeclarationError
 from accord.redaction import REDACTED, redact
-from accord.server.core.dispatch import is_cancelled
-from accord.transport.deadlines import with_deadline
+from accord.server.core.principal import Principal
+from accord.transport.deadlines import is_cancelled, with_deadline
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -31,29 +29,6 @@ _KEY = re.compile(r"[!-~]+")
 _CHALLENGE = re.compile(r"[ -~]+")
 _SECRET = 8
 """Characters of a proof that is worth hiding; a shorter one would blot out the words of a log."""
-
-
-class Principal(msgspec.Struct, frozen=True):
-    """Who asks. Sessions, subscriptions, states and limits belong to `id`: one person or program, never a group.
-
-    Where many people come through one OAuth client, `id` is the person's (`sub`), not the client's. Raises
-    `DeclarationError` for an empty id, which would be nobody's, and for scopes that are no frozenset.
-    """
-
-    id: str
-    scopes: frozenset[str] = frozenset()
-    """What it may do, in the words of whoever let it in."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id:
-            raise DeclarationError(f"the id of a principal must be a non-empty string, not {self.id!r}")
-        if not isinstance(self.scopes, frozenset):
-            raise DeclarationError(f"scopes must be a frozenset: Principal({self.id!r}, frozenset({{'read'}}))")
-
-
-def id_of(who: Principal | None) -> str:
-    """What belongs to whom: the id of a principal, or an empty one for all whom nobody vouches for."""
-    return "" if who is None else who.id
 
 
 class AuthRequest(Protocol):

@@ -28,7 +28,7 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
 from accord.server.compose.access import VisibilityRules
 from accord.server.core.peer import Peer
-from accord.server.http.auth import id_of
+from accord.server.core.principal import id_of
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
 from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived
 from accord.session.outgoing import UNKNOWN_ANSWER
@@ -39,7 +39,7 @@ from accord.transport.base import MessageSink
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
 
 _SMALL_HANDSHAKE_BYTES = 1 << 10
 """Bytes of an `initialize` that is not charged. A session keeps it, and takes up to 32 times as many bytes for it."""

@@ -34,7 +34,7 @@ from accord.wire.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 from accord.wire.request_headers import PER_REQUEST_REVISIONS, accepts, check_version, is_json, status_of_refusal
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
 
 _SWEEP_SECONDS = 5.0
 RETRY_LATER: Headers = ((b"retry-after", b"5"), (b"connection", b"close"))
@@ -76,7 +76,7 @@ class HTTPEndpoint:
             raise RequestRejected(
                 406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
             )
-        charge = BodyCharge(self.context, who, request)
+        charge = BodyCharge(self.context.body_budget, self.context.account, who, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
             await self._answer(body, request, receive, send, who)
@@ -222,7 +222,7 @@ class HTTPEndpoint:
         if not is_json(request.headers.get(b"content-type")):
             raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
         self._sse_session(id, who)
-        charge = BodyCharge(self.context, who, request)
+        charge = BodyCharge(self.context.body_budget, self.context.account, who, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
             try:

@@ -26,7 +26,7 @@ from accord.transport.asgi.sse_response import SSEResponse, UnsentCallback
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.server import Server
     from accord.transport.asgi.request import ASGIRequest

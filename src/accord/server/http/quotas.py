@@ -14,7 +14,7 @@ hold them for minutes. So what all of them take is estimated and bounded, and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
@@ -26,8 +26,7 @@ from accord.messages.bounds import NODE_BYTES, memory_of
 from accord.transport.asgi.request import RequestRejected
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
-    from accord.server.http.http_context import HTTPContext
+    from accord.server.core.principal import Principal
     from accord.transport.asgi.request import ASGIRequest
 
 _ADDRESS = "\0"
@@ -136,7 +135,8 @@ class BodyBudget:
 class BodyCharge(msgspec.Struct, eq=False):
     """What one body takes. It is given back when everyone who holds it has released it."""
 
-    _context: HTTPContext
+    _budget: BodyBudget
+    _find_account: Callable[[Principal | None, ASGIRequest], str]
     _principal: Principal | None
     _request: ASGIRequest
     _account: str = ""
@@ -145,8 +145,8 @@ class BodyCharge(msgspec.Struct, eq=False):
 
     def add(self, size: int) -> None:
         """Charge a part that has come. Raises `RequestRejected`."""
-        account = self._account = self._account or self._context.account(self._principal, self._request)
-        self._context.body_budget.charge(account, size + NODE_BYTES)
+        account = self._account = self._account or self._find_account(self._principal, self._request)
+        self._budget.charge(account, size + NODE_BYTES)
         self._size += size + NODE_BYTES
 
     def measure(self, body: bytes) -> None:
@@ -162,4 +162,4 @@ class BodyCharge(msgspec.Struct, eq=False):
         """Give it back, unless someone else holds it."""
         self._holders -= 1
         if not self._holders and self._size:
-            self._context.body_budget.release(self._account, self._size)
+            self._budget.release(self._account, self._size)

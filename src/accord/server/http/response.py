@@ -34,7 +34,6 @@ from accord.wire.request_headers import status_of
 
 if TYPE_CHECKING:
     from accord.server.http.http_context import HTTPContext
-    from accord.server.http.session import HTTPSession
 
 
 class ResponseStream(Protocol):
@@ -248,14 +247,25 @@ class ListenResponse(StatelessResponse):
             task.cancel()
 
 
+class StreamSession(Protocol):
+    """The session that a POST belongs to, as its response uses it."""
+
+    driver: SessionDriver
+    headers: Headers
+    context: HTTPContext
+
+    def open_stream(self, requests: list[PendingRequest]) -> EventStream:
+        """Open a stream for what belongs to these requests."""
+
+
 class SessionResponse(PostResponse):
     """The response to a POST that brought one request."""
 
     __slots__ = ("priming_timer", "session")
 
-    def __init__(self, exchange: PendingRequest, session: HTTPSession, receive: Receive, response: Send) -> None:
+    def __init__(self, exchange: PendingRequest, session: StreamSession, receive: Receive, response: Send) -> None:
         super().__init__(exchange, session.driver, receive, response)
-        self.session: HTTPSession = session
+        self.session: StreamSession = session
         self.headers: Headers = session.headers
         self.priming_timer: asyncio.TimerHandle | None = None
 
@@ -315,9 +325,11 @@ class SessionBatchResponse(BatchResponse):
 
     __slots__ = ("session",)
 
-    def __init__(self, requests: list[PendingRequest], session: HTTPSession, receive: Receive, response: Send) -> None:
+    def __init__(
+        self, requests: list[PendingRequest], session: StreamSession, receive: Receive, response: Send
+    ) -> None:
         super().__init__(requests, session.driver, receive, response)
-        self.session: HTTPSession = session
+        self.session: StreamSession = session
         self.headers: Headers = session.headers
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
@@ -325,7 +337,7 @@ class SessionBatchResponse(BatchResponse):
 
 
 def _make_stream(
-    response: BasePostResponse, requests: list[PendingRequest], session: HTTPSession
+    response: BasePostResponse, requests: list[PendingRequest], session: StreamSession
 ) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
     """A channel for what belongs to these requests, and what writes it."""
     channel = session.open_stream(requests)

@@ -47,7 +47,7 @@ from accord.wire.headers import SESSION_ID
 from accord.wire.request_headers import status_of_refusal
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
 
 log: logging.Logger = logging.getLogger("accord")

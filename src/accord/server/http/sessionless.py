@@ -34,7 +34,7 @@ from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import check_version, status_of_refusal
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
 
 _WITHOUT_HEADER = "2025-03-26"

@@ -9,14 +9,14 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
-from accord.server.http.auth import id_of
+from accord.server.core.principal import id_of
 from accord.server.http.base_session import BaseHTTPSession, SessionRecord, is_own_id, read_record
 from accord.server.http.quotas import is_address
 from accord.server.http.session import NO_SESSION, HTTPSession
 from accord.transport.asgi.request import ASGIRequest, RequestRejected
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
 
 log: logging.Logger = logging.getLogger("accord")

@@ -24,7 +24,7 @@ from accord.transport.asgi.sse_response import SSEResponse, write_until_disconne
 from accord.wire import sse
 
 if TYPE_CHECKING:
-    from accord.server.http.auth import Principal
+    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
     from accord.server.http.quotas import BodyCharge
 

@@ -16,7 +16,7 @@ from accord.messages.revision import RULES, Rules
 from accord.server.compose.access import has_scopes
 from accord.server.core.dispatch import read_tool_call
 from accord.server.core.peer import Peer
-from accord.server.http.auth import Principal
+from accord.server.core.principal import Principal
 from accord.server.http.base_session import end_session_requests
 from accord.server.http.response import ListenResponse, StatelessResponse
 from accord.session import peek

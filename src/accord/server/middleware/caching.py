@@ -22,8 +22,8 @@ from accord.messages import codec
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
 from accord.schema.json_values import to_json
+from accord.server.core.principal import Principal
 from accord.server.core.results import EncodedToolResult
-from accord.server.http.auth import Principal
 from accord.server.input.request_state import canonical
 from accord.server.middleware.request import CallNext, Request
 from accord.server.server import Server

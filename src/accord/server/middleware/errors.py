@@ -13,8 +13,9 @@ from collections.abc import Collection
 from typing import Any
 
 from accord.errors import DeclarationError, InternalError, ProtocolError, ToolError
-from accord.server.core.dispatch import EXPECTED_ERRORS, is_cancelled
+from accord.server.core.dispatch import EXPECTED_ERRORS
 from accord.server.middleware.request import CallNext, Request
+from accord.transport.deadlines import is_cancelled
 
 log: logging.Logger = logging.getLogger("accord.server")
 

@@ -28,7 +28,7 @@ from accord.messages.content import TextContent
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
 from accord.messages.tools import CallToolResult
-from accord.server.http.auth import id_of
+from accord.server.core.principal import id_of
 from accord.server.middleware.request import CallNext, Request
 from accord.session.rate import Pace
 from accord.store.database_thread import DatabaseThread

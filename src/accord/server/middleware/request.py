@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from accord.server.core.invoker import Invoker
     from accord.server.core.lifetime import Lifetime
     from accord.server.core.peer import Peer
+    from accord.server.core.principal import Principal
     from accord.server.core.registration import Registration
-    from accord.server.http.auth import Principal
     from accord.server.input.call import HandlerCall
     from accord.server.server import Server
     from accord.session.pending_request import PendingRequest

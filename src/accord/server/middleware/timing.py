@@ -8,8 +8,8 @@ from typing import Any
 
 from accord.errors import DeclarationError
 from accord.messages.tools import CallToolResult
-from accord.server.core.dispatch import is_cancelled
 from accord.server.middleware.request import CallNext, Request
+from accord.transport.deadlines import is_cancelled
 
 log: logging.Logger = logging.getLogger("accord.timing")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from accord.check.clients.conversation import encode_message
 from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block
-from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
 from accord.check.engine.rule import LINE_TRANSPORTS, Rule

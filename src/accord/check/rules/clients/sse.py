@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from accord.check.clients.conversation import encode_message
 from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
 from accord.check.clients.http_requests import describe_exchange, is_first_use, messages_in
-from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.clients.sse_server import ScriptedSSEServer, SSEReplyChannel

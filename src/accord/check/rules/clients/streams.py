@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accord.check.clients.conversation import encode_message
 from accord.check.clients.http_listener import ClientExchange, ScriptedResponse
 from accord.check.clients.http_server import PostReplyChannel, ScriptedHTTPServer
-from accord.check.clients.incoming_request import IncomingRequest, encode_message
+from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation

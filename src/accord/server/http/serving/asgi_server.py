@@ -69,7 +69,7 @@ class ASGIServer:
         self._cap = connection_cap(limits)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[asyncio.Server] = []
-        self.connections: Connections = Connections(limits, self._cap)
+        self.connections: Connections[HTTPProtocol] = Connections(limits, self._cap)
         """Those that are open."""
         self._timeouts = ConnectionTimeouts(self.connections, limits)
 

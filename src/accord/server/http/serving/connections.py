@@ -9,35 +9,46 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from accord.limits import Limits
 from accord.server.http.quotas import counted_address
 from accord.server.http.slow_readers import SlowReaders
 
-if TYPE_CHECKING:
-    from accord.server.http.serving.protocol import HTTPProtocol
+
+class CountedConnection(Protocol):
+    """One of the connections, as they are counted and cut."""
+
+    peer: tuple[str, int] | None
+    """Its address; None where there is none."""
+    transport: asyncio.Transport
+
+    def __hash__(self) -> int:
+        """Return the hash of its identity."""
 
 
-class Connections:
+C = TypeVar("C", bound=CountedConnection)
+
+
+class Connections(Generic[C]):
     """The open connections of one server, which may have `cap` of them."""
 
     def __init__(self, limits: Limits, cap: int) -> None:
         self._per_address = _per_address(limits, cap)
-        self._open: dict[HTTPProtocol, str] = {}  # and their addresses
+        self._open: dict[C, str] = {}  # and their addresses
         self._count: Counter[str] = Counter()  # by address
-        self.slow_readers: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
+        self.slow_readers: SlowReaders[C] = SlowReaders(limits.http_unsent_bytes, _cut)
         """Those whose clients take too little of their answers."""
-        self.early_senders: SlowReaders[HTTPProtocol] = SlowReaders(limits.http_unsent_bytes, _cut)
+        self.early_senders: SlowReaders[C] = SlowReaders(limits.http_unsent_bytes, _cut)
         """Those whose clients have sent what the server does not take yet."""
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[HTTPProtocol]:
+    def __iter__(self) -> Iterator[C]:
         return iter(list(self._open))
 
-    def add(self, connection: HTTPProtocol) -> bool:
+    def add(self, connection: C) -> bool:
         """Add a connection, unless its address has as many as it may."""
         address = "" if connection.peer is None else counted_address(connection.peer[0])
         if address and self._per_address is not None and self._count[address] >= self._per_address:
@@ -46,7 +57,7 @@ class Connections:
         self._count[address] += 1
         return True
 
-    def discard(self, connection: HTTPProtocol) -> None:
+    def discard(self, connection: C) -> None:
         """Forget a connection that is closed."""
         self.resumed(connection)
         self.buffered(connection, 0)
@@ -54,19 +65,19 @@ class Connections:
         if address is not None:
             _subtract(self._count, address, 1)
 
-    def stalled(self, connection: HTTPProtocol, size: int) -> None:
+    def stalled(self, connection: C, size: int) -> None:
         """So many bytes wait for this client. Cut connections until what waits is within its bound."""
         address = self._open.get(connection)
         if address is not None:
             self.slow_readers.update(address, connection, size)
 
-    def resumed(self, connection: HTTPProtocol) -> None:
+    def resumed(self, connection: C) -> None:
         """The client has taken most of it."""
         address = self._open.get(connection)
         if address is not None:
             self.slow_readers.update(address, connection, 0)
 
-    def buffered(self, connection: HTTPProtocol, size: int) -> None:
+    def buffered(self, connection: C, size: int) -> None:
         """So many bytes of this client wait to be taken. Cut connections until what waits is within its bound."""
         address = self._open.get(connection)
         if address is not None:
@@ -79,7 +90,7 @@ def _per_address(limits: Limits, cap: int) -> int | None:
     return most if most is None or cap >= limits.http_connections else min(most, max(1, cap // 2))
 
 
-def _cut(connection: HTTPProtocol) -> None:
+def _cut(connection: CountedConnection) -> None:
     asyncio.get_running_loop().call_soon(connection.transport.abort)
 
 

@@ -61,7 +61,7 @@ class HTTPProtocol(asyncio.Protocol):
         self,
         app: Application,
         budget: ConnectionBudget,
-        connections: Connections,
+        connections: Connections[HTTPProtocol],
         tasks: set[asyncio.Task[None]],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -70,7 +70,7 @@ class HTTPProtocol(asyncio.Protocol):
         self._reading = True
         self._is_counted = False  # whether `connections` knows what waits here
         self._writable: asyncio.Event | None = None
-        self.connections: Connections = connections
+        self.connections: Connections[HTTPProtocol] = connections
         self.tasks: set[asyncio.Task[None]] = tasks
         self.http: HTTPConnection = HTTPConnection(budget)
         self.exchange: HTTPExchange | None = None
