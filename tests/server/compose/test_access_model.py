@@ -1,278 +1,75 @@
-"""Servers that are put together at random, and every way to learn of an item, beside a model of who may see what."""
+"""Every way to learn of an item, on servers that are put together at random, beside a model of who may see what."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from itertools import count
+import re
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
-from urllib.parse import unquote
 
 from hypothesis import given, settings, strategies as st
 
 from accord import (
-    CacheHint,
+    APIKeys,
     Client,
     Context,
     NotSupported,
     Principal,
     PromptReference,
     ProtocolError,
-    Provided,
-    Provider,
-    RequireScopes,
     ResourceTemplateReference,
     ResourceUpdated,
     Server,
     Tool,
-    ToolChange,
 )
+from accord.limits import Limits
 from accord.messages.completion import Reference
 from accord.messages.content import Resource
-from accord.messages.prompts import Prompt, PromptArgument
+from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 
-from tests.server.compose.reaching import tools_of
+from tests.server.compose.access_model import (
+    ALL,
+    NONE,
+    PATHS,
+    Item,
+    Scopes,
+    Servers,
+    World,
+    everything,
+    is_exact,
+    made_of,
+    named,
+    outermost,
+    places_in,
+    seen_in,
+    worlds,
+)
+from tests.server.compose.reaching import client_of, over_http, tools_of
 
-Scopes = frozenset[str]
-NONE: Scopes = frozenset()
-PUBLIC = CacheHint(ttl=60, scope="public")
-PATHS = ("x/open/1", "x/private/1")
+ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
+"""What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
 
-
-# --- the model -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Item:
-    """Something to learn of: `names` is what it is called now, a URI of a template by the text of that as well. Each
-    version of a tool is one of its own.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    tags: Scopes = NONE
-    scopes: Scopes = NONE
-    version: str | None = None
-    had: Scopes = NONE
-    """All names and tags that rules are asked about."""
-    provided: bool = False
-
-
-@dataclass
-class Node:
-    """A server: what it declares or a provider has, what is mounted, changed, hidden, and guarded."""
-
-    items: list[Item] = field(default_factory=list)
-    mounts: list[tuple[str, Node]] = field(default_factory=list)
-    changes: dict[str, tuple[str, Scopes | None]] = field(default_factory=dict)
-    hidden: Scopes = NONE
-    rules: list[tuple[str, Scopes]] = field(default_factory=list)
-    tag_rules: list[tuple[str, Scopes]] = field(default_factory=list)
-    shadows: list[Item] = field(default_factory=list)
-    """What a provider has under the name of something that is declared or mounted, which is never seen."""
-
-    def shown(self) -> list[Item]:
-        found = [*self.items]
-        for prefix, inner in self.mounts:
-            for item in inner.shown():
-                found.append(renamed(item, [outside(item.kind, name, prefix) for name in item.names]))
-        for at, item in enumerate(found):
-            if item.kind == "tool" and item.names[0] in self.changes:
-                name, tags = self.changes[item.names[0]]
-                changed = renamed(item, [name])
-                found[at] = dataclasses.replace(changed, tags=item.tags if tags is None else tags)
-        return [self.guarded(item) for item in found if not is_hidden(item, self.hidden)]
-
-    def guarded(self, item: Item) -> Item:
-        asked = [scopes for pattern, scopes in self.rules if any(fnmatchcase(name, pattern) for name in names_of(item))]
-        asked += [scopes for tag, scopes in self.tag_rules if tag in item.had | item.tags]
-        return dataclasses.replace(item, scopes=item.scopes.union(*asked))
-
-
-def names_of(item: Item) -> Scopes:
-    return item.had.union(item.names)
-
-
-def renamed(item: Item, names: Sequence[str]) -> Item:
-    return dataclasses.replace(item, names=tuple(names), had=item.had.union(item.names, item.tags))
-
-
-def outside(kind: str, name: str, prefix: str) -> str:
-    if not prefix:
-        return name
-    return f"{prefix}_{name}" if kind in ("tool", "prompt") else name.replace("://", f"://{prefix}/")
-
-
-def is_hidden(item: Item, words: Scopes) -> bool:
-    names = item.names[:1] if item.provided else item.names
-    return not words.isdisjoint((*names, *item.tags))
-
-
-def may_see(item: Item, granted: Scopes | None, view: Scopes) -> bool:
-    return not is_hidden(item, view) and (granted is None or item.scopes <= granted)
-
-
-# --- the servers -----------------------------------------------------------------------------------------------
-
-
-class Shelf(Provider):
-    """What a node has that is not declared."""
-
-    def __init__(self, items: list[Item]) -> None:
-        super().__init__()
-        self.items = items
-
-    def named(self, kind: str) -> list[str]:
-        return [item.names[0] for item in self.items if item.kind == kind]
-
-    async def tools(self) -> list[Provided]:
-        return [Provided(Tool(name=name, input_schema={"type": "object"}), lambda _: "") for name in self.named("tool")]
-
-    async def prompts(self) -> list[Provided]:
-        argument = [PromptArgument(name="city")]
-        return [Provided(Prompt(name=name, arguments=argument), lambda _: "") for name in self.named("prompt")]
-
-    async def resources(self) -> list[Resource]:
-        return [Resource(uri=uri, name=uri) for uri in self.named("resource")]
-
-    async def templates(self) -> list[ResourceTemplate]:
-        return [ResourceTemplate(uri_template=text, name=text) for text in self.named("template")]
-
-    async def resource(self, uri: str) -> Provided | None:
-        scheme, _, path = unquote(uri).partition("://")
-        known = f"{scheme.lower()}://{path}"
-        if known not in (*self.named("resource"), *self.named("uri")):
-            return None
-        return Provided(Resource(uri=uri, name=uri), lambda: "text")
-
-    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
-        if isinstance(ref, PromptReference):
-            return ["Oslo"] if ref.name in self.named("prompt") else None
-        return PATHS if ref.uri in self.named("template") else None
-
-
-def made_of(node: Node) -> Server:
-    rules = [RequireScopes({pattern: scopes}) for pattern, scopes in node.rules]
-    rules += [RequireScopes(tags={tag: scopes}) for tag, scopes in node.tag_rules]
-    server = Server("node", middleware=rules)
-    for item in node.items:
-        if not item.provided:
-            declare(server, item)
-    if provided := [*node.shadows, *(item for item in node.items if item.provided)]:
-        server.add_provider(Shelf(provided))
-    for prefix, inner in node.mounts:
-        server.mount(made_of(inner), prefix)
-    for name, (new, tags) in node.changes.items():
-        server.change_tool(name, ToolChange(name=new, tags=tags))
-    if node.hidden:
-        server.disable(*node.hidden, tags=node.hidden)
-    return server
-
-
-def declare(server: Server, item: Item) -> None:
-    name = item.names[0]
-    if item.kind == "tool":
-        server.tool(name=name, tags=item.tags, scopes=item.scopes, version=item.version)(lambda: "")
-    elif item.kind == "prompt":
-        prompt = server.prompt(name=name, tags=item.tags, scopes=item.scopes, version=item.version)(lambda city="": "")
-        prompt.complete("city")(proposing(item.version))
-    elif item.kind == "resource":
-        server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda: "text")
-    elif item.kind == "template":
-        template = server.resource(name, tags=item.tags, scopes=item.scopes, cache=PUBLIC)(lambda path: "text")
-        template.complete("path")(lambda typed: list(PATHS))
-
-
-def proposing(version: str | None) -> Callable[[str], list[str]]:
-    return lambda typed: ["Oslo", *filter(None, [version])]
-
-
-SOME = st.sampled_from([NONE, NONE, frozenset("a"), frozenset("b")])
-TAGS = st.sampled_from([NONE, NONE, frozenset({"red"}), frozenset({"blue"})])
-
-
-@st.composite
-def items(draw: Any, numbers: Any) -> list[Item]:
-    found = []
-    for kind in draw(st.lists(st.sampled_from(["tool", "tool", "prompt", "resource", "template"]), max_size=4)):
-        number, provided = next(numbers), draw(st.booleans())
-        tags, scopes = (NONE, NONE) if provided else (draw(TAGS), draw(SOME))
-        if kind == "template":
-            text = f"data{number}://{{+path}}"
-            found.append(Item(kind, (text,), tags, scopes, provided=provided))
-            for path in PATHS:
-                found.append(Item("uri", (f"data{number}://{path}", text), tags, scopes, provided=provided))
-            continue
-        word = draw(st.sampled_from(["open", "private"]))
-        name = f"docs://x/{word}/{number}" if kind == "resource" else f"{word}_{kind}_{number}"
-        if kind in ("tool", "prompt") and not provided and draw(st.booleans()):
-            for version in draw(st.permutations(["1", "2", "3"]))[: draw(st.integers(1, 3))]:
-                found.append(Item(kind, (name,), draw(TAGS), draw(SOME), version))
-            continue
-        found.append(Item(kind, (name,), tags, scopes, provided=provided))
-    return found
-
-
-@st.composite
-def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
-    node = Node(draw(items(numbers)))
-    if depth < 2:
-        prefixes = st.lists(st.sampled_from(["", "p", "q"]), max_size=2, unique=True)
-        node.mounts = [(prefix, draw(nodes(numbers, depth + 1))) for prefix in draw(prefixes)]
-    names = [*dict.fromkeys(item.names[0] for item in Node(node.items, node.mounts).shown())]
-    tools = [name for name in names if "_tool_" in name]
-    for name in draw(st.lists(st.sampled_from(tools), max_size=2, unique=True)) if tools else ():
-        node.changes[name] = (f"changed_{next(numbers)}", draw(st.sampled_from([None, NONE, frozenset({"red"})])))
-    several = st.frozensets(st.sampled_from([*names, "red"]), max_size=2)
-    node.hidden = draw(st.sampled_from([NONE, NONE])) or draw(several if draw(st.booleans()) else st.just(NONE))
-    declared = [item for item in everything(Node(node.items, node.mounts)) if not item.provided]
-    node.shadows = draw(st.lists(st.sampled_from(declared), max_size=2)) if declared and draw(st.booleans()) else []
-    patterns = ["private_*", "p_private_*", "docs://x/private/*", "docs://p/x/private/*", "data*://x/private/*", *names]
-    node.rules = draw(st.lists(st.tuples(st.sampled_from(patterns), SOME.filter(bool)), max_size=2))
-    node.tag_rules = draw(st.lists(st.tuples(st.sampled_from(["red", "blue"]), SOME.filter(bool)), max_size=1))
-    return node
-
-
-@dataclass(frozen=True)
-class World:
-    """A server, a client with some scopes, and what is hidden from its session."""
-
-    node: Node
-    granted: Scopes | None
-    view: Scopes
-    catches_all: bool
-    """Whether the server has an open template for whatever nothing else answers."""
-    adds: bool
-    """Whether a middleware puts everything into lists, as one does that keeps what an administrator was given."""
-
-
-@st.composite
-def worlds(draw: Any) -> World:
-    node = draw(nodes(count(1)))
-    granted = draw(st.sampled_from([None, NONE, frozenset("a"), frozenset("b"), frozenset("ab")]))
-    shown = [name for item in node.shown() for name in (*item.names, *item.tags)]
-    view = draw(st.frozensets(st.sampled_from(shown), max_size=2)) if shown and draw(st.booleans()) else NONE
-    provided = any(item.provided and item.kind in ("resource", "uri") for item in everything(node)) or has_shadows(node)
-    return World(node, granted, view, draw(st.booleans()) and not provided, draw(st.booleans()))
-
-
-# --- every way to learn of an item -----------------------------------------------------------------------------
+SEARCH = {"search_tools", "call_tool"}
 
 
 class Looking:
     """A client with some scopes and, in a session, some things hidden; and what the model has of all."""
 
-    def __init__(self, world: World, server: Server, client: Client, seen: list[Item], public: list[Item]) -> None:
-        self.world, self.server, self.client, self.seen = world, server, client, seen
+    def __init__(self, world: World, server: Server, client: Client, granted: Scopes | None, view: Scopes) -> None:
+        self.world, self.server, self.client, self.granted, self.view = world, server, client, granted, view
         self.known = everything(world.node)
-        self.public = public
-        """What those see who were granted nothing."""
         self.exact = is_exact(world.node)
         """Whether it can be told from a name which server it belongs to; else the rules of all hold for its updates."""
+        self.inside, self.path = [*places_in(world.node)][world.place]
+        self.templates = {outermost(path, "template", ALL) for each, path in places_in(world.node) if each.catches_all}
+        self.look_again()
+
+    def look_again(self) -> None:
+        self.seen = seen_in(self.world.node, self.granted, self.view)
+        self.public = seen_in(self.world.node, NONE, NONE)
+        """What those see who were granted nothing."""
 
     def names(self, *kinds: str) -> list[str]:
         return sorted({item.names[0] for item in self.seen if item.kind in kinds})
@@ -281,43 +78,109 @@ class Looking:
         await self.lists()
         for item in self.known:
             for name in dict.fromkeys((item.names[0], *spelled(item))):
-                assert await self.gets(item, name) == (item in self.seen), name
-            for name in strange(item) if self.world.catches_all else ():
-                assert item in self.seen or not await self.gets(item, name), name
+                error = await self.error_of(item.kind, name, item.version)
+                assert (error is None) == (item in self.seen), name
+                if error is not None:
+                    await self.says_nothing(item, name, error)
+            for name in strange(item) if self.templates else ():
+                assert item in self.seen or await self.error_of(item.kind, name, None) is not None, name
+        await self.from_inside()
         await self.completions()
         await self.subscriptions()
 
+    # --- lists -------------------------------------------------------------------------------------------------
+
     async def lists(self) -> None:
         client = self.client
-        helping = {"hide", "sees", "search_tools", "call_tool"}
-        assert sorted({*await tools_of(client)} - helping) == self.names("tool")
-        for listed in (*await client.list_tools(), *await client.list_prompts()):
-            versions = [item.version for item in self.seen if item.version and item.names[0] == listed.name]
-            assert ((listed.meta or {}).get("accord/versions") or []) == sorted(filter(None, versions))
-        assert sorted({each.name for each in await client.list_prompts()} - {"helping"}) == self.names("prompt")
-        assert sorted({each.uri for each in await client.list_resources()} - {*ABOVE}) == self.names("resource")
-        templates = {each.uri_template for each in await client.list_resource_templates()} - {ALL}
+        listed, is_small = {*await tools_of(client)} - self.helping - SEARCH, self.world.budget > 1
+        assert listed == {*self.names("tool")} if is_small or self.world.adds else not listed
+        for each in (*await client.list_tools(fresh=True), *await client.list_prompts(fresh=True)):
+            versions = [item.version for item in self.seen if item.version and item.names[0] == each.name]
+            told = (each.meta or {}).get("accord/versions") or []
+            assert told == sorted(filter(None, versions)) or not (told or is_small)
+        prompts = await client.list_prompts(fresh=True)
+        assert sorted({each.name for each in prompts} - {"helping"}) == self.names("prompt")
+        resources = await client.list_resources(fresh=True)
+        assert sorted({each.uri for each in resources} - {*ABOVE}) == self.names("resource")
+        templates = {each.uri_template for each in await client.list_resource_templates(fresh=True)} - self.templates
         assert sorted(templates) == self.names("template")
         found: Any = (await client.call_tool("search_tools", {"query": "", "limit": 1000})).structured_content
-        assert sorted({tool["name"] for tool in found["tools"]} - helping) == self.names("tool")
-        assert found["left_out"] == 0
+        if is_small:
+            assert sorted({tool["name"] for tool in found["tools"]} - self.helping) == self.names("tool")
+        assert found["left_out"] + len(found["tools"]) == len({*self.names("tool"), *self.helping})
 
-    async def gets(self, item: Item, name: str) -> bool:
+    @property
+    def helping(self) -> set[str]:
+        inner = {outermost(self.path, "tool", f"inner_{name}") for name in ("hide", "sees", "read")}
+        return {"hide", "sees", "read", *inner}
+
+    # --- calls and reads ---------------------------------------------------------------------------------------
+
+    async def error_of(self, kind: str, name: str, version: str | None) -> Any:
+        """What somebody is told who calls, gets or reads it; None where that is answered."""
+        meta = None if version is None else {"accord/version": version}
         try:
-            if item.kind == "tool":
-                sees = (await self.client.call_tool("sees", {"name": name})).text == "true"
-                assert sees == (item.names[0] in self.names("tool")) or not (sees or self.exact)
-                await self.client.call_tool(name, meta=item.version and {"accord/version": item.version})
-            elif item.kind == "prompt":
-                await self.client.get_prompt(name, meta=item.version and {"accord/version": item.version})
-            elif item.kind in ("resource", "uri"):
-                scope = (await self.client.read_resource(name)).cache_scope
-                assert item in self.public or scope != "public"
-            else:
-                return item in self.seen
-        except ProtocolError:
-            return False
-        return True
+            if kind == "tool":
+                await self.calls(name, version)
+                await self.client.call_tool(name, meta=meta)
+            elif kind == "prompt":
+                await self.client.get_prompt(name, meta=meta)
+            elif kind in ("resource", "uri"):
+                scope = (await self.client.read_resource(name, fresh=True)).cache_scope
+                shared = [item for item in self.public if item.kind in ("resource", "uri")]
+                assert scope != "public" or any(name in (item.names[0], *spelled(item)) for item in shared)
+            elif name not in self.names(kind):
+                return ""
+        except ProtocolError as error:
+            said = repr((error.code, error.message, error.data)).replace(repr(name), "NAME").replace(name, "NAME")
+            return said if version is None else said.replace(f"'{version}'", "VERSION")
+        return None
+
+    async def calls(self, name: str, version: str | None) -> None:
+        """What the tool that calls others makes of it."""
+        meta = None if version is None else {"accord/version": version}
+        shown = [item.version for item in self.seen if item.kind == "tool" and item.names[0] == name]
+        called = await self.client.call_tool("call_tool", {"name": name}, meta=meta)
+        assert bool(called.is_error) == (version not in shown)
+
+    async def says_nothing(self, item: Item, name: str, error: Any) -> None:
+        """What is not there for somebody is answered as what is not there at all."""
+        other = await self.error_of(item.kind, ghost_of(item.kind, name), item.version)
+        if item.version and [each for each in self.seen if each.kind == item.kind and each.names[0] == name]:
+            other = await self.error_of(item.kind, name, "9")
+        assert error == other or (other is None and self.templates), name
+
+    async def from_inside(self) -> None:
+        """What handlers find out and read on behalf of the client, on the outermost server and on another."""
+        for item in self.known:
+            await self.through("", item.kind, item.names[0], item.names[0])
+        for item in everything(self.inside):
+            await self.through("inner_", item.kind, item.names[0], outermost(self.path, item.kind, item.names[0]))
+
+    async def through(self, prefix: str, kind: str, name: str, outer: str) -> None:
+        seen, about = outer in self.names(kind), "resource" if kind == "uri" else kind
+        path = self.path if prefix else ()
+        if kind in ("tool", "resource", "uri"):
+            tool = outermost(path, "tool", f"{prefix}sees")
+            sees = (await self.client.call_tool(tool, {"kind": about, "name": name})).text == "true"
+            assert sees <= seen, name
+            assert sees or not seen or not self.exact or prefix, name
+        if kind in ("resource", "uri"):
+            tool = outermost(path, "tool", f"{prefix}read")
+            error = await self.reads(tool, name)
+            assert (error is None) <= seen, name
+            assert error is None or not seen or not self.exact or prefix, name
+            assert seen or error == await self.reads(tool, ghost_of(kind, name)) or self.templates
+
+    async def reads(self, tool: str, uri: str) -> str | None:
+        """The error of a handler that reads a resource for the client; None where it may."""
+        try:
+            found = await self.client.call_tool(tool, {"uri": uri})
+        except ProtocolError as error:
+            return repr((error.code, error.message, error.data)).replace(uri, "NAME")
+        return found.text.replace(uri, "NAME") if found.is_error else None
+
+    # --- completion --------------------------------------------------------------------------------------------
 
     async def completions(self) -> None:
         for item in self.known:
@@ -341,6 +204,8 @@ class Looking:
         except ProtocolError:
             return None
 
+    # --- notifications -----------------------------------------------------------------------------------------
+
     async def subscriptions(self) -> None:
         uris = [item.names[0] for item in self.known if item.kind in ("resource", "uri")]
         for uri in uris:
@@ -351,7 +216,10 @@ class Looking:
                 granted = False
             assert granted == (uri in self.names("resource", "uri")), uri
         async with self.client.subscribe(*ABOVE) as changes:
-            told = await self.told(changes)
+            await self.check_told(changes)
+
+    async def check_told(self, changes: Any) -> None:
+        told = await self.told(changes)
         wanted = [uri for uri in self.names("resource", "uri") if uri.startswith("docs:")]
         assert sorted(told) == wanted if self.exact else set(told) <= set(wanted)
 
@@ -369,12 +237,9 @@ class Looking:
         return told
 
 
-ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
-"""What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
-
-
-ALL = "docs://{+path}"
-"""A template that answers for every spelling of what is below `docs:`."""
+def ghost_of(kind: str, name: str) -> str:
+    """A name like this one, of what is nowhere."""
+    return f"{name}_ghost" if kind in ("tool", "prompt") else re.sub(r"(?<=data)\d+|\d+$", "9999", name, count=1)
 
 
 def strange(item: Item) -> list[str]:
@@ -402,54 +267,43 @@ def spelled(item: Item) -> list[str]:
     return [*other, uri.replace("docs:", "DOCS:", 1)] if item.kind == "resource" and not item.provided else other
 
 
-@settings(max_examples=60, deadline=None)
-@given(worlds(), st.sampled_from(["2025-11-25", "2026-07-28"]), st.booleans())
-def test_nothing_is_learned_of_what_may_not_be_seen(world: World, revision: str, answered_before: bool) -> None:
-    node, granted, view = world.node, world.granted, world.view
-    if revision == "2026-07-28":
-        view = NONE  # it has no sessions
-    server = made_of(node)
-    if world.catches_all:
-        server.resource(ALL)(lambda path: path)
+# --- the servers, with what looks at them ----------------------------------------------------------------------
+
+
+def served(world: World, **options: Any) -> tuple[Server, Servers]:
+    """The servers of a world, with tools that look and hide for a client."""
+    servers: Servers = {}
+    server = made_of(world.node, servers, limits=Limits(page_size=world.page_size), **options)
     if world.adds:
-        server.add_middleware(adding(everything(node)))
+        server.add_middleware(adding(everything(world.node)))
     for uri in ABOVE:
         server.resource(uri)(lambda: "")
     server.prompt("helping")(lambda city="": "").complete("city")(lambda typed: [])
-    server.search_tools(budget=10**9, limit=1000)
+    server.search_tools(budget=world.budget, limit=1000)
+    add_helpers(server, "")
+    add_helpers(server_at(world, servers, world.place), "inner_")
+    return server, servers
 
-    @server.tool
-    def hide(names: list[str], ctx: Context) -> str:
-        ctx.disable(*names, tags=names)
+
+def server_at(world: World, servers: Servers, place: int) -> Server:
+    node, _ = [*places_in(world.node)][place]
+    return servers[id(node)]
+
+
+def add_helpers(server: Server, prefix: str) -> None:
+    @server.tool(name=f"{prefix}hide")
+    def hide(names: list[str], tags: list[str], ctx: Context) -> str:
+        ctx.disable(*names, tags=tags)
         return ""
 
-    @server.tool
-    def sees(name: str, ctx: Context) -> bool:
-        return ctx.sees(name)
+    @server.tool(name=f"{prefix}sees")
+    def sees(kind: str, name: str, ctx: Context) -> bool:
+        return ctx.sees(name) if kind == "tool" else ctx.sees_resource(name)
 
-    if answered_before:
-        assert server.registry.view
-    seen, public = seen_in(node, granted, view), seen_in(node, NONE, NONE)
-
-    async def run() -> None:
-        who = None if granted is None else Principal("who", granted)
-        async with Client(server, principal=who, revisions=[revision]) as client:
-            looking = Looking(world, server, client, seen, public)
-            if view:
-                before = [item.names[0] for item in seen_in(node, granted, NONE) if item.kind in ("resource", "uri")]
-                async with client.subscribe(*before, *ABOVE) as changes:
-                    await client.call_tool("hide", {"names": sorted(view)})
-                    told, wanted = await looking.told(changes), looking.names("resource", "uri")
-                    assert sorted(told) == wanted if looking.exact else set(told) <= set(wanted)
-            await looking.compare()
-
-    asyncio.run(run())
-
-
-def seen_in(node: Node, granted: Scopes | None, view: Scopes) -> list[Item]:
-    """What somebody sees of everything."""
-    seen = {(item.names, item.version) for item in node.shown() if may_see(item, granted, view)}
-    return [item for item in everything(node) if (item.names, item.version) in seen]
+    @server.tool(name=f"{prefix}read")
+    async def read(uri: str, ctx: Context) -> str:
+        await ctx.read_resource(uri)
+        return ""
 
 
 def adding(known: list[Item]) -> Any:
@@ -468,23 +322,75 @@ def adding(known: list[Item]) -> Any:
     return add
 
 
-def has_shadows(node: Node) -> bool:
-    return bool(node.shadows) or any(has_shadows(inner) for _, inner in node.mounts)
+async def hide(looking: Looking, words: Scopes) -> None:
+    """Hide something from the session: half of it by a tool of the server inside, if that has it."""
+    own = {outermost(looking.path, item.kind, item.names[0]): item.names[0] for item in everything(looking.inside)}
+    inner = {"names": [own[each] for each in sorted(words) if each in own], "tags": []}
+    await looking.client.call_tool(outermost(looking.path, "tool", "inner_hide"), inner) if inner["names"] else None
+    rest = sorted(each for each in words if each not in own)
+    if rest:
+        await looking.client.call_tool("hide", {"names": rest, "tags": rest})
 
 
-def named(items: list[Item], kind: str) -> list[str]:
-    return [item.names[0] for item in items if item.kind == kind]
+async def look_at(world: World, server: Server, servers: Servers, clients: Sequence[Looking]) -> None:
+    looking, *_ = clients
+    if looking.view:
+        before = [
+            item.names[0] for item in seen_in(world.node, looking.granted, NONE) if item.kind in ("resource", "uri")
+        ]
+        async with looking.client.subscribe(*before, *ABOVE) as changes:
+            await hide(looking, looking.view)
+            told, wanted = await looking.told(changes), looking.names("resource", "uri")
+            assert sorted(told) == wanted if looking.exact else set(told) <= set(wanted)
+    for each in reversed(clients):
+        await each.compare()
+    for place, shown, words in world.later:
+        node, _ = [*places_in(world.node)][place]
+        node.visibility.append((shown, words))
+        inside = server_at(world, servers, place)
+        (inside.enable if shown else inside.disable)(*words, tags=words)
+    if world.later:
+        for each in reversed(clients):
+            each.look_again()
+            await each.compare()
 
 
-def everything(node: Node) -> list[Item]:
-    """All that is somewhere in it, by the names that it has or would have outside."""
-    bare = Node(node.items, [(prefix, without_rules(inner)) for prefix, inner in node.mounts], node.changes)
-    return bare.shown()
+REVISIONS = st.sampled_from(["2025-11-25", "2026-07-28"])
 
 
-def is_exact(node: Node) -> bool:
-    return all(prefix and is_exact(inner) for prefix, inner in node.mounts)
+@settings(max_examples=60, deadline=None)
+@given(worlds(), REVISIONS, st.booleans())
+def test_nothing_is_learned_of_what_may_not_be_seen(world: World, revision: str, answered_before: bool) -> None:
+    server, servers = served(world)
+    if answered_before:
+        assert server.registry.view
+
+    async def run() -> None:
+        async with AsyncExitStack() as opened:
+            clients = []
+            for granted in (world.granted, world.other):
+                who = None if granted is None else Principal(f"with {sorted(granted)}", granted)
+                client = await opened.enter_async_context(Client(server, principal=who, revisions=[revision]))
+                view = world.view if revision != "2026-07-28" and not clients else NONE
+                clients.append(Looking(world, server, client, granted, view))
+            await look_at(world, server, servers, clients)
+
+    asyncio.run(run())
 
 
-def without_rules(node: Node) -> Node:
-    return Node(node.items, [(prefix, without_rules(inner)) for prefix, inner in node.mounts], node.changes)
+@settings(max_examples=8, deadline=None)
+@given(worlds(), REVISIONS)
+def test_nothing_is_learned_over_http(world: World, revision: str) -> None:
+    keys = {"a": Principal("ann", world.granted or NONE), "b": Principal("ann", world.other)}
+    server, servers = served(world, auth=APIKeys(keys))
+
+    async def run() -> None:
+        async with over_http(server) as url, AsyncExitStack() as opened:
+            clients = []
+            for key, who in keys.items():
+                client = await opened.enter_async_context(client_of(url, key, revision))
+                view = world.view if revision != "2026-07-28" and not clients else NONE
+                clients.append(Looking(world, server, client, who.scopes, view))
+            await look_at(world, server, servers, clients)
+
+    asyncio.run(run())

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from accord import Context, Header, Server, ToolAnnotations
+from accord import Context, Header, Principal, Provided, Provider, Server, Tool, ToolAnnotations, ToolChange
 from accord.messages.revision import HANDSHAKE
 from accord.server.http.auth import APIKeys
 from accord.server.http.options import HTTPOptions
@@ -446,6 +446,59 @@ async def test_an_argument_that_is_mirrored_in_a_header_is_checked(arguments: JS
             assert (answer.status, "error" in said) == (200, False), said
         else:
             assert (answer.status, said["error"]["code"]) == (400, -32020), said
+
+
+def region(region: Annotated[str, Header("Region")]) -> str:
+    return region
+
+
+class Regions(Provider):
+    """A tool that is not declared."""
+
+    async def tools(self) -> list[Provided]:
+        place = {"type": "string", "x-mcp-header": "Region"}
+        schema = {"type": "object", "properties": {"region": place}}
+        return [Provided(Tool(name="provided", input_schema=schema), lambda arguments: arguments["region"])]
+
+
+REGIONS = ("scoped", "provided", "newest", "versions", "inner_changed")
+
+
+def regions() -> Server:
+    """Tools that not everybody sees, that are provided, or that there are several versions of."""
+    who = Principal("ann", frozenset({"a"}))
+    server = Server("desk", limits=quick(), auth=APIKeys({"key": who}))
+    server.tool(scopes={"a"}, name="scoped")(region)
+    server.add_provider(Regions())
+    server.tool(name="newest", version="1")(lambda: "")
+    server.tool(name="newest", version="2")(region)
+    server.tool(name="versions", version="1")(region)
+    server.tool(name="versions", version="2", scopes={"b"})(lambda region: "")
+    inner = Server("inner")
+    inner.tool(scopes={"a"}, name="region")(region)
+    server.mount(inner, "inner")
+    server.change_tool("inner_region", ToolChange(name="inner_changed"))
+    return server
+
+
+@pytest.mark.parametrize("tool", REGIONS)
+async def test_an_argument_is_checked_of_whichever_tool_is_called(tool: str) -> None:
+    async with site(regions()) as here:
+        client = Modern(here.raw, authorization="Bearer key")
+        call = client.calling(tool, {"region": "eu"})
+        assert text(await (await client.post(call, mcp_param_region="eu")).json()) == "eu"
+        for headers in ({"mcp_param_region": "us"}, {}):
+            answer = await client.post(call, **headers)
+            assert (answer.status, (await answer.json())["error"]["code"]) == (400, -32020)
+
+
+async def test_a_header_says_nothing_of_a_tool_that_is_called_by_another() -> None:
+    server = regions()
+    server.search_tools(budget=1)
+    async with site(server) as here:
+        client = Modern(here.raw, authorization="Bearer key")
+        answer = await client.call("call_tool", {"name": "scoped", "arguments": {"region": "eu"}})
+        assert text(await answer.json()) == "eu"
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

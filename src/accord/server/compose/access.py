@@ -146,11 +146,6 @@ def plain_uri(registry: Registry, offer: Registration, uri: str) -> str:
     return uri if template is None or held is not offer else template.plain(uri)
 
 
-def has_scopes(offer: Registration, who: Principal | None) -> bool:
-    """Return whether somebody was granted what a registration asks for."""
-    return Viewer(NO_SCOPES if who is None else who.scopes).can_see(offer)
-
-
 def viewer_of(peer: Peer, exchange: PendingRequest | None = None) -> Viewer:
     """Return who looks: as the request says, or as was last heard of the client."""
     who: Principal | None = peer.identity if exchange is None else exchange.principal

@@ -162,7 +162,7 @@ class Dispatcher:
 
     async def _call_resolved_tool(self, sent: RawToolCall, exchange: PendingRequest, peer: Peer) -> Any:
         """A tool that not everybody sees, or that has to be asked for. Raises `ProtocolError`."""
-        offer = await self._resolver.resolve_tool(sent.name, exchange, peer)
+        offer = await self._resolver.resolve_call(sent.name, sent.arguments, exchange, peer)
         if offer.rewrite_call is not None:
             try:
                 sent, offer = await self._rewrite_call(sent, offer, offer.rewrite_call, exchange, peer)

@@ -5,9 +5,12 @@ Whatever answers a client gets its registrations here, so nothing that it may no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from accord.errors import InvalidParams, ResourceNotFound
+from msgspec import Raw
+
+from accord.errors import DeclarationError, InternalError, InvalidParams, ResourceNotFound
 from accord.messages import codec
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
@@ -15,6 +18,8 @@ from accord.server.compose.access import NO_SCOPES, Viewer, viewer_of
 from accord.server.compose.versions import VERSION
 from accord.server.core.registration import Registration
 from accord.server.core.registry import KINDS
+from accord.wire.headers import PROTOCOL_VERSION, check_parameters
+from accord.wire.request_headers import PER_REQUEST_REVISIONS
 
 if TYPE_CHECKING:
     from accord.limits import Limits
@@ -31,13 +36,28 @@ class Resolver:
         self._registry = registry
         self._limits = limits
 
+    async def resolve_call(self, name: str, arguments: Raw, exchange: PendingRequest, peer: Peer) -> Registration:
+        """The tool that a client calls, whose headers say the same as its arguments. Raises `InvalidParams`, also for
+        one that this client may not see, and `HeaderMismatch`.
+        """
+        offer = await self._find_tool(name, exchange, peer)
+        version = _select_version(offer, "tool", name, exchange, peer)
+        headers = exchange.headers
+        if offer is not None and headers is not None and headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
+            *_, listed = viewer_of(peer, exchange).versions(offer).values()
+            check_headers(listed, headers, arguments)  # a client knows the version that it is shown
+        return version
+
     async def resolve_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
         """A tool. Raises `InvalidParams`, also for one that this client may not see."""
+        return _select_version(await self._find_tool(name, exchange, peer), "tool", name, exchange, peer)
+
+    async def _find_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration | None:
         offer = self._registry.tools.get(name)
         if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
             provided = await self.providers.tool(name)
             offer = offer or provided
-        return _select_version(offer, "tool", name, exchange, peer)
+        return offer
 
     async def resolve_prompt(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
         """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
@@ -159,6 +179,18 @@ class Resolver:
         from accord.server.compose.provider_resolver import ProviderResolver
 
         return ProviderResolver(self._registry, self._limits)
+
+
+def check_headers(offer: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
+    """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments of a tool.
+
+    Raises `HeaderMismatch`, and `InternalError` for a schema that cannot be made.
+    """
+    try:
+        if offer.mirrored:
+            check_parameters(offer.mirrored, headers, arguments)
+    except DeclarationError as exc:
+        raise InternalError(str(exc)) from exc
 
 
 def _select_version(

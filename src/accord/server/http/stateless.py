@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from accord.errors import DeclarationError, InternalError, InvalidParams, InvalidRequest, ProtocolError
+from accord.errors import InternalError, InvalidParams, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
 from accord.messages.revision import RULES, Rules
-from accord.server.compose.access import has_scopes
 from accord.server.core.dispatch import read_tool_call
 from accord.server.core.peer import Peer
 from accord.server.core.principal import Principal
+from accord.server.core.resolver import check_headers
 from accord.server.http.base_session import end_session_requests
 from accord.server.http.response import ListenResponse, StatelessResponse
 from accord.session import peek
@@ -29,7 +29,7 @@ from accord.session.states import Phase
 from accord.transport.asgi.request import ASGIRequest, Receive, Send
 from accord.transport.asgi.responses import send_json, send_text
 from accord.transport.session_driver import SessionDriver
-from accord.wire.headers import PROTOCOL_VERSION, check_parameters
+from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import (
     NAME_FIELDS,
     PER_REQUEST_REVISIONS,
@@ -179,7 +179,7 @@ class StatelessHandler:
             return await self._receive_notification(incoming, request, send, who)
         caller = self._clients.get(who, request)
         try:
-            posted = self._read(incoming, request, who, caller.session.incoming_requests.last_meta)
+            posted = self._read(incoming, request, caller.session.incoming_requests.last_meta)
         except ProtocolError as error:
             refused = error_bytes(incoming.id, error, caller.session.agreed)
             return await send_json(send, status_of_refusal(error.code), refused)
@@ -193,7 +193,7 @@ class StatelessHandler:
             return await self._listen(exchange, caller, request, receive, send)
         return await StatelessResponse(exchange, caller.driver, receive, send).answer()
 
-    def _read(self, incoming: Incoming, request: ASGIRequest, who: Principal | None, last: LastMeta) -> MirroredParams:
+    def _read(self, incoming: Incoming, request: ASGIRequest, last: LastMeta) -> MirroredParams:
         """`_meta`, once the headers say the same as the body. Raises `InvalidParams`, `HeaderMismatch`."""
         method: str = incoming.method  # type: ignore[assignment]  # `post` has looked
         posted = peek.mirrored_params(incoming.params, last)
@@ -209,21 +209,16 @@ class StatelessHandler:
             if subject is not None:  # else whoever reads the params will say so
                 check_name(request.headers, subject)
             if method == "tools/call":
-                self._check_parameters(incoming, request, subject, who)
+                self._check_parameters(incoming, request, subject)
         return posted
 
-    def _check_parameters(
-        self, incoming: Incoming, request: ASGIRequest, name: str | None, who: Principal | None
-    ) -> None:
-        """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments; but of a
-        tool that is not there for somebody, this would tell that it is.
+    def _check_parameters(self, incoming: Incoming, request: ASGIRequest, name: str | None) -> None:
+        """Check the headers of a call of a tool that everybody sees; those of others are checked once it is known who
+        may see them (`Resolver.resolve_call`): an error would say that they exist. Raises `HeaderMismatch`.
         """
         offer = self._context.server.registry.tools.get(name or "")
-        try:
-            if offer is not None and (offer.is_public or has_scopes(offer, who)) and offer.mirrored:
-                check_parameters(offer.mirrored, request.headers, read_tool_call(incoming.params).arguments)
-        except DeclarationError as exc:  # of a schema that could not be made before
-            raise InternalError(str(exc)) from exc
+        if offer is not None and offer.is_public:
+            check_headers(offer, request.headers, read_tool_call(incoming.params).arguments)
 
     async def _receive_notification(
         self, incoming: Incoming, request: ASGIRequest, send: Send, who: Principal | None
