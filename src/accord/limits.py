@@ -67,9 +67,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     its arrays; more is refused."""
     http_bodies_bytes: int = 256 << 20
     """Server: memory of larger bodies of HTTP requests, as it is estimated, from their first byte until they are
-    answered; one more is answered with 503. As much is for what sessions keep of `initialize`; for handlers that
-    wait for answers with no request in flight: there one more ends the oldest; and for answers that wait for the rest
-    of their batch: there one more is an error."""
+    answered, or until the handler has ended that a body is an answer to; one more is answered with 503, unless its
+    address or principal has less than a 256th. As much is for what sessions keep of `initialize` and of roots; for
+    handlers that wait for answers with no request in flight: there one more ends the oldest; and for answers that wait
+    for the rest of their batch: there one more is an error."""
     http_bodies_bytes_per_address: int = 128 << 20
     """Server: the same for one address, and for one principal."""
     http_requests: int = 4_096

@@ -53,8 +53,8 @@ class Batch:
 class PendingRequest(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver`, `sink`, `principal`, `headers` and `on_resume` belong to whoever drives the session; the session never
-    looks at them.
+    `driver`, `sink`, `principal`, `headers`, `held` and `on_resume` belong to whoever drives the session; the session
+    never looks at them.
     """
 
     id: RequestId
@@ -84,6 +84,8 @@ class PendingRequest(msgspec.Struct, eq=False):
     """Who asks, where somebody found out (HTTP): two requests of one peer may differ in what they may do."""
     headers: Any = None
     """The headers of the HTTP request that brought it, as bytes by their names in small letters."""
+    held: Any = None
+    """An `ExitStack` that is closed when its handler has ended, where something is held for that long (HTTP)."""
     on_resume: Any = None
     """Called when a handler that waited for it goes on, where a telemetry is told."""
 

@@ -38,6 +38,7 @@ class ResponseWaiter:
         "deadline",
         "future",
         "idle",
+        "of",
         "on_notification",
         "on_progress",
         "params",
@@ -48,11 +49,18 @@ class ResponseWaiter:
     )
 
     def __init__(
-        self, future: asyncio.Future[Raw], params: Any, progress: Callback | None, told: Callback | None
+        self,
+        future: asyncio.Future[Raw],
+        params: Any,
+        progress: Callback | None,
+        told: Callback | None,
+        of: PendingRequest | None,
     ) -> None:
         self.future: asyncio.Future[Raw] = future
         self.params: Any = params
         """What was sent; an error names the tool, prompt or resource in it."""
+        self.of: PendingRequest | None = of
+        """The request of the peer that it belongs to."""
         self.on_progress: Callback | None = progress
         self.on_notification: Callback | None = told
         self.timer: asyncio.TimerHandle | None = None
@@ -119,7 +127,7 @@ class RequestSender:
             if on_notification is None
             else Callback(on_notification, self._limits.notices, self._limits.notice_bytes)
         )
-        waiting = exchange.driver = ResponseWaiter(self._loop.create_future(), params, progress, told)
+        waiting = exchange.driver = ResponseWaiter(self._loop.create_future(), params, progress, told, of)
         way = exchange.sink = self._sink_for(of)  # again: the request may have been answered meanwhile
         way.send(message)
         if way is self._sink:

@@ -165,6 +165,9 @@ class SessionDriver:
             if self.closing or exchange.stage != "active":
                 raise
             message = self.session.fail(exchange, InternalError(f"{exchange.method.name}: {_cancellation_reason()}"))
+        finally:
+            if exchange.held is not None:
+                exchange.held.close()
         if exchange.held_report is not None and (held := self.session.pop_held_report(exchange)) is not None:
             (exchange.sink or self.sink).send(held)
         return message

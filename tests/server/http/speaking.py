@@ -173,8 +173,9 @@ class Legacy:
         assert event.name == "endpoint"
         return cls(raw, stream, event.data, **headers)
 
-    async def open(self, revision: str = "2024-11-05") -> Legacy:
-        hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    async def open(self, revision: str = "2024-11-05", capabilities: JSON | None = None) -> Legacy:
+        known = {"name": "raw", "version": "1"}
+        hello = {"protocolVersion": revision, "capabilities": capabilities or {}, "clientInfo": known}
         assert "result" in await self.ask("initialize", hello, id=0)
         assert (await self.post(notification("notifications/initialized"))).status == 202
         return self

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from accord import Limits, Server
+from accord import Context, Limits, Server
 from accord.server.http.quotas import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import RequestRejected
 
 from tests.server.http.raw import Socket
-from tests.server.http.speaking import BASIC, Here, Legacy, Modern, Stateful, encode, quick, request, site, until
+from tests.server.http.speaking import BASIC, Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 
 LARGE = "x" * 30_000  # and once more in its text
 
@@ -21,7 +21,7 @@ def store(**limits: Any) -> tuple[Server, asyncio.Event]:
     server, done = Server("store", "1", limits=quick(**limits)), asyncio.Event()
 
     @server.tool
-    async def keep(value: str) -> int:
+    async def keep(value: str | list[Any]) -> int:
         await done.wait()
         return len(value)
 
@@ -115,13 +115,133 @@ async def test_what_sessions_keep_of_initialize_is_bounded() -> None:
 
 
 async def test_what_many_sessions_keep_of_small_initialize_requests_is_bounded() -> None:
-    server, _ = store(http_bodies_bytes=1_200_000)
+    server, _ = store(http_bodies_bytes=100_000)
     async with site(server) as here:
-        client = Stateful(here.raw, capabilities={"experimental": {"x": {"y": [{"": 0}] * 700}}})
-        assert 1 << 10 < len(encode(client.hello())) < SMALL_BYTES
+        client = Stateful(here.raw, capabilities={"experimental": {"x": {"y": [{"": 0}] * 60}}})
+        assert 1 << 8 < len(encode(client.hello())) < SMALL_BYTES
         opened = [await client.post(client.hello()) for _ in range(12)]
         assert 503 in [answer.status for answer in opened]
         assert (await Stateful(here.raw, capabilities={}).initialize()).status == 200
+
+
+async def test_a_body_of_a_few_kilobytes_counts_for_what_it_is_decoded_to() -> None:
+    server, done = store(http_bodies_bytes_per_address=200_000)
+    async with site(server) as here:
+        lists = {"value": [[]] * 1_000}
+        first = asyncio.ensure_future(Modern(here.raw).call("keep", lists, id=1))
+        await until(lambda: here.app._endpoints and taken(here) > 80_000)
+        assert (await Modern(here.raw).call("keep", lists, id=2)).status == 503
+        done.set()
+        await first
+        await until(lambda: taken(here) == 0)
+
+
+async def test_many_headers_count_until_their_request_is_answered() -> None:
+    server, done = store()
+    async with site(server) as here:
+        many = Modern(here.raw, **{f"x-{number}": "" for number in range(150)})
+        call = asyncio.ensure_future(many.call("keep", {"value": ""}))
+        await until(lambda: here.app._endpoints and taken(here) > 150 * 200)
+        done.set()
+        await call
+        await until(lambda: taken(here) == 0)
+
+
+def asker() -> tuple[Server, list[int]]:
+    """A server whose tool holds the first answer while it waits for the second, and the lengths of roots that others
+    saw.
+    """
+    server, seen = Server("asker", "1", limits=quick(http_bodies_bytes=400_000)), []
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        first = await ctx.sample("one")
+        return first.text[:1] + (await ctx.sample("two")).text
+
+    @server.tool
+    async def folders(ctx: Context) -> int:
+        seen.append(len(await ctx.list_roots()))
+        return seen[-1]
+
+    return server, seen
+
+
+def sampled(question: Any, text: str) -> Any:
+    content = {"type": "text", "text": text}
+    return {"jsonrpc": "2.0", "id": question["id"], "result": {"role": "assistant", "model": "m", "content": content}}
+
+
+@pytest.mark.parametrize("ends", ["answered", "cancelled", "deleted"])
+async def test_an_answer_counts_until_the_handler_that_asked_has_ended(ends: str) -> None:
+    server, _ = asker()
+    async with site(server) as here:
+        client = await Stateful(here.raw, "2025-06-18").open()
+        call = await client.call("ask", id=7)
+        first = await call.message()
+        assert (await client.post(sampled(first, LARGE))).status == 202
+        second = await call.message()
+        assert taken(here) > 2 * len(LARGE)
+        refused = await client.post(sampled(second, "x" * 200_000))
+        assert refused.status == 503, "others wait while it is held"
+        if ends == "answered":
+            assert (await client.post(sampled(second, "!"))).status == 202
+            assert text(await call.message()) == "x!"
+        elif ends == "cancelled":
+            await client.tell("notifications/cancelled", {"requestId": 7})
+        else:
+            await client.delete()
+        await until(lambda: taken(here) == 0)
+
+
+async def test_an_answer_counts_over_the_oldest_transport_too() -> None:
+    server, _ = asker()
+    async with site(server) as here:
+        client = await (await Legacy.connect(here.raw)).open(capabilities={"sampling": {}})
+        await client.post(request("tools/call", {"name": "ask", "arguments": {}}, 7))
+        first = await client.stream.message()
+        assert (await client.post(sampled(first, LARGE))).status == 202
+        await client.stream.message()
+        assert taken(here) > 2 * len(LARGE)
+        await client.stream.leave()
+        await until(lambda: taken(here) == 0)
+
+
+async def test_roots_are_remembered_as_far_as_there_is_room_and_asked_for_again_beyond_it() -> None:
+    server, seen = asker()
+    async with site(server) as here:
+        roots = {"roots": [{"uri": f"file:///{number}"} for number in range(500)]}
+
+        async def folders(client: Stateful) -> bool:
+            """Whether the client was asked."""
+            call = await client.call("folders")
+            if call.headers["content-type"] == "application/json":
+                return False
+            question = await call.message()
+            assert await client.answer(question["id"], roots) == 202
+            await call.result()
+            return True
+
+        kept = 0
+        for _ in range(5):
+            client = await Stateful(here.raw, "2025-06-18", {"roots": {"listChanged": True}}).open()
+            assert await folders(client)
+            kept += not await folders(client)
+        assert 0 < kept < 5
+        assert set(seen) == {500}
+        budget = here.endpoint.context.handshake_budget
+        assert 100_000 < budget.total <= 400_000
+        for each in list(here.endpoint.sessions):
+            await here.endpoint.sessions.end(each, "the test ends")
+        assert budget.total == 0
+
+
+def test_who_has_little_goes_on_where_others_have_used_up_the_whole() -> None:
+    budget = BodyBudget(Limits(http_bodies_bytes=256_000, http_bodies_bytes_per_address=128_000))
+    for attacker in "ab":
+        budget.charge(attacker, 128_000)
+    budget.charge("honest", 1_000)
+    with pytest.raises(RequestRejected, match="too many large requests are"):
+        budget.charge("honest", 1)
 
 
 def test_one_address_does_not_take_it_all() -> None:

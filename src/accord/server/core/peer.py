@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord.limits import Limits
+from accord.messages import codec
+from accord.messages.bounds import memory_of
 from accord.messages.capabilities import ClientCapabilities, declares
 from accord.server.compose.access import Visibility
 from accord.session.events import NotificationReceived
@@ -91,6 +93,8 @@ class Peer:
         """Whether many come as this one, whom nobody tells apart: what one does is no reason to bound others."""
         self.roots: RootList | None = None
         """Its folders, where it tells when they change."""
+        self.reserve_roots: Callable[[int], bool] | None = None
+        """Charges the memory of its folders, about so many bytes, where that is bounded; whether there is room."""
         self.roots_changed: int = 0
         """How often it has told that they did."""
         self.log_level: LoggingLevel = "debug"
@@ -146,11 +150,12 @@ class Peer:
     def cache_roots(self, exchange: PendingRequest, roots: RootList, changed: int) -> None:
         """Keep what the client answered, if it promised to tell of changes, and has told of none since it was asked.
 
-        `changed` is what `roots_changed` was then.
+        `changed` is what `roots_changed` was then. Where there is no room for them they are asked for again.
         """
         told = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
         if told and changed == self.roots_changed:
-            self.roots = roots
+            has_room = self.reserve_roots is None or self.reserve_roots(memory_of(codec.encode(list(roots))))
+            self.roots = roots if has_room else None
 
     def capabilities(self, exchange: PendingRequest) -> ClientCapabilities:
         """What the client can do: as this request says, where requests say so, or as the opening said."""

@@ -30,18 +30,28 @@ from accord.server.compose.access import VisibilityRules
 from accord.server.core.peer import Peer
 from accord.server.core.principal import id_of
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
-from accord.session.events import Event, MessageIgnored, NotificationReceived, RequestReceived
+from accord.session.events import (
+    ErrorReceived,
+    Event,
+    MessageIgnored,
+    NotificationReceived,
+    RequestReceived,
+    ResultReceived,
+)
 from accord.session.outgoing import UNKNOWN_ANSWER
+from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.session.states import Phase
 from accord.transport.asgi.request import RequestRejected
 from accord.transport.base import MessageSink
+from accord.transport.request_sender import ResponseWaiter
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
     from accord.server.core.principal import Principal
+    from accord.server.http.quotas import BodyCharge
 
-_SMALL_HANDSHAKE_BYTES = 1 << 10
+_SMALL_HANDSHAKE_BYTES = 1 << 8
 """Bytes of an `initialize` that is not charged. A session keeps it, and takes up to 32 times as many bytes for it."""
 
 
@@ -66,6 +76,7 @@ class BaseHTTPSession:
         self._open_streams = 0  # those of the requests that only listen
         self._request_count = 0
         self._handshake_bytes = 0  # bytes charged for what it keeps of `initialize`
+        self._roots_bytes = 0  # and of the roots of its client
         self.context: HTTPContext = site
         self.session: Session = site.session(account)
         self.driver: SessionDriver = SessionDriver(
@@ -77,6 +88,7 @@ class BaseHTTPSession:
             on_unsent=site.unsent_of(account),
         )
         self.peer: Peer = site.peer(self.driver, who, account)
+        self.peer.reserve_roots = self._reserve_roots
         self._client_notifications = site.client_notifications(self.peer)
         self._joined = ExitStack()
         self._joined.enter_context(site.subscription_index.with_peer(self.peer))
@@ -84,8 +96,12 @@ class BaseHTTPSession:
     def _on_notification(self, event: NotificationReceived) -> None:
         self._client_notifications.receive(event)
 
-    def receive(self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes]) -> list[Event]:
-        """What one POST brought. Its requests may do what whoever posted it may, not what the session began with."""
+    def receive(
+        self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
+    ) -> list[Event]:
+        """What one POST brought. Its requests may do what whoever posted it may, not what the session began with. Its
+        answers hold `charge` until the handlers that asked have ended, which may hold the answers.
+        """
         self.peer.identity = who
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
             self._charge_handshake(memory_of(body))
@@ -93,6 +109,8 @@ class BaseHTTPSession:
         for event in events:
             if type(event) is RequestReceived:
                 event.exchange.principal, event.exchange.headers = who, headers
+            elif type(event) is ResultReceived or type(event) is ErrorReceived:
+                _hold_answer(event.exchange, charge)
         return events
 
     def _may_initialize(self, body: bytes) -> bool:
@@ -104,6 +122,18 @@ class BaseHTTPSession:
         if size > self._handshake_bytes:
             self.context.handshake_budget.charge(self.account, size - self._handshake_bytes)
             self._handshake_bytes = size
+
+    def _reserve_roots(self, size: int) -> bool:
+        """Charge what is kept of the roots of its client: of the largest, where they change. Whether there was room."""
+        if self.driver.closing:
+            return False
+        if size > self._roots_bytes:
+            try:
+                self.context.handshake_budget.charge(self.account, size - self._roots_bytes)
+            except RequestRejected:
+                return False
+            self._roots_bytes = size
+        return True
 
     def check_answer(self, events: list[Event]) -> None:
         """Raise `RequestRejected` for an answer to a question that was not asked here: nobody waits for it, and whoever
@@ -154,9 +184,9 @@ class BaseHTTPSession:
     async def close(self, why: str) -> None:
         """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
         end_session_requests(self.driver, why)
-        if self._handshake_bytes:
-            self.context.handshake_budget.release(self.account, self._handshake_bytes)
-            self._handshake_bytes = 0
+        if charged := self._handshake_bytes + self._roots_bytes:
+            self.context.handshake_budget.release(self.account, charged)
+            self._handshake_bytes = self._roots_bytes = 0
         self._joined.close()
         seconds = self.context.limits.close_seconds
         await self.driver.finish_callbacks(seconds / 2)
@@ -168,6 +198,16 @@ class BaseHTTPSession:
 
     async def forget(self) -> None:
         """It will not come back: keep nothing of it."""
+
+
+def _hold_answer(question: PendingRequest, charge: BodyCharge) -> None:
+    """Keep an answer charged until the handler has ended that has asked."""
+    waiting = question.driver
+    call = waiting.of if isinstance(waiting, ResponseWaiter) else None
+    if call is not None and call.stage == "active":
+        call.held = call.held or ExitStack()
+        charge.hold()
+        call.held.callback(charge.release)
 
 
 def _is_initialize(body: bytes) -> bool:

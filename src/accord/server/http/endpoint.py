@@ -79,12 +79,12 @@ class HTTPEndpoint:
         charge = BodyCharge(self.context.body_budget, self.context.account, who, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
-            await self._answer(body, request, receive, send, who)
+            await self._answer(body, request, receive, send, who, charge)
         finally:
             charge.release()
 
     async def _answer(
-        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None, charge: BodyCharge
     ) -> None:
         headers = request.headers
         if len(body) > MEASURED_BYTES:
@@ -111,7 +111,7 @@ class HTTPEndpoint:
             return await self._refuse(bad, BEFORE_OPENING, send)
         opened = False
         try:
-            await session.post(body, receive, send, who, headers)
+            await session.post(body, request, receive, send, who, charge)
             opened = bool(session.session.rules.revision)
         finally:
             if not opened and SESSION_ID not in headers:

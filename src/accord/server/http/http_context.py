@@ -56,7 +56,7 @@ class HTTPContext:
         self.limits: Limits = http_limits(server.limits)
         self.body_budget: BodyBudget = BodyBudget(self.limits)
         self.handshake_budget: BodyBudget = BodyBudget(self.limits)
-        """What sessions keep of larger `initialize` requests."""
+        """What sessions keep of larger `initialize` requests, and of the roots of their clients."""
         self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http_unsent_bytes, SSEResponse.abort)
         """Streams of events of which clients take too little."""
         self._proxied = options.public_url is not None

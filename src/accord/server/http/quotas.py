@@ -99,8 +99,19 @@ def counted_address(address: str) -> str:
     return str(IPv6Network((int(found) >> 64 << 64, 64)))
 
 
-SMALL_BYTES = 8 << 10
-"""A body up to this size that is there at once is not counted: `Limits.requests_in_flight` bounds those."""
+SMALL_BYTES = 1 << 10
+"""A body up to this size that is there at once is not counted, though it may take 30 times as much once it is decoded:
+`Limits.http_requests_per_address` bounds those.
+"""
+
+_FEW_FIELDS = 32
+"""Header fields of a request that are not counted."""
+
+_FIELD_BYTES = 256
+"""Memory of one more."""
+
+_FEW = 256
+"""The part of the whole that one account may have, though the others have used it up."""
 
 _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
@@ -116,9 +127,12 @@ class BodyBudget:
         """Bytes, as they are estimated."""
 
     def charge(self, account: str, size: int) -> None:
-        """Count so many bytes more. Raises `RequestRejected` (503) where that is too much."""
+        """Count so many bytes more. Raises `RequestRejected` (503) where that is too much. Those who have little go on
+        where the others have used up the whole.
+        """
         of_one = self._of.get(account, 0) + size
-        if self.total + size > self._most or of_one > self._most_of_one:
+        is_full = self.total + size > self._most and of_one > self._most // _FEW
+        if is_full or of_one > self._most_of_one:
             whose = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
             raise RequestRejected(503, f"too many large requests{whose} are in progress; try again later", _LATER)
         self.total += size
@@ -150,9 +164,13 @@ class BodyCharge(msgspec.Struct, eq=False):
         self._size += size + NODE_BYTES
 
     def measure(self, body: bytes) -> None:
-        """Charge what the whole body takes once it is decoded. Raises `RequestRejected`."""
-        if len(body) > SMALL_BYTES:
-            self.add(max(0, memory_of(body) - self._size))
+        """Charge what the whole body takes once it is decoded, and many headers. Raises `RequestRejected`."""
+        more = len(self._request.headers) - _FEW_FIELDS
+        size = memory_of(body) if len(body) > SMALL_BYTES else 0
+        if more > 0:
+            size += _FIELD_BYTES * more
+        if size:
+            self.add(max(0, size - self._size))
 
     def hold(self) -> None:
         """Keep it charged until one more `release`."""

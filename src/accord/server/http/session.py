@@ -11,7 +11,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,7 @@ from accord.session.peer_info import PeerInfo
 from accord.session.pending_request import PendingRequest
 from accord.session.states import Phase
 from accord.store.base import Replay
-from accord.transport.asgi.request import Receive, RequestRejected, Send
+from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Send
 from accord.transport.asgi.responses import Headers, send_json, send_text
 from accord.transport.asgi.sse_response import SSEResponse
 from accord.wire.headers import SESSION_ID
@@ -49,6 +48,7 @@ from accord.wire.request_headers import status_of_refusal
 if TYPE_CHECKING:
     from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
+    from accord.server.http.quotas import BodyCharge
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -90,10 +90,10 @@ class HTTPSession(BaseHTTPSession):
     # --- POST --------------------------------------------------------------------------------------------------
 
     async def post(
-        self, body: bytes, receive: Receive, send: Send, who: Principal | None, headers: Mapping[bytes, bytes]
+        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None, charge: BodyCharge
     ) -> None:
         """Take what one POST of `who` brought, and answer it. Raises `RequestRejected`."""
-        events = self.receive(body, who, headers)
+        events = self.receive(body, who, request.headers, charge)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
                 post = SessionResponse(event.exchange, self, receive, send)

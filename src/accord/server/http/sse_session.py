@@ -70,7 +70,7 @@ class SSESession(BaseHTTPSession):
         """Take what one POST of `who` brought; what it is answered goes out on the stream. Its requests hold `charge`
         until they are answered.
         """
-        events = self.receive(body, who, headers)
+        events = self.receive(body, who, headers, charge)
         self.check_answer(events)
         for event in events:
             if type(event) is RequestReceived:
