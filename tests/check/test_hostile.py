@@ -156,7 +156,7 @@ def test_any_form_is_filled_in(field: dict[str, Any]) -> None:
     assert len(msgspec.json.encode(answer)) < 200_000
 
 
-RULE = Rule("tools/unknown-name", "must", "x", at="x")
+RULE = Rule("tools/unknown-name", "must", len, at="x")
 
 
 def outcome(transport: TransportName = "stdio") -> Outcome:
@@ -171,9 +171,9 @@ def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
 
 
 def test_what_was_only_read_is_repeated_with_the_cases_it_was_said_for_or_with_all_that_may_be() -> None:
-    rule, asks = Rule("tools/unknown-name", "must", "x", at="x"), Rule("ping/answered", "must", "x", at="x")
-    rule.reading("x")(len)
-    asks.case("a ping")(len)
+    rule, asks = Rule("tools/unknown-name", "must", len, at="x"), Rule("ping/answered", "must", len, at="x")
+    rule.case("x", kind="reading")(len)
+    asks.case("a ping", kind="shared")(len)
     rules = {rule.id: rule, asks.id: asks}
     for during in (None, ("nobody's",)):
         read = msgspec.structs.replace(outcome(), during=during)

@@ -37,3 +37,8 @@ def test_each_rule_has_a_name_of_its_own_and_a_case() -> None:
     rules = [*server_rules(), *client_rules()]
     assert [id for id, count in Counter(rule.id for rule in rules).items() if count > 1] == []
     assert all(rule.cases and rule.says.endswith(".") and rule.at for rule in rules)
+
+
+def test_the_function_of_a_rule_is_named_after_its_id() -> None:
+    for rule in (*server_rules(), *client_rules()):
+        assert rule.check.__name__ == rule.id.replace("/", "_").replace("-", "_")

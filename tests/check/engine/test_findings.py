@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from accord.check.engine.report import Finding
-from accord.check.rules.batch import SERVED
+from accord.check.rules.batch import batch_served
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
@@ -30,7 +30,7 @@ async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> No
     change.heard(lambda message: None if isinstance(message, list) else message)
     found = await finding(change, "batch/served", "2025-03-26")
     assert found.text.startswith("no answer to ping")
-    assert found.cause == SERVED.cause
+    assert found.cause == batch_served.cause
 
 
 async def test_a_prompt_that_refuses_missing_arguments_with_another_code_is_not_said_to_ignore_them() -> None:

@@ -16,7 +16,7 @@ from accord.check.engine.report import Outcome, TransportName
 from accord.check.fuzz.fuzz_result import FuzzFailure
 from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
 from accord.check.fuzz.sequences import CallStep, encode_steps, value_reference
-from accord.check.rules.generated import CRASH
+from accord.check.rules.generated import generated_crash
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.cli.commands import accord
@@ -147,9 +147,9 @@ async def test_a_check_of_one_sequence_says_what_came_of_it() -> None:
 
 
 def test_the_command_that_repeats_a_finding_has_its_calls() -> None:
-    fault = FuzzFailure(rule=CRASH.id, steps=(CallStep(kind="tool", name="use"),), text="the server ends")
+    fault = FuzzFailure(rule=generated_crash.id, steps=(CallStep(kind="tool", name="use"),), text="the server ends")
     outcome = Outcome(
-        rule=CRASH.id,
+        rule=generated_crash.id,
         case="",
         verdict="fail",
         level="must",
@@ -158,14 +158,14 @@ def test_the_command_that_repeats_a_finding_has_its_calls() -> None:
         again=fault.violation().again,
     )
     (finding,) = build_findings(
-        [outcome], {CRASH.id: CRASH}, "server", CheckSettings(call_tools=True, cases=9), "server"
+        [outcome], {generated_crash.id: generated_crash}, "server", CheckSettings(call_tools=True, cases=9), "server"
     )
     assert finding.repeat.endswith("""--call-tools --sequence '[{"kind":"tool","name":"use"}]'""")
 
 
 def test_calls_too_long_for_a_command_line_are_made_again_by_their_seed() -> None:
     fault = FuzzFailure(
-        rule=CRASH.id, steps=(CallStep(kind="tool", name="use", arguments={"note": "a" * 10_000}),), text=""
+        rule=generated_crash.id, steps=(CallStep(kind="tool", name="use", arguments={"note": "a" * 10_000}),), text=""
     )
     assert fault.violation().again == ()
 

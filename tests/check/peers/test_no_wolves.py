@@ -14,7 +14,7 @@ from accord.check.engine.server_target import ServerTarget
 from accord.check.engine.session_factory import SessionFactory
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.pending_answer import Answer
-from accord.check.rules.stdio import ONLY_MESSAGES
+from accord.check.rules.stdio import stdio_only_messages
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.wire.transcript import RECEIVED
@@ -96,7 +96,7 @@ async def test_a_tool_that_fails_and_asks_nothing_says_nothing_of_questions(revi
 def test_an_id_that_is_half_a_character_may_come_back() -> None:
     record = MessageLog("2025-11-25", "stdio")
     record.add(RECEIVED, rb'{"jsonrpc":"2.0","id":"\ud800","error":{"code":-32601,"message":"Not found"}}')
-    (case,) = ONLY_MESSAGES.cases
+    (case,) = stdio_only_messages.cases
     assert case.run([record]) == 1
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accord.check.rules.elicitation import PAGE_IDS, TOOL_OUTPUT, TOOL_RESULTS
-from accord.check.rules.resource_reads import TEMPLATE_TYPE, TEXT
+from accord.check.rules.elicitation import asking_page_ids, asking_tool_output, asking_tool_results
+from accord.check.rules.resource_reads import resources_template_type, resources_text
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.transport.base import Transport
@@ -34,41 +34,41 @@ TEMPLATES = lists("resources/templates/list", "resourceTemplates", {"uriTemplate
 
 
 def test_text_of_any_kind_is_text() -> None:
-    assert judged(TEXT, *was_read("a:b", mimeType="image/svg+xml", text="<svg/>")) == 1
-    assert judged(TEXT, *was_read("a:b", mimeType="audio/x-mpegurl", text="#EXTM3U")) == 1
-    assert judged(TEXT, *was_read("a:b", text="\ufffd\t\x1b[0m")) == 1
+    assert judged(resources_text, *was_read("a:b", mimeType="image/svg+xml", text="<svg/>")) == 1
+    assert judged(resources_text, *was_read("a:b", mimeType="audio/x-mpegurl", text="#EXTM3U")) == 1
+    assert judged(resources_text, *was_read("a:b", text="\ufffd\t\x1b[0m")) == 1
 
 
 def test_bytes_and_pictures_are_no_text() -> None:
-    assert "right" in broken(TEXT, *was_read("right:", mimeType="image/PNG; q=1", text="x"))
-    assert "a:b" in broken(TEXT, *was_read("a:b", text="PK\0"))
+    assert "right" in broken(resources_text, *was_read("right:", mimeType="image/PNG; q=1", text="x"))
+    assert "a:b" in broken(resources_text, *was_read("a:b", text="PK\0"))
 
 
 def test_what_we_said_ourselves_may_be_given_back() -> None:
-    assert judged(TEXT, *was_read("a:\0", text="there is no a:\0")) == 0
+    assert judged(resources_text, *was_read("a:\0", text="there is no a:\0")) == 0
 
 
 # --- templates -----------------------------------------------------------------------------------------------------
 
 
 def test_a_type_may_have_parameters_and_be_left_out() -> None:
-    assert judged(TEMPLATE_TYPE, *TEMPLATES, *was_read("a://1", mimeType="Text/CSV; charset=utf-8")) == 1
-    assert judged(TEMPLATE_TYPE, *TEMPLATES, *was_read("a://1", text="1")) == 0
+    assert judged(resources_template_type, *TEMPLATES, *was_read("a://1", mimeType="Text/CSV; charset=utf-8")) == 1
+    assert judged(resources_template_type, *TEMPLATES, *was_read("a://1", text="1")) == 0
 
 
 def test_another_type_than_that_of_the_template_is_seen() -> None:
-    assert "text/csv" in broken(TEMPLATE_TYPE, *TEMPLATES, *was_read("a://1", mimeType="text/plain"))
+    assert "text/csv" in broken(resources_template_type, *TEMPLATES, *was_read("a://1", mimeType="text/plain"))
 
 
 def test_what_is_listed_by_itself_has_a_type_of_its_own() -> None:
     listed = lists("resources/list", "resources", {"uri": "a://1", "name": "1"})
-    assert judged(TEMPLATE_TYPE, *TEMPLATES, *listed, *was_read("a://1", mimeType="text/plain")) == 0
+    assert judged(resources_template_type, *TEMPLATES, *listed, *was_read("a://1", mimeType="text/plain")) == 0
 
 
 def test_two_templates_may_lead_to_one_uri() -> None:
     other = {"uriTemplate": "{+any}", "mimeType": "text/plain"}
     both = lists("resources/templates/list", "resourceTemplates", {"uriTemplate": "a://{b}", "mimeType": "a/b"}, other)
-    assert judged(TEMPLATE_TYPE, *both, *was_read("a://1", mimeType="text/plain")) == 1
+    assert judged(resources_template_type, *both, *was_read("a://1", mimeType="text/plain")) == 1
 
 
 # --- models and pages ----------------------------------------------------------------------------------------------
@@ -83,18 +83,18 @@ def sampling(result: Any, **tool: Any) -> Say:
 
 
 def test_a_result_that_fits_its_schema_is_right() -> None:
-    assert judged(TOOL_OUTPUT, sampling({"structuredContent": {"sum": 3}}, outputSchema=SUM)) == 1
-    assert judged(TOOL_RESULTS, sampling({})) == 1
+    assert judged(asking_tool_output, sampling({"structuredContent": {"sum": 3}}, outputSchema=SUM)) == 1
+    assert judged(asking_tool_results, sampling({})) == 1
 
 
 @pytest.mark.parametrize("told", [{}, {"structuredContent": {"total": 3}}])
 def test_a_result_without_a_schema_or_a_form_is_not_judged(told: Any) -> None:
-    assert judged(TOOL_OUTPUT, sampling(told)) == 0
-    assert judged(TOOL_OUTPUT, sampling({}, outputSchema=SUM)) == 0
+    assert judged(asking_tool_output, sampling(told)) == 0
+    assert judged(asking_tool_output, sampling({}, outputSchema=SUM)) == 0
 
 
 def test_a_result_that_does_not_fit_is_seen() -> None:
-    assert "outputSchema" in broken(TOOL_OUTPUT, sampling({"structuredContent": {"sum": "3"}}, outputSchema=SUM))
+    assert "outputSchema" in broken(asking_tool_output, sampling({"structuredContent": {"sum": "3"}}, outputSchema=SUM))
 
 
 def page(id: Any, url: str) -> Say:
@@ -104,7 +104,7 @@ def page(id: Any, url: str) -> Say:
 def test_a_page_may_be_asked_for_again_and_another_conversation_may_count_anew() -> None:
     again = record(page("1", "https://a.test/1"), page("1", "https://a.test/1"), page("2", "https://a.test/2"))
     another = record(page("1", "https://a.test/3"))
-    assert reads(PAGE_IDS)([again, another]) == 4
+    assert reads(asking_page_ids)([again, another]) == 4
 
 
 # --- roots ---------------------------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ def _(run: Run) -> None:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from accord.check.clients.features import ScriptedFeatures
-from accord.check.engine.report import TransportName
-from accord.check.engine.rule import ALL_TRANSPORTS, Case, Rule
+from accord.check.engine.report import Level, TransportName
+from accord.check.engine.rule import ALL_TRANSPORTS, Case, CaseVariant, Rule
 from accord.messages.base import JSONObject, Life
 from accord.messages.revision import is_in_revision
 
@@ -122,11 +122,35 @@ class Scenario:
         self.http = handler
         return handler
 
-    def case(self, rule: Rule, says: str, **where: Any) -> Callable[[RunCheck], RunCheck]:
-        """Add a case to the rule that is judged by a run of this scene."""
+    def rule(
+        self,
+        id: str,
+        level: Level,
+        *,
+        at: str | Sequence[str],
+        cause: str = "",
+        since: str | None = None,
+        until: str | None = None,
+        over: frozenset[TransportName] = ALL_TRANSPORTS,
+        case: str = "",
+        variants: Sequence[CaseVariant] = (),
+    ) -> Callable[[Callable[..., Any]], Rule]:
+        """Return a decorator that makes a function a rule about clients, which judges the runs of this scenario."""
+
+        def define(check: Callable[..., Any]) -> Rule:
+            made = Rule(id, level, check, at=at, cause=cause, role="client", since=since, until=until, over=over)
+            for each in variants or (CaseVariant(case),):
+                limits = {"since": each.since, "until": each.until, "over": each.over or self.over}
+                self.case(made, each.says, **limits)(each.bind(check))
+            return made
+
+        return define
+
+    def case(self, rule: Rule, says: str, **options: Any) -> Callable[[RunCheck], RunCheck]:
+        """Return a decorator that adds a case to a rule: the function judges a run of this scenario."""
 
         def add(judge: RunCheck) -> RunCheck:
-            rule.case(says, kind="own", **{"over": self.over, **where})(judge)
+            rule.case(says, kind="own", **{"over": self.over, **options})(judge)
             self.cases.append((rule, rule.cases[-1]))
             return judge
 

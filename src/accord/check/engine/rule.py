@@ -1,26 +1,47 @@
-"""A rule of the protocol, and the cases that try whether a peer keeps it.
+"""Rules of the protocol, and the cases that check them.
 
-    UNKNOWN_NAME = Rule(
+A rule is one function. The decorator has the id, the level, the section of the specification and, if the rule does not
+hold in all revisions, `since` and `until`. The docstring is the sentence of the rule, as the report shows it. The name
+of the function is the id in snake case, so that a traceback names the rule.
+
+    @rule(
         "tools/unknown-name",
         "must",
-        "A call of a tool that does not exist is answered with an error.",
+        case="a name that no tool has",
+        needs="tools",
         at="server/tools#error-handling",
-        cause="The handler answers whatever name it is given.",
+        cause="The handler accepts every name.",
     )
-
-    @UNKNOWN_NAME.case("a name that nobody has", needs="tools")
-    async def check_unknown_name(talk: Probe) -> None:
-        answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
+    async def tools_unknown_name(probe: Probe) -> None:
+        \"\"\"A call of an unknown tool does not succeed.\"\"\"
+        answer = await probe.request("tools/call", {"name": probe.unknown_name, "arguments": {}})
         if answer.error is None:
-            raise Violation(f"a result came for {talk.unknown_name!r}")
+            raise probe.violation(f"the call succeeded: {answer.result!r}")
 
-A case passes when it returns. It raises `Violation` when the rule is broken, `NotApplicable` where the peer has no such
-thing, `NotObserved` where nothing happened by which it could be judged.
+An async function sends requests with a `Probe`. It passes when it returns. It raises `Violation` if the server breaks
+the rule, `NotApplicable` if the server does not have the feature, and `NotObserved` if nothing happened that shows it.
+
+A generator reads the recorded messages of all cases. It yields once for each item that it judges, and raises
+`Violation` for the first one that is wrong. If it yields nothing, the rule is not observed.
+
+    @rule("envelope/result-object", "must", case="all results", at="basic/index#result-responses")
+    def envelope_result_object(logs: Sequence[MessageLog]) -> JudgedItems:
+        \"\"\"A result is an object.\"\"\"
+        for each in received_messages(logs):
+            if "result" in each.message:
+                yield
+                if not isinstance(each.message["result"], dict):
+                    raise each.violation(f"the result is {preview_json(each.message['result'])}")
+
+A rule with several cases either has `variants`, which call the function with different arguments, or further functions:
+`@tools_unknown_name.case("an empty name")`. Rules about clients are functions of a `ClientRun`: see `Scenario.rule`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -30,25 +51,30 @@ from accord.messages.base import JSONObject, Life
 from accord.messages.revision import is_in_revision
 
 Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
-"""Which conversation a case gets:
+"""Which session a case gets:
 
-`shared`   one that other cases use before and after it: it must leave everything as it was
-`own`      one of its own, opened: it may do what it likes
-`raw`      one of its own to which nothing was said yet
-`reading`  none: it reads what passed in all conversations of the visit
-`generated` none: it is told what came of the generated calls of the visit
+`shared`   one that other cases use before and after it: the case must not change its state
+`own`      one of its own, after the handshake: the case may do anything
+`raw`      one of its own, before the first message
+`reading`  none: the case reads the recorded messages of all sessions of the visit
+`generated` none: the case gets the results of the generated calls of the visit
 """
 
 Precondition: TypeAlias = Callable[[Any], Awaitable[None]]
-"""Is given the shared conversation (`Probe`)."""
+"""Gets the shared session (`Probe`)."""
+
+JudgedItems: TypeAlias = Iterator[Any]
+"""What a reading rule yields: once for each item that it judged."""
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
 
 
 class Violation(Exception):
-    """The rule is broken: what was seen. `symptom` is shared by failures that have one cause; `again` are options of
-    the command line that repeat just this; `during` says, of what was only read, in the course of which cases it was
-    said: words of `LogEntry.case`; `more` is what was found besides, each for a cause of its own.
+    """The peer breaks the rule: what the checker saw.
+
+    Failures with the same cause share a `symptom`. `again` are command-line options that repeat only this failure.
+    `during` are the cases (`LogEntry.case`) in which a message was recorded that a reading rule reports. `more` are
+    further violations with other causes.
     """
 
     def __init__(
@@ -71,23 +97,23 @@ class Violation(Exception):
 
 
 class NotApplicable(Exception):
-    """The peer does not have what the rule is about: why."""
+    """The peer does not have the feature that the rule is about: why."""
 
 
 class NotObserved(Exception):
-    """Nothing happened by which the rule could be judged: what was missing."""
+    """Nothing happened that shows whether the peer obeys the rule: what was missing."""
 
 
 class UnsupportedRevision(Exception):
-    """The peer does not speak this revision: what it said instead."""
+    """The peer does not speak this revision: what it answered instead."""
 
 
 class UnreachableServer(UnsupportedRevision):
-    """Nothing came that is a message of the protocol: what came instead, or that nothing did."""
+    """No message of the protocol was received: what was received instead, if anything."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to try a rule. `needs` is what the peer must have declared: `tools`, `resources.subscribe`."""
+    """One way to check a rule. `needs` is a capability that the peer must declare: `tools`, `resources.subscribe`."""
 
     says: str
     kind: Kind
@@ -98,17 +124,42 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     calls: bool = False
     """Whether the case calls a tool, which the settings must allow."""
     capabilities: JSONObject | None = None
-    """What we declare in a conversation of its own; all, if None."""
+    """The client capabilities of a session of its own; all, if None."""
     shares: bool = False
-    """With `own`, over stdio: whether one process may serve several such cases, one after the other. The case may send
-    wrong messages, and a request that follows them must be answered."""
+    """With `own`, over stdio: whether one process may serve several such cases in sequence. The case may send
+    invalid messages, but the server must answer a request that follows them."""
     applies: Precondition | None = None
-    """Raises `NotApplicable` or `NotObserved`, from what the shared conversation shows: no process is started then."""
+    """Raises `NotApplicable` or `NotObserved` for the shared session, so that no process is started in vain."""
 
     @property
     def concerns_process(self) -> bool:
         """Whether the case is about the process of the server and the same in every revision."""
         return self.kind in ("own", "raw") and self.over == STDIO and self.life == Life(None, None)
+
+
+class CaseVariant:
+    """One of several cases that share a function: its name, the arguments of the function, and narrower limits."""
+
+    def __init__(
+        self,
+        says: str,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        over: frozenset[TransportName] | None = None,
+        needs: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.says: str = says
+        self.arguments: dict[str, Any] = arguments
+        self.since: str | None = since
+        self.until: str | None = until
+        self.over: frozenset[TransportName] | None = over
+        self.needs: str | None = needs
+
+    def bind(self, check: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the arguments of this case."""
+        return partial(check, **self.arguments) if self.arguments else check
 
 
 ALL_TRANSPORTS: frozenset[TransportName] = frozenset(("stdio", "http", "sse", "memory"))
@@ -120,15 +171,15 @@ HTTP_TRANSPORTS: frozenset[TransportName] = HTTP | SSE
 
 
 class Rule:
-    """One rule. `says` is its sentence in our own words, `at` its places: `page#section`, as the specification names
-    them from `since` up to, but not with, `until`. `cause` is the likely cause of a failure, in words.
+    """One rule. `check` is its function, whose docstring is the sentence `says`. `at` are its sections in the
+    specification, as `page#section`. `cause` is the likely cause of a failure.
     """
 
     def __init__(
         self,
         id: str,
         level: Level,
-        says: str,
+        check: Callable[..., Any],
         *,
         at: str | Sequence[str],
         cause: str = "",
@@ -139,7 +190,8 @@ class Rule:
     ) -> None:
         self.id: str = id
         self.level: Level = level
-        self.says: str = says
+        self.check: Callable[..., Any] = check
+        self.says: str = " ".join((check.__doc__ or id).split())
         self.at: tuple[str, ...] = (at,) if isinstance(at, str) else tuple(at)
         self.cause: str = cause
         self.role: PeerRole = role
@@ -159,7 +211,7 @@ class Rule:
         self,
         says: str,
         *,
-        kind: Kind = "shared",
+        kind: Kind | None = None,
         needs: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -169,21 +221,22 @@ class Rule:
         shares: bool = False,
         applies: Precondition | None = None,
     ) -> Callable[[_Run], _Run]:
-        """Add a case: an async function of a `Probe`; for `reading`, a plain one of a list of `MessageLog`; for
-        `generated`, a plain one of what was `FuzzResult`, which returns every `Violation`.
+        """Return a decorator that adds a function as a further case.
+
+        Without a `kind`, an async function of a `Probe` is `shared`, and a generator function of a list of
+        `MessageLog` is `reading`.
         """
 
         def add(run: _Run) -> _Run:
-            life = Life(since or self.life.since, until or self.life.until)
-            reach = self.over if over is None else over & self.over
+            which = kind or ("shared" if iscoroutinefunction(run) else "reading")
             self.cases.append(
                 Case(
                     says=says,
-                    kind=kind,
-                    run=run,
+                    kind=which,
+                    run=_count_items(run) if which == "reading" else run,
                     needs=needs,
-                    life=life,
-                    over=reach,
+                    life=Life(since or self.life.since, until or self.life.until),
+                    over=self.over if over is None else over & self.over,
                     calls=calls,
                     capabilities=capabilities,
                     shares=shares,
@@ -194,10 +247,45 @@ class Rule:
 
         return add
 
-    def reading(self, says: str, **where: Any) -> Callable[[_Run], _Run]:
-        """Add a case that reads what passed; it takes the records of the visit, and returns how much it judged."""
-        return self.case(says, kind="reading", **where)
-
     def cases_in(self, revision: str, transport: TransportName) -> list[Case]:
-        """Return the cases that can be tried there."""
+        """Return the cases for a revision and a transport."""
         return [case for case in self.cases if is_in_revision(revision, *case.life) and transport in case.over]
+
+
+def rule(
+    id: str,
+    level: Level,
+    *,
+    at: str | Sequence[str],
+    cause: str = "",
+    role: PeerRole = "server",
+    since: str | None = None,
+    until: str | None = None,
+    over: frozenset[TransportName] = ALL_TRANSPORTS,
+    case: str = "",
+    variants: Sequence[CaseVariant] = (),
+    **options: Any,
+) -> Callable[[Callable[..., Any]], Rule]:
+    """Return a decorator that makes a function a rule.
+
+    `case` names its only case. `variants` are several cases of the same function. Without either, the function is
+    called only by cases that are added later. `options` are those of `Rule.case`: `kind`, `needs`, `calls`, ...
+    """
+
+    def define(check: Callable[..., Any]) -> Rule:
+        made = Rule(id, level, check, at=at, cause=cause, role=role, since=since, until=until, over=over)
+        if case:
+            made.case(case, **options)(check)
+        for each in variants:
+            own: dict[str, Any] = {**options, "since": each.since, "until": each.until, "over": each.over}
+            if each.needs is not None:
+                own["needs"] = each.needs
+            made.case(each.says, **own)(each.bind(check))
+        return made
+
+    return define
+
+
+def _count_items(read: Callable[..., JudgedItems]) -> Callable[..., int]:
+    """Return a function that returns how many items a reading function judged."""
+    return lambda records: sum(1 for _ in read(records))

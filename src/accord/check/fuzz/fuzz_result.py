@@ -76,6 +76,10 @@ class FuzzResult(msgspec.Struct, kw_only=True):
             )
         return (*found, f"generated calls ended early: {self.stop_reason}") if self.stop_reason else tuple(found)
 
+    def violations(self, rule: str, symptom: str = "") -> list[Violation]:
+        """Return the failures of a rule; `symptom` is that of an ordinary rule that detects the same mistake."""
+        return [each.violation(symptom) for each in self.failures if each.rule == rule]
+
     def count_judged(self, *rules: str) -> None:
         """An answer was looked at for these rules."""
         for rule in rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.engine.rule import LINE_TRANSPORTS, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, CaseVariant, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LogEntry, message_objects
 from accord.check.probes.message_reader import ObservedMessage, is_response, was_refused_by_http
@@ -15,20 +15,19 @@ from accord.wire.transcript import RECEIVED
 BATCHING = "basic/index#batching"
 SINCE, UNTIL = "2025-03-26", "2025-06-18"
 
-SERVED = Rule(
+
+@rule(
     "batch/served",
     "must",
-    "A batch is received, and each request in it is answered.",
+    case="one request alone, and two with a notification between them",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
     cause="Only single messages are understood. Whoever speaks 2025-03-26 must understand batches: refuse the "
     "revision, or take each item as a message of its own.",
 )
-
-
-@SERVED.case("one request alone, and two with a notification between them")
-async def check_served(talk: Probe) -> None:
+async def batch_served(talk: Probe) -> None:
+    """A batch is received, and each request in it is answered."""
     await _require_results(talk, [_request("accord-check-only")])
     await _require_results(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
 
@@ -46,19 +45,17 @@ async def _require_results(talk: Probe, items: list[Any], *, misbehaved: bool = 
             )
 
 
-NOTIFICATIONS = Rule(
+@rule(
     "batch/notifications",
     "must",
-    "A batch of nothing but notifications is not answered.",
+    case="two notifications",
     at=(BATCHING, "basic/index#notifications"),
     since=SINCE,
     until=UNTIL,
     cause="An empty array is sent for the answers that are none.",
 )
-
-
-@NOTIFICATIONS.case("two notifications")
-async def check_notifications(talk: Probe) -> None:
+async def batch_notifications(talk: Probe) -> None:
+    """A batch of nothing but notifications is not answered."""
     since = len(talk.log.entries)
     talk.send([_notification(), _notification()], misbehaved=False)
     await talk.fence()
@@ -75,35 +72,33 @@ def _is_answered(talk: Probe, said: LogEntry) -> bool:
     )
 
 
-INVALID_ITEMS = Rule(
+@rule(
     "batch/invalid-items",
     "should",
-    "What is wrong with one item of a batch does not keep the others from being answered.",
+    variants=[CaseVariant("a number beside a request", over=LINE_TRANSPORTS)],
+    kind="own",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
     cause="The whole array is held against the type of a batch.",
 )
-
-
-@INVALID_ITEMS.case("a number beside a request", kind="own", over=LINE_TRANSPORTS)  # HTTP may refuse the whole body
-async def check_invalid_items(talk: Probe) -> None:
+async def batch_invalid_items(talk: Probe) -> None:
+    """What is wrong with one item of a batch does not keep the others from being answered."""
     await _require_results(talk, [7, _request("accord-check-good")], misbehaved=True)
 
 
-EMPTY = Rule(
+@rule(
     "batch/empty",
     "should",
-    "An empty array is refused with an error.",
+    case="an array without items",
+    kind="own",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
     cause="An array without items passes for a batch of notifications.",
 )
-
-
-@EMPTY.case("an array without items", kind="own")
-async def check_empty(talk: Probe) -> None:
+async def batch_empty(talk: Probe) -> None:
+    """An empty array is refused with an error."""
     since = len(talk.log.entries)
     said = await talk.send_and_fence([])
     refused = talk.http is not None and any(reply.status >= 400 for reply in talk.log.responses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import LINE_TRANSPORTS, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, CaseVariant, JudgedItems, rule
 from accord.check.probes.content import NOTIFICATION_ANSWERED, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
@@ -24,39 +24,22 @@ PER_REQUEST_SINCE = "2026-07-28"
 _LONGEST = 3.0
 """Seconds in which a call that was not cancelled would be done."""
 
-NO_ANSWER = Rule(
+
+@rule(
     "cancel/no-answer",
     "should",
-    "A request that was cancelled while it was at work is not answered.",
+    variants=[
+        CaseVariant("a call in the middle of its work, over stdio", since=PER_REQUEST_SINCE, over=LINE_TRANSPORTS),
+        CaseVariant("a call in the middle of its work", until=PER_REQUEST_SINCE, needs="tools"),
+    ],
+    kind="own",
+    calls=True,
+    applies=require_slow_tool,
     at=BEHAVIOUR,
     cause="The handler is stopped, and its end is sent as an error; or it is not stopped at all.",
 )
-STOPS = Rule(
-    "cancel/stops",
-    "should",
-    "A request that was cancelled is not worked on any more.",
-    at=BEHAVIOUR,
-    cause="Cancelling only drops the answer: stop the handler itself.",
-)
-
-
-@NO_ANSWER.case(
-    "a call in the middle of its work",
-    kind="own",
-    needs="tools",
-    calls=True,
-    applies=require_slow_tool,
-    until=PER_REQUEST_SINCE,
-)
-@NO_ANSWER.case(
-    "the same over stdio, where no stream can be closed",
-    kind="own",
-    calls=True,
-    applies=require_slow_tool,
-    since=PER_REQUEST_SINCE,
-    over=LINE_TRANSPORTS,
-)
-async def check_no_answer(talk: Probe) -> None:
+async def cancel_no_answer(talk: Probe) -> None:
+    """A request that was cancelled while it was at work is not answered."""
     call = await start_slow_call(talk)
     _cancel(talk, call.id)
     await talk.fence()
@@ -64,9 +47,15 @@ async def check_no_answer(talk: Probe) -> None:
         raise talk.violation("the call is answered after it was cancelled", since=call.since)
 
 
-@STOPS.reading("the progress of requests that were cancelled")
-def read_stops(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "cancel/stops",
+    "should",
+    case="the progress of requests that were cancelled",
+    at=BEHAVIOUR,
+    cause="Cancelling only drops the answer: stop the handler itself.",
+)
+def cancel_stops(records: Sequence[MessageLog]) -> JudgedItems:
+    """A request that was cancelled is not worked on any more."""
     for record in records:
         ended = _CancelledTokens()
         for said, message in logged_messages(record):
@@ -78,8 +67,7 @@ def read_stops(records: Sequence[MessageLog]) -> int:
                     "it tells of its progress after it was cancelled"
                 )
             ended.add_received(message)
-        judged += len(ended.ended)
-    return judged
+        yield from ended.ended
 
 
 class _CancelledTokens:
@@ -106,17 +94,15 @@ class _CancelledTokens:
             self.ended.update(self._after.pop(id_key(message.get("id")), ()))
 
 
-IGNORED = Rule(
+@rule(
     "cancel/ignored",
     "should",
-    "A cancellation that names no request in flight changes nothing and gets no answer.",
+    case="unknown ids, ids of what is done, and params that are none",
     at=(f"{OLD}#error-handling", f"{NEW}#error-handling"),
     cause="A notification that cannot be followed is answered with an error, or ends the connection.",
 )
-
-
-@IGNORED.case("unknown ids, ids of what is done, and params that are none")
-async def check_ignored_unknown_ids_ids_done(talk: Probe) -> None:
+async def cancel_ignored(talk: Probe) -> None:
+    """A cancellation that names no request in flight changes nothing and gets no answer."""
     done = await talk.request(talk.harmless_method)
     ids: tuple[Any, ...] = (talk.unknown_name, 999_999_999, done.id, "", None, {}, [1])
     wrong: list[Any] = [{"requestId": id, "reason": "accord check"} for id in ids]
@@ -135,34 +121,31 @@ async def _require_ignored(talk: Probe, message: JSONObject) -> None:
         )
 
 
-@IGNORED.case("ids of requests that are sent only then", over=LINE_TRANSPORTS)
-async def check_ignored_ids_requests_sent_only(talk: Probe) -> None:
+@cancel_ignored.case("ids of requests that are sent only then", over=LINE_TRANSPORTS)
+async def cancel_ignored_ids_requests_sent_only(talk: Probe) -> None:
     for number in range(3):
         _cancel(talk, f"accord-check-early-{number}")
         await talk.fence()
         await talk.result(talk.harmless_method, id=f"accord-check-early-{number}")
 
 
-RACE = Rule(
+_FIFTY = "fifty requests, each cancelled at once, and one that is not"
+
+
+@rule(
     "cancel/race",
     "must",
-    "A request that is done when its cancellation comes is answered once or not at all, and others are not touched.",
+    variants=[
+        CaseVariant(_FIFTY, since=PER_REQUEST_SINCE, over=LINE_TRANSPORTS),
+        CaseVariant(_FIFTY, until=PER_REQUEST_SINCE),
+    ],
+    kind="own",
+    shares=True,
     at=TIMING,
     cause="A request is taken out of the table twice, or the task that is stopped is the one that reads.",
 )
-
-
-@RACE.case(
-    "fifty requests, each cancelled at once, and one that is not", kind="own", shares=True, until=PER_REQUEST_SINCE
-)
-@RACE.case(
-    "fifty requests, each cancelled at once, and one that is not",
-    kind="own",
-    shares=True,
-    since=PER_REQUEST_SINCE,
-    over=LINE_TRANSPORTS,
-)
-async def check_race(talk: Probe) -> None:
+async def cancel_race(talk: Probe) -> None:
+    """A request that is done when its cancellation comes is answered once or not at all, and others are not touched."""
     since = len(talk.log.entries)
     for number in range(50):
         talk.begin(talk.harmless_method, id=f"accord-check-race-{number}")
@@ -178,45 +161,32 @@ async def check_race(talk: Probe) -> None:
         raise talk.violation("a request was answered twice after it was cancelled", since=since)
 
 
-INITIALIZE = Rule(
+@rule(
     "cancel/initialize",
     "must",
-    "To cancel initialize, which a client must not do, does not take back what was agreed.",
+    case="initialize, cancelled after its answer",
     at=(BEHAVIOUR[0], TIMING[0]),
     until=PER_REQUEST_SINCE,
     cause="initialize is kept among the requests that can be cancelled, and the session goes with it.",
 )
-
-
-@INITIALIZE.case("initialize, cancelled after its answer")
-async def check_initialize(talk: Probe) -> None:
+async def cancel_initialize(talk: Probe) -> None:
+    """To cancel initialize, which a client must not do, does not take back what was agreed."""
     for message in talk.log.sent_messages():
         if message.get("method") == "initialize":
             talk.send({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": message["id"]}})
     await talk.fence()
 
 
-OWN_REQUESTS = Rule(
+@rule(
     "cancel/own-requests",
     "must",
-    "The server cancels only requests that it sent itself, and no tasks.",
+    case="all cancellations of the server",
     at=BEHAVIOUR[0],
     until=PER_REQUEST_SINCE,
     cause="The id of the client's request is used: a server that gives up on that answers with an error.",
 )
-ONLY_SUBSCRIPTIONS = Rule(
-    "cancel/only-subscriptions",
-    "must",
-    "The server sends a cancellation only to end a subscription, by the id of its request.",
-    at=(NEW, BEHAVIOUR[1]),
-    since=PER_REQUEST_SINCE,
-    cause="A request that takes too long is told off by a cancellation: answer it with an error.",
-)
-
-
-@OWN_REQUESTS.reading("all cancellations of the server")
-def read_own_requests(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def cancel_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server cancels only requests that it sent itself, and no tasks."""
     for record in records:
         issued: dict[tuple[type, Any], JSONObject] = {}
         for said, message in logged_messages(record):
@@ -225,7 +195,7 @@ def read_own_requests(records: Sequence[MessageLog]) -> int:
             if "method" in message and "id" in message:
                 issued[id_key(message["id"])] = message
             elif message.get("method") == CANCELLED:
-                judged += 1
+                yield
                 request = issued.get(id_key(_cancelled_id(message)))
                 if request is None:
                     raise ObservedMessage(record, said, message).violation(
@@ -235,23 +205,28 @@ def read_own_requests(records: Sequence[MessageLog]) -> int:
                     raise ObservedMessage(record, said, message).violation(
                         "a task is cancelled: tasks/cancel is there for that"
                     )
-    return judged
 
 
-@ONLY_SUBSCRIPTIONS.reading("all cancellations of the server")
-def read_only_subscriptions(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "cancel/only-subscriptions",
+    "must",
+    case="all cancellations of the server",
+    at=(NEW, BEHAVIOUR[1]),
+    since=PER_REQUEST_SINCE,
+    cause="A request that takes too long is told off by a cancellation: answer it with an error.",
+)
+def cancel_only_subscriptions(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends a cancellation only to end a subscription, by the id of its request."""
     for record in records:
         staying = [name for name, row in table(record.revision, CLIENT).items() if row.stays]
         listens = {id_key(message.get("id")) for message in record.sent_messages() if message.get("method") in staying}
         for said, message in logged_messages(record):
             if said.direction != SENT and message.get("method") == CANCELLED:
-                judged += 1
+                yield
                 if id_key(_cancelled_id(message)) not in listens:
                     raise ObservedMessage(record, said, message).violation(
                         f"no subscription has the id {preview_json(_cancelled_id(message))}"
                     )
-    return judged
 
 
 def _cancelled_id(message: JSONObject) -> Any:

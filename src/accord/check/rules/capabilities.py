@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, rule
 from accord.check.probes.client_messages import LIST_METHODS
 from accord.check.probes.content import declares, get_object, preview_json
 from accord.check.probes.message_log import MessageLog
@@ -21,38 +21,43 @@ STRICT = "2025-06-18"
 
 _CAUSE = "Code for all clients sends to each: look at what this one declared, and at what we did, before sending."
 
-ONLY_DECLARED = Rule(
+
+@rule(
     "capabilities/only-declared",
     "must",
-    "The server sends only what its own capabilities, and those of the client, allow.",
+    case="all requests and notifications of the server",
     at=OPERATION,
     since=STRICT,
     until=ENDS,
     cause=_CAUSE,
 )
-DECLARED_EARLY = Rule(
+def capabilities_only_declared(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends only what its own capabilities, and those of the client, allow."""
+    return _require_declared(records)
+
+
+@rule(
     "capabilities/declared-early",
     "should",
-    "The server sends only what its own capabilities, and those of the client, allow.",
+    case="all requests and notifications of the server",
     at=OPERATION,
     until=STRICT,
     cause=_CAUSE,
 )
+def capabilities_declared_early(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends only what its own capabilities, and those of the client, allow."""
+    return _require_declared(records)
 
 
-@ONLY_DECLARED.reading("all requests and notifications of the server")
-@DECLARED_EARLY.reading("all requests and notifications of the server")
-def read_only_declared(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def _require_declared(records: Sequence[MessageLog]) -> JudgedItems:
     for record in records:
         ours, theirs = negotiated_capabilities(record)
         for each in received_messages([record]):
             row = table(record.revision, SERVER).get(str(each.message.get("method")))
             if row is not None and (row.needs or row.offers):
-                judged += 1
+                yield
                 _require_capability(each, "the server", theirs, row.offers)
                 _require_capability(each, "the client", ours, row.needs)
-    return judged
 
 
 def _require_capability(each: ObservedMessage, who: str, capabilities: JSONObject, path: str | None) -> None:
@@ -62,50 +67,54 @@ def _require_capability(each: ObservedMessage, who: str, capabilities: JSONObjec
         raise each.violation(text, symptom=f"undeclared:{method}")
 
 
-REVISION = Rule(
+_KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
+
+
+@rule(
     "capabilities/revision",
     "must",
-    "The server sends only requests and notifications that the agreed revision has.",
+    case="all requests and notifications of the server",
     at=OPERATION,
     since=STRICT,
     until=ENDS,
     cause="What a newer or an older revision has is sent to every client.",
 )
-REVISION_EARLY = Rule(
+def capabilities_revision(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends only requests and notifications that the agreed revision has."""
+    return _require_known_methods(records)
+
+
+@rule(
     "capabilities/revision-early",
     "should",
-    "The server sends only requests and notifications that the agreed revision has.",
+    case="all requests and notifications of the server",
     at=OPERATION,
     until=STRICT,
     cause="What a newer revision has is sent to every client.",
 )
-_KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
+def capabilities_revision_early(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends only requests and notifications that the agreed revision has."""
+    return _require_known_methods(records)
 
 
-@REVISION.reading("all requests and notifications of the server")
-@REVISION_EARLY.reading("all requests and notifications of the server")
-def read_revision(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def _require_known_methods(records: Sequence[MessageLog]) -> JudgedItems:
     for each in received_messages(records):
         method = str(each.message.get("method"))
         if method in _KNOWN:
-            judged += 1
+            yield
             if method not in table(each.log.revision, SERVER):
                 raise each.violation(f"{each.log.revision} has no {method} from a server", symptom=f"revision:{method}")
-    return judged
 
 
-SERVED = Rule(
+@rule(
     "capabilities/served",
     "must",
-    "What the server declares can be listed.",
+    case="the list of each declared capability",
     at=("basic/lifecycle#capability-negotiation", "schema#servercapabilities"),
     cause="A capability is declared for which no handler is there.",
 )
-
-
-@SERVED.case("the list of each declared capability")
-async def check_served(talk: Probe) -> None:
+async def capabilities_served(talk: Probe) -> None:
+    """What the server declares can be listed."""
     declared = [capability for capability in LIST_METHODS if talk.has_capability(capability)]
     if not declared:
         raise NotApplicable("the server declares nothing that could be listed")
@@ -117,18 +126,16 @@ async def check_served(talk: Probe) -> None:
             )
 
 
-GATED = Rule(
+@rule(
     "capabilities/gated",
     "should",
-    "A method that belongs to a capability which the server did not declare does not exist: -32601.",
+    case="the list of each capability that is not declared",
     at="schema#methodnotfounderror",
     since="2026-07-28",
     cause="Handlers are there for everything, and what is declared is written elsewhere.",
 )
-
-
-@GATED.case("the list of each capability that is not declared")
-async def check_gated(talk: Probe) -> None:
+async def capabilities_gated(talk: Probe) -> None:
+    """A method that belongs to a capability which the server did not declare does not exist: -32601."""
     missing = [capability for capability in LIST_METHODS if not talk.has_capability(capability)]
     if not missing:
         raise NotApplicable("the server declares tools, resources and prompts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import (
@@ -34,106 +34,100 @@ CODES = "basic/index#error-codes"
 DEFINED = frozenset((HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION))
 RETIRED = frozenset((RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED))
 
-RESERVED = Rule(
+
+@rule(
     "codes/reserved",
     "must",
-    "Of the codes from -32099 to -32020 only those are used that the specification defines.",
+    case="all errors",
     at=CODES,
     since="2026-07-28",
     cause="A code of the server's own lies in the range of the specification: take one outside -32768 to -32000.",
 )
-
-
-@RESERVED.reading("all errors")
-def read_reserved(records: Sequence[MessageLog]) -> int:
+def codes_reserved(records: Sequence[MessageLog]) -> JudgedItems:
+    """Of the codes from -32099 to -32020 only those are used that the specification defines."""
     return _require_no_code(records, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
 
 
-RETIRED_RULE = Rule(
+@rule(
     "codes/retired",
     "must",
-    "The codes -32002 and -32042 of earlier revisions are not used any more.",
+    case="all errors",
     at=CODES,
     since="2026-07-28",
     cause="The error of the earlier revision is raised whatever revision the request has.",
 )
-
-
-@RETIRED_RULE.reading("all errors")
-def read_retired(records: Sequence[MessageLog]) -> int:
+def codes_retired(records: Sequence[MessageLog]) -> JudgedItems:
+    """The codes -32002 and -32042 of earlier revisions are not used any more."""
     return _require_no_code(records, RETIRED.__contains__)
 
 
-LEGACY = Rule(
+@rule(
     "codes/legacy",
     "may",
-    "Codes from -32019 to -32000 are not used by new implementations.",
+    case="all errors",
     at=CODES,
     since="2026-07-28",
     cause="A code of the server's own lies in a range that is closed: take one outside -32768 to -32000.",
 )
-
-
-@LEGACY.reading("all errors")
-def read_legacy(records: Sequence[MessageLog]) -> int:
+def codes_legacy(records: Sequence[MessageLog]) -> JudgedItems:
+    """Codes from -32019 to -32000 are not used by new implementations."""
     return _require_no_code(records, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
 
 
-OWN = Rule(
-    "codes/own",
-    "should",
-    "Codes that JSON-RPC reserves, from -32768 to -32100, are used as it defines them, and others not at all.",
-    at=CODES,
-    cause="A code of the server's own lies in the reserved range.",
-)
 _STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
 
 
-@OWN.reading("all errors")
-def read_own(records: Sequence[MessageLog]) -> int:
+@rule(
+    "codes/own",
+    "should",
+    case="all errors",
+    at=CODES,
+    cause="A code of the server's own lies in the reserved range.",
+)
+def codes_own(records: Sequence[MessageLog]) -> JudgedItems:
+    """Codes that JSON-RPC reserves, from -32768 to -32100, are used as it defines them, and others not at all."""
     return _require_no_code(records, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
 
 
-DEFINED_DATA = Rule(
-    "codes/defined-data",
-    "must",
-    "The errors -32021 and -32022 say in data what they are about.",
-    at=(CODES, "basic/versioning#protocol-version-negotiation"),
-    since="2026-07-28",
-    cause="The code is used for another purpose, or data was forgotten.",
-)
 _DATA: dict[int, dict[str, type]] = {
     MISSING_CLIENT_CAPABILITY: {"requiredCapabilities": dict},
     UNSUPPORTED_VERSION: {"supported": list, "requested": str},
 }
 
 
-@DEFINED_DATA.reading("all errors with these codes")
-def read_defined_data(records: Sequence[MessageLog]) -> int:
-    found = [each for each in received_messages(records) if _code(each) in _DATA]
-    for each in found:
-        data = each.message["error"].get("data")
-        for field, type_ in _DATA[_code(each)].items():
-            if not isinstance(data, dict) or not isinstance(data.get(field), type_):
-                raise each.violation(f"data of {_code(each)} has no {field}: {preview_json(data)}")
-    return len(found)
-
-
-ONE_SENTENCE = Rule(
-    "codes/one-sentence",
-    "should",
-    "The message of an error is one short sentence.",
-    at="schema#error",
-    cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
+@rule(
+    "codes/defined-data",
+    "must",
+    case="all errors with these codes",
+    at=(CODES, "basic/versioning#protocol-version-negotiation"),
+    since="2026-07-28",
+    cause="The code is used for another purpose, or data was forgotten.",
 )
+def codes_defined_data(records: Sequence[MessageLog]) -> JudgedItems:
+    """The errors -32021 and -32022 say in data what they are about."""
+    for each in received_messages(records):
+        if _code(each) in _DATA:
+            yield
+            data = each.message["error"].get("data")
+            for field, type_ in _DATA[_code(each)].items():
+                if not isinstance(data, dict) or not isinstance(data.get(field), type_):
+                    raise each.violation(f"data of {_code(each)} has no {field}: {preview_json(data)}")
+
+
 _LONG = 500
 _ECHO_LENGTH = 40
 """A text of ours that is longer, in characters, does not count when an error repeats it."""
 
 
-@ONE_SENTENCE.reading("all errors")
-def read_one_sentence(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "codes/one-sentence",
+    "should",
+    case="all errors",
+    at="schema#error",
+    cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
+)
+def codes_one_sentence(records: Sequence[MessageLog]) -> JudgedItems:
+    """The message of an error is one short sentence."""
     for record in records:
         requests: dict[Any, JSONObject] = {}
         for said, message in logged_messages(record):
@@ -144,13 +138,12 @@ def read_one_sentence(records: Sequence[MessageLog]) -> int:
             text = error.get("message") if isinstance(error, dict) else None
             each = ObservedMessage(record, said, message)
             if isinstance(text, str) and not is_web_server_error(record, said, message):
-                judged += 1
+                yield
                 text = _without_request_text(text.strip(), requests.get(id_key(message.get("id")), {}))
                 if "\n" in text or len(text) > _LONG:
                     lines = len(text.splitlines())
                     counted = "1 line" if lines == 1 else f"{lines:,} lines"
                     raise each.violation(f"a message of {counted} and {len(text):,} characters")
-    return judged
 
 
 def _without_request_text(text: str, request: Any) -> str:
@@ -162,8 +155,8 @@ def _without_request_text(text: str, request: Any) -> str:
     return text
 
 
-@OWN.case("what every feature has to refuse")
-async def check_own(talk: Probe) -> None:
+@codes_own.case("what every feature has to refuse")
+async def codes_own_again(talk: Probe) -> None:
     for method, params in _REFUSED.items():
         await talk.request(method, params)  # there are errors to read then
     if not talk.rules.handshake:
@@ -186,14 +179,11 @@ _REFUSED: dict[str, JSONObject] = {
 }
 
 
-def _require_no_code(records: Sequence[MessageLog], is_wrong: Callable[[int], bool]) -> int:
-    """Return how many codes were judged. Raises `Violation` for the first that is wrong."""
-    judged = 0
+def _require_no_code(records: Sequence[MessageLog], is_wrong: Callable[[int], bool]) -> JudgedItems:
     for each, code in _codes(records):
-        judged += 1
+        yield
         if is_wrong(code):
             raise each.violation(f"the code is {code}", symptom=f"code:{code}")
-    return judged
 
 
 def _codes(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from accord.check.engine.rule import NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotObserved, rule
 from accord.check.probes.content import get_object, get_objects, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests
@@ -17,18 +17,17 @@ _MOST = 5
 """Arguments that are completed."""
 _VALUES = 100
 
-DECLARED = Rule(
+
+@rule(
     "completion/declared",
     "must",
-    "A server that completes arguments declares the capability `completions`.",
+    case="completion/complete, whatever is declared",
     at="server/utilities/completion#capabilities",
     since="2025-03-26",
     cause="The capability came with 2025-03-26, and is written by hand: clients do not ask without it.",
 )
-
-
-@DECLARED.case("completion/complete, whatever is declared")
-async def check_declared(talk: Probe) -> None:
+async def completion_declared(talk: Probe) -> None:
+    """A server that completes arguments declares the capability `completions`."""
     if talk.has_capability("completions"):
         return
     async for params in _arguments(talk):
@@ -37,18 +36,16 @@ async def check_declared(talk: Probe) -> None:
             raise talk.violation(f"it completes {preview_json(params)}, and does not declare `completions`")
 
 
-UNSUPPORTED = Rule(
+@rule(
     "completion/unsupported",
     "should",
-    "A server that does not complete says so with the error -32601.",
+    case="completion/complete where it is not declared",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
     cause="The method is answered although nobody has anything to propose.",
 )
-
-
-@UNSUPPORTED.case("completion/complete where it is not declared")
-async def check_unsupported(talk: Probe) -> None:
+async def completion_unsupported(talk: Probe) -> None:
+    """A server that does not complete says so with the error -32601."""
     if talk.has_capability("completions"):
         raise NotObserved("it completes")
     answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
@@ -56,18 +53,17 @@ async def check_unsupported(talk: Probe) -> None:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-ANSWERED = Rule(
+@rule(
     "completion/answered",
     "must",
-    "A server that declares `completions` answers for the arguments that it lists.",
+    case="the first arguments of prompts and templates",
+    needs="completions",
     at="server/utilities/completion#requesting-completions",
     since="2025-03-26",
     cause="The capability is declared, and no handler answers `completion/complete`.",
 )
-
-
-@ANSWERED.case("the first arguments of prompts and templates", needs="completions")
-async def check_answered(talk: Probe) -> None:
+async def completion_answered(talk: Probe) -> None:
+    """A server that declares `completions` answers for the arguments that it lists."""
     judged = 0
     async for params in _arguments(talk):
         answer = await talk.request("completion/complete", params)
@@ -78,17 +74,15 @@ async def check_answered(talk: Probe) -> None:
         raise NotObserved("no prompt or template has an argument")
 
 
-MOST = Rule(
+@rule(
     "completion/most",
     "must",
-    "A completion has 100 values at most.",
+    case="arguments of which nothing is typed",
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
     cause="All that there is is sent: cut it, and say how many there are in `total` and `hasMore`.",
 )
-
-
-@MOST.case("arguments of which nothing is typed")
-async def check_most(talk: Probe) -> None:
+async def completion_most(talk: Probe) -> None:
+    """A completion has 100 values at most."""
     judged = 0
     async for params in _arguments(talk):
         answer = await talk.request("completion/complete", params)
@@ -101,73 +95,65 @@ async def check_most(talk: Probe) -> None:
         raise NotObserved("nothing was completed")
 
 
-TOTAL = Rule(
+@rule(
     "completion/total",
     "should",
-    "`total` counts at least the values that are there.",
+    case="all completions",
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
     cause="The number of values that were left out stands where that of all should.",
 )
-
-
-@TOTAL.reading("all completions")
-def read_total(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def completion_total(records: Sequence[MessageLog]) -> JudgedItems:
+    """`total` counts at least the values that are there."""
     for each in answered_requests(records, "completion/complete"):
         completion = get_object(each.result, "completion")
         total, values = completion.get("total"), completion.get("values")
         if isinstance(values, list) and isinstance(total, int):
-            judged += 1
+            yield
             if total < len(values):
                 raise each.violation(f"total is {total}, and there are {len(values)} values")
-    return judged
 
 
-UNKNOWN_PROMPT = Rule(
+@rule(
     "completion/unknown-prompt",
     "should",
-    "Completing for a prompt that does not exist gives the error -32602.",
+    case="a prompt that nobody has",
+    needs="completions",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
     cause="The handler proposes nothing instead of saying that there is no such prompt.",
 )
-
-
-@UNKNOWN_PROMPT.case("a prompt that nobody has", needs="completions")
-async def check_unknown_prompt(talk: Probe) -> None:
+async def completion_unknown_prompt(talk: Probe) -> None:
+    """Completing for a prompt that does not exist gives the error -32602."""
     answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
     if answer.code != INVALID_PARAMS:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-MISSING_ARGUMENT = Rule(
+@rule(
     "completion/missing-argument",
     "should",
-    "Completing without an argument gives the error -32602.",
+    case="no argument",
+    needs="completions",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
     cause="Params are not checked before they are used.",
 )
-
-
-@MISSING_ARGUMENT.case("no argument", needs="completions")
-async def check_missing_argument(talk: Probe) -> None:
+async def completion_missing_argument(talk: Probe) -> None:
+    """Completing without an argument gives the error -32602."""
     answer = await talk.request("completion/complete", {"ref": {"type": "ref/prompt", "name": talk.unknown_name}})
     if answer.code != INVALID_PARAMS:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-INPUTS_CHECKED = Rule(
+@rule(
     "completion/inputs-checked",
     "must",
-    "completion/complete refuses a reference or an argument of the wrong type.",
+    case="references and arguments of other types",
     at="server/utilities/completion#security",
     cause="Params are used as they come.",
 )
-
-
-@INPUTS_CHECKED.case("references and arguments of other types")
-async def check_inputs_checked(talk: Probe) -> None:
+async def completion_inputs_checked(talk: Probe) -> None:
+    """completion/complete refuses a reference or an argument of the wrong type."""
     good: JSONObject = {"name": "a", "value": ""}
     for params in (
         {},

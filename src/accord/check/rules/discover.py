@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.engine.rule import NotApplicable, rule
 from accord.check.probes.client_messages import INFO, LIST_METHODS, initialize_params, request_body
 from accord.check.probes.content import preview_json
 from accord.check.probes.pending_answer import Answer
@@ -20,18 +20,17 @@ VERSIONING = "basic/versioning"
 NEGOTIATION = f"{VERSIONING}#protocol-version-negotiation"
 META = "basic/index#meta"
 
-ANSWERED = Rule(
+
+@rule(
     "discover/answered",
     "must",
-    "server/discover is answered with the revisions that the server speaks, and its capabilities.",
+    case="the revisions and the capabilities",
     at=("server/discover", NEGOTIATION),
     since=SINCE,
     cause="The method was left out because clients need not call it: servers must have it.",
 )
-
-
-@ANSWERED.case("the revisions and the capabilities")
-async def check_answered(talk: Probe) -> None:
+async def discover_answered(talk: Probe) -> None:
+    """server/discover is answered with the revisions that the server speaks, and its capabilities."""
     result = await talk.result("server/discover")
     spoken = result.get("supportedVersions")
     if not isinstance(spoken, list) or talk.revision not in spoken:
@@ -40,18 +39,16 @@ async def check_answered(talk: Probe) -> None:
         raise talk.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
 
 
-UNSUPPORTED_VERSION_RULE = Rule(
+@rule(
     "discover/unsupported-version",
     "must",
-    "A request in a revision that the server does not speak gets the error -32022, with those that it speaks.",
+    case="server/discover and a list in revisions that nobody knows",
     at=NEGOTIATION,
     since=SINCE,
     cause="The revision in _meta is not looked at, or the request is taken for one of an earlier revision.",
 )
-
-
-@UNSUPPORTED_VERSION_RULE.case("server/discover and a list in revisions that nobody knows")
-async def check_unsupported_version(talk: Probe) -> None:
+async def discover_unsupported_version(talk: Probe) -> None:
+    """A request in a revision that the server does not speak gets the error -32022, with those that it speaks."""
     for method in ("server/discover", *_lists(talk)[:1]):
         for version in ("1900-01-01", "2999-12-31"):
             answer = await talk.request(
@@ -65,26 +62,16 @@ async def check_unsupported_version(talk: Probe) -> None:
                 )
 
 
-MISSING_META = Rule(
+@rule(
     "discover/missing-meta",
     "must",
-    "A request without the revision or the capabilities of the client in _meta is refused.",
+    case="without the one, without the other, without _meta, without params",
     at=META,
     since=SINCE,
     cause="What is missing is taken from an earlier request, or replaced by a default.",
 )
-MISSING_CAPABILITIES_CODE = Rule(
-    "discover/missing-capabilities-code",
-    "must",
-    "A request without the capabilities of the client in _meta gets the error -32602.",
-    at=META,
-    since=SINCE,
-    cause="What is missing is told by another code, or replaced by a default.",
-)
-
-
-@MISSING_META.case("without the one, without the other, without _meta, without params")
-async def check_missing_meta_without_without_other_without(talk: Probe) -> None:
+async def discover_missing_meta(talk: Probe) -> None:
+    """A request without the revision or the capabilities of the client in _meta is refused."""
     for method in ("server/discover", *_lists(talk)[:1]):
         whole = request_body(talk, method, None, None)
         for what, params in _params_without_meta(whole["params"]).items():
@@ -105,16 +92,24 @@ def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
     }
 
 
-@MISSING_META.case("a number in the place of each")
-async def check_missing_meta_number_place(talk: Probe) -> None:
+@discover_missing_meta.case("a number in the place of each")
+async def discover_missing_meta_number_place(talk: Probe) -> None:
     for name in (PROTOCOL_VERSION, CLIENT_CAPABILITIES):
         answer = await talk.request(talk.harmless_method, meta={name: 7})
         if answer.error is None:
             raise talk.violation(f"with the number 7 as {name} the answer is {preview_json(answer.result)}")
 
 
-@MISSING_CAPABILITIES_CODE.case("a request with everything else")
-async def check_missing_capabilities_code(talk: Probe) -> None:
+@rule(
+    "discover/missing-capabilities-code",
+    "must",
+    case="a request with everything else",
+    at=META,
+    since=SINCE,
+    cause="What is missing is told by another code, or replaced by a default.",
+)
+async def discover_missing_capabilities_code(talk: Probe) -> None:
+    """A request without the capabilities of the client in _meta gets the error -32602."""
     params = request_body(talk, talk.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_CAPABILITIES)
     message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
@@ -123,18 +118,16 @@ async def check_missing_capabilities_code(talk: Probe) -> None:
         raise talk.violation(f"the answer is {preview_json(answer.error or answer.result)}")
 
 
-ANONYMOUS_CLIENT = Rule(
+@rule(
     "discover/anonymous-client",
     "must",
-    "A request without clientInfo is answered like any other.",
+    case="a request without clientInfo",
     at=META,
     since=SINCE,
     cause="clientInfo is required, as it was in initialize.",
 )
-
-
-@ANONYMOUS_CLIENT.case("a request without clientInfo")
-async def check_anonymous_client(talk: Probe) -> None:
+async def discover_anonymous_client(talk: Probe) -> None:
+    """A request without clientInfo is answered like any other."""
     params = request_body(talk, talk.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_INFO)
     message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
@@ -143,24 +136,23 @@ async def check_anonymous_client(talk: Probe) -> None:
         raise talk.violation(f"the answer is {preview_json(answer.error)}")
 
 
-STATELESS = Rule(
+@rule(
     "discover/stateless",
     "must",
-    "The answer to a request depends only on the request, not on earlier messages of the connection.",
+    case="a list as the first request of a connection",
+    kind="raw",
     at="basic/index#statelessness",
     since=SINCE,
     cause="Revision, client or capabilities are kept from the first request of a connection.",
 )
-
-
-@STATELESS.case("a list as the first request of a connection", kind="raw")
-async def check_stateless_list_first_request_connection(talk: Probe) -> None:
+async def discover_stateless(talk: Probe) -> None:
+    """The answer to a request depends only on the request, not on earlier messages of the connection."""
     for method in _lists(talk) or ["server/discover"]:
         await talk.result(method)
 
 
-@STATELESS.case("requests after one that was refused, by another client", kind="own", shares=True)
-async def check_stateless_requests_refused_another_client(talk: Probe) -> None:
+@discover_stateless.case("requests after one that was refused, by another client", kind="own", shares=True)
+async def discover_stateless_requests_refused_another_client(talk: Probe) -> None:
     wrong = "1900-01-01"
     await talk.request(talk.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
     await talk.result(talk.harmless_method)
@@ -170,18 +162,16 @@ async def check_stateless_requests_refused_another_client(talk: Probe) -> None:
         raise talk.violation("the server declares other capabilities to another client on the same connection", since=0)
 
 
-MANY_AT_ONCE = Rule(
+@rule(
     "discover/many-at-once",
     "should",
-    "Requests of several clients on one connection are answered at the same time, each for itself.",
+    case="twenty requests of twenty clients",
     at="basic/index#statelessness",
     since=SINCE,
     cause="A connection is taken for one conversation.",
 )
-
-
-@MANY_AT_ONCE.case("twenty requests of twenty clients")
-async def check_many_at_once(talk: Probe) -> None:
+async def discover_many_at_once(talk: Probe) -> None:
+    """Requests of several clients on one connection are answered at the same time, each for itself."""
     clients = [{CLIENT_INFO: {**INFO, "name": f"accord-check-{number}"}} for number in range(20)]
     waiting = [talk.begin(talk.harmless_method, meta=client) for client in clients]
     for pending in waiting:
@@ -190,18 +180,17 @@ async def check_many_at_once(talk: Probe) -> None:
             raise talk.violation(f"one of them is answered with {preview_json(answer.error)}", since=0)
 
 
-INITIALIZE_NAMES_VERSIONS = Rule(
+@rule(
     "discover/initialize-names-versions",
     "should",
-    "A server without a handshake names the revisions that it speaks in its answer to initialize.",
+    case="initialize of the last revision that has it",
+    kind="raw",
     at=f"{VERSIONING}#backward-compatibility-with-initialization-based-versions",
     since=SINCE,
     cause="initialize is an unknown method like any other: its sender learns nothing by which it could help itself.",
 )
-
-
-@INITIALIZE_NAMES_VERSIONS.case("initialize of the last revision that has it", kind="raw")
-async def check_initialize_names_versions(talk: Probe) -> None:
+async def discover_initialize_names_versions(talk: Probe) -> None:
+    """A server without a handshake names the revisions that it speaks in its answer to initialize."""
     hello = {"method": "initialize", "params": initialize_params(HANDSHAKE[-1], {})}
     left_out = {"MCP-Protocol-Version": None, "Mcp-Method": None}
     pending = talk.send({"jsonrpc": "2.0", "id": "accord-check-hello", **hello}, headers=left_out)
@@ -217,18 +206,16 @@ def _names_revision(talk: Probe, answer: Answer) -> bool:
     return any(str(version) in preview_json(answer.error, 10_000) for version in spoken or [talk.revision])
 
 
-EXTENSION_NAMES = Rule(
+@rule(
     "discover/extension-names",
     "must",
-    "The name of an extension is a prefix, a slash and a name: com.example/thing.",
+    case="the extensions that the server declares",
     at=f"{VERSIONING}#extension-negotiation",
     since=SINCE,
     cause="Extensions are declared by a plain name, without the domain of who defines them.",
 )
-
-
-@EXTENSION_NAMES.case("the extensions that the server declares")
-async def check_extension_names(talk: Probe) -> None:
+async def discover_extension_names(talk: Probe) -> None:
+    """The name of an extension is a prefix, a slash and a name: com.example/thing."""
     declared = talk.capabilities.get("extensions")
     if not declared or not isinstance(declared, dict):
         raise NotApplicable("the server declares no extensions")
@@ -238,38 +225,37 @@ async def check_extension_names(talk: Probe) -> None:
             raise talk.violation(f"it declares {name!r}: {preview_json(value)}")
 
 
-UNKNOWN_EXTENSION = Rule(
+@rule(
     "discover/unknown-extension",
     "must",
-    "A client with an extension or a capability that the server does not know is served as any other.",
+    case="a request that declares one of each",
     at=f"{VERSIONING}#extension-negotiation",
     since=SINCE,
     cause="The capabilities of the client are read with a closed type.",
 )
-
-
-@UNKNOWN_EXTENSION.case("a request that declares one of each")
-async def check_unknown_extension(talk: Probe) -> None:
+async def discover_unknown_extension(talk: Probe) -> None:
+    """A client with an extension or a capability that the server does not know is served as any other."""
     more: JSONObject = {"extensions": {f"com.example/{talk.unknown_name}": {"any": 1}}, "accordCheckNobody": {}}
     answer = await talk.request(talk.harmless_method, meta={CLIENT_CAPABILITIES: {**talk.client_capabilities, **more}})
     if answer.error is not None:
         raise talk.violation(f"it is answered with {preview_json(answer.error)}")
 
 
-INSTRUCTIONS = Rule(
-    "discover/instructions",
-    "should",
-    "The instructions do not repeat what the descriptions of tools say.",
-    at="schema#discoverresult",
-    since=SINCE,
-    cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
-)
 _DESCRIPTION = 40
 """A description with at least so many characters says more than the name of the tool."""
 
 
-@INSTRUCTIONS.case("the description of each tool", needs="tools")
-async def check_instructions(talk: Probe) -> None:
+@rule(
+    "discover/instructions",
+    "should",
+    case="the description of each tool",
+    needs="tools",
+    at="schema#discoverresult",
+    since=SINCE,
+    cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
+)
+async def discover_instructions(talk: Probe) -> None:
+    """The instructions do not repeat what the descriptions of tools say."""
     said = talk.handshake_result.get("instructions")
     if not isinstance(said, str):
         raise NotApplicable("it gives no instructions")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import JudgedItems, Violation, rule
 from accord.check.probes.content import get_object, get_objects, preview_json
 from accord.check.probes.input_requests import ServerInputRequest, input_requests, sampling_requests
 from accord.check.probes.message_log import MessageLog
@@ -25,25 +25,22 @@ _LINK = re.compile(r"(?i)https?://(?!([a-z0-9-]+\.)*example(\.|[/\s]|$))[^\s/]")
 _PRIMITIVE = ("string", "number", "integer", "boolean")
 _COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "items")
 
-FORM = Rule(
+
+@rule(
     "asking/form",
     "must",
-    "A form is a flat object of texts, numbers, yes or no, and choices.",
+    case="the schemas of all forms",
     at="client/elicitation#requested-schema",
     since="2025-06-18",
     cause="The schema of a whole data type is sent: objects in objects, lists, references. Ask for plain fields.",
 )
-
-
-@FORM.reading("the schemas of all forms")
-def read_form(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_form(records: Sequence[MessageLog]) -> JudgedItems:
+    """A form is a flat object of texts, numbers, yes or no, and choices."""
     for question in _forms(records):
-        judged += 1
+        yield
         wrong = _fault(question.params.get("requestedSchema"), question.received.log.revision)
         if wrong:
             raise question.violation(wrong)
-    return judged
 
 
 def _fault(schema: Any, revision: str) -> str:
@@ -67,181 +64,149 @@ def _is_plain(field: JSONObject, revision: str) -> bool:
     return (field.get("type") in _PRIMITIVE or is_choice) and not any(keyword in field for keyword in _COMPOSED)
 
 
-NO_SECRETS = Rule(
+@rule(
     "asking/no-secrets",
     "must",
-    "A form does not ask for passwords, keys or other secrets.",
+    case="the fields of all forms",
     at="client/elicitation#security-considerations",
     since="2025-06-18",
     cause="A form goes through the client, which sees what is typed: send the person to a page instead.",
 )
-
-
-@NO_SECRETS.reading("the fields of all forms")
-def read_no_secrets(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_no_secrets(records: Sequence[MessageLog]) -> JudgedItems:
+    """A form does not ask for passwords, keys or other secrets."""
     for question in _forms(records):
-        judged += 1
+        yield
         schema = question.params.get("requestedSchema")
         properties = schema.get("properties") if isinstance(schema, dict) else None
         for name in properties if isinstance(properties, dict) else ():
             if _SECRETS.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name)):
                 raise question.violation(f"a form asks for {name!r}")
-    return judged
 
 
-NO_LINKS = Rule(
+@rule(
     "asking/no-links",
     "should",
-    "A form has no links to click on: a person is sent to a page by its URL, and by nothing else.",
+    case="the texts of all forms",
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
 )
-
-
-@NO_LINKS.reading("the texts of all forms")
-def read_no_links(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_no_links(records: Sequence[MessageLog]) -> JudgedItems:
+    """A form has no links to click on: a person is sent to a page by its URL, and by nothing else."""
     for question in _forms(records):
-        judged += 1
+        yield
         fields = get_object(question.params, "requestedSchema", "properties").values()
         # a field for a URL may show what one looks like
         said = [get_object(field) for field in fields if get_object(field).get("format") != "uri"]
         for text in (question.params.get("message"), *(each.get(key) for each in said for key in _WORDS)):
             if isinstance(text, str) and _LINK.search(text):
                 raise question.violation(f"a form says {text[:120]!r}")
-    return judged
 
 
-URL = Rule(
+@rule(
     "asking/url",
     "must",
-    "The page that a person is sent to has a valid URL.",
+    case="the URLs of all pages",
     at="client/elicitation#url-mode-elicitation-requests",
     since="2025-11-25",
 )
-
-
-@URL.reading("the URLs of all pages")
-def read_url(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_url(records: Sequence[MessageLog]) -> JudgedItems:
+    """The page that a person is sent to has a valid URL."""
     for question in _pages(records):
-        judged += 1
+        yield
         if not _is_url(question.params.get("url")):
             raise question.violation(f"the URL of a page is {preview_json(question.params.get('url'))}")
-    return judged
 
 
-URL_SAFE = Rule(
+@rule(
     "asking/url-safe",
     "must",
-    "The URL of a page holds no name and password.",
+    case="the URLs of all pages",
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
     cause="Whoever sees the URL is let in: it must lead to a page that asks who is there.",
 )
-
-
-@URL_SAFE.reading("the URLs of all pages")
-def read_url_safe(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_url_safe(records: Sequence[MessageLog]) -> JudgedItems:
+    """The URL of a page holds no name and password."""
     for question, url in _urls(records):
-        judged += 1
+        yield
         if url.username or url.password:
             raise question.violation("the URL of a page holds a name or a password")
-    return judged
 
 
-URL_HTTPS = Rule(
+@rule(
     "asking/url-https",
     "should",
-    "The page that a person is sent to is reached over HTTPS, but on their own machine.",
+    case="the URLs of all pages",
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
 )
-
-
-@URL_HTTPS.reading("the URLs of all pages")
-def read_url_https(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_url_https(records: Sequence[MessageLog]) -> JudgedItems:
+    """The page that a person is sent to is reached over HTTPS, but on their own machine."""
     for question, url in _urls(records):
-        judged += 1
+        yield
         if url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise question.violation(f"a person is sent to {url.geturl()}")
-    return judged
 
 
-COMPLETED = Rule(
+@rule(
     "asking/completed",
     "must",
-    "That a page is done is told only to the client that was sent there, by the id it was given.",
+    case="all that is told to be done",
     at="client/elicitation#completion-notifications",
     since="2025-11-25",
     until="2026-07-28",
 )
-
-
-@COMPLETED.reading("all that is told to be done")
-def read_completed(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_completed(records: Sequence[MessageLog]) -> JudgedItems:
+    """That a page is done is told only to the client that was sent there, by the id it was given."""
     for record in records:
         known = {preview_json(page.get("elicitationId")) for page in _requested_pages(record)}
         for message in record.received_messages():
             if message.get("method") == "notifications/elicitation/complete":
-                judged += 1
+                yield
                 params = message.get("params")
                 id = preview_json(params.get("elicitationId") if isinstance(params, dict) else None)
                 if id not in known:
                     raise Violation(f"the page {id} is told to be done, and nobody was sent there here")
-    return judged
 
 
-PAGE_IDS = Rule(
+@rule(
     "asking/page-ids",
     "should",
-    "Each page that a person is sent to has an id of its own.",
+    case="the ids of all pages",
     at=("client/elicitation#url-mode-elicitation-requests", "schema#elicitrequesturlparams"),
     since="2025-11-25",
     until="2026-07-28",
     cause="The id is a constant, or that of the tool: a client cannot tell which page was done.",
 )
-
-
-@PAGE_IDS.reading("the ids of all pages")
-def read_page_ids(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_page_ids(records: Sequence[MessageLog]) -> JudgedItems:
+    """Each page that a person is sent to has an id of its own."""
     for record in records:
         known: dict[str, str] = {}  # of one conversation: a server may begin again to count with the next
         for page in _requested_pages(record):
-            judged += 1
+            yield
             id, url = preview_json(page.get("elicitationId")), preview_json(page.get("url"))
             if known.setdefault(id, url) != url:
                 raise Violation(f"{known[id]} and {url} both have the id {id}")
-    return judged
 
 
-URL_REQUIRED = Rule(
+@rule(
     "asking/url-required",
     "must",
-    "An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message.",
+    case="all errors -32042",
     at="client/elicitation#url-elicitation-required-error",
     since="2025-11-25",
     until="2026-07-28",
 )
-
-
-@URL_REQUIRED.reading("all errors -32042")
-def read_url_required(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_url_required(records: Sequence[MessageLog]) -> JudgedItems:
+    """An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message."""
     for record in records:
         for message in record.received_messages():
             error = message.get("error")
             if isinstance(error, dict) and error.get("code") == -32042:
-                judged += 1
+                yield
                 listed = list(_pages_in_error(message))
                 if not listed or not all(_is_whole(each) for each in listed):
                     raise Violation(f"the data of error -32042 is {preview_json(error.get('data'))}")
-    return judged
 
 
 def _forms(records: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
@@ -289,20 +254,17 @@ def _is_url(value: Any) -> bool:
     return bool(split.scheme and (split.netloc or split.path))
 
 
-TOOL_RESULTS = Rule(
+@rule(
     "asking/tool-results",
     "must",
-    "What goes to a model after it used tools has one result for each use, and nothing beside them.",
+    case="the messages of all sampling",
     at="client/sampling#message-content-constraints",
     since="2025-11-25",
 )
-
-
-@TOOL_RESULTS.reading("the messages of all sampling")
-def read_tool_results(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_tool_results(records: Sequence[MessageLog]) -> JudgedItems:
+    """What goes to a model after it used tools has one result for each use, and nothing beside them."""
     for question in sampling_requests(records):
-        judged += 1
+        yield
         used: list[str] = []
         for blocks in _message_blocks(question.params):
             results = [preview_json(block.get("toolUseId")) for block in blocks if block.get("type") == "tool_result"]
@@ -311,22 +273,18 @@ def read_tool_results(records: Sequence[MessageLog]) -> int:
             if (used or results) and sorted(used) != sorted(results):
                 raise question.violation(f"the model used {used}, and the results are of {results}")
             used = [preview_json(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
-    return judged
 
 
-TOOL_OUTPUT = Rule(
+@rule(
     "asking/tool-output",
     "should",
-    "What a tool has given in structured form, and a model is told, fits the `outputSchema` of that tool.",
+    case="the results of tools in all sampling",
     at="schema#toolresultcontent",
     since="2025-11-25",
     cause="The schema describes another form than the one in which the result is passed on.",
 )
-
-
-@TOOL_OUTPUT.reading("the results of tools in all sampling")
-def read_tool_output(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_tool_output(records: Sequence[MessageLog]) -> JudgedItems:
+    """What a tool has given in structured form, and a model is told, fits the `outputSchema` of that tool."""
     for question in sampling_requests(records):
         schemas = {
             preview_json(tool.get("name")): get_object(tool, "outputSchema")
@@ -334,10 +292,9 @@ def read_tool_output(records: Sequence[MessageLog]) -> int:
         }
         for name, result in _results(question.params):
             if schemas.get(name) and "structuredContent" in result:
-                judged += 1
+                yield
                 if fault := schema_mismatch(schemas[name], result["structuredContent"]):
                     raise question.violation(f"the result of {name} does not fit its outputSchema: {fault}")
-    return judged
 
 
 def _results(params: JSONObject) -> Iterator[tuple[str, JSONObject]]:

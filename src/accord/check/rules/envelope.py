@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import JudgedItems, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog
 from accord.check.probes.message_reader import ObservedMessage, is_response, is_web_server_error, received_messages
@@ -19,19 +19,17 @@ from accord.wire.transcript import RECEIVED
 
 PLACES = ("basic/index#messages", "basic/messages")
 
-JSON_RPC = Rule(
+
+@rule(
     "envelope/json-rpc",
     "must",
-    "Every message of the server is a JSON-RPC 2.0 object that says so.",
+    case="all that it said",
     at=PLACES,
     cause="Messages are written by hand: each needs jsonrpc with the text 2.0, and the form of a request, a "
     "notification or an answer.",
 )
-
-
-@JSON_RPC.reading("all that it said")
-def read_json_rpc(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_json_rpc(records: Sequence[MessageLog]) -> JudgedItems:
+    """Every message of the server is a JSON-RPC 2.0 object that says so."""
     for record in records:
         for said in record.entries:
             if (
@@ -39,9 +37,8 @@ def read_json_rpc(records: Sequence[MessageLog]) -> int:
                 and said.message is not None
                 and not is_web_server_error(record, said, said.message)
             ):
-                judged += 1
+                yield
                 _check_entry(record, said)
-    return judged
 
 
 def _check_entry(record: MessageLog, said: LogEntry) -> None:
@@ -63,152 +60,130 @@ def _check_entry(record: MessageLog, said: LogEntry) -> None:
             raise ObservedMessage(record, said, each).violation("it has neither a method nor a result nor an error")
 
 
-PARAMS = Rule(
+@rule(
     "envelope/params",
     "must",
-    "The params of a request or a notification, where there are any, are an object.",
+    case="all requests and notifications of the server",
     at=PLACES,
     cause="Arguments are passed by position, or null is written where params should be left out.",
 )
-
-
-@PARAMS.reading("all requests and notifications of the server")
-def read_params(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_params(records: Sequence[MessageLog]) -> JudgedItems:
+    """The params of a request or a notification, where there are any, are an object."""
     for each in received_messages(records):
         if "method" in each.message:
-            judged += 1
+            yield
             if not isinstance(each.message.get("params", {}), dict):
                 raise each.violation(f"params are {preview_json(each.message['params'])}")
-    return judged
 
 
-RESULT_OR_ERROR = Rule(
+@rule(
     "envelope/result-or-error",
     "must",
-    "An answer has a result or an error, and never both.",
+    case="all answers",
     at=("basic/index#responses", "basic/messages#responses"),
     cause="The serialiser writes both fields, one of them as null: leave out the one that is not set.",
 )
-
-
-@RESULT_OR_ERROR.reading("all answers")
-def read_result_or_error(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_result_or_error(records: Sequence[MessageLog]) -> JudgedItems:
+    """An answer has a result or an error, and never both."""
     for each in received_messages(records):
         if "method" not in each.message and "id" in each.message:
-            judged += 1
+            yield
             found = [field for field in ("result", "error") if field in each.message]
             if len(found) != 1:
                 raise each.violation(f"it has {' and '.join(found) or 'neither of them'}")
-    return judged
 
 
-RESULT_OBJECT = Rule(
+@rule(
     "envelope/result-object",
     "must",
-    "A result is an object.",
+    case="all results",
     at=("basic/index#result-responses", "basic/messages#responses"),
     cause="The handler's value is sent as it is: where there is nothing to say, the result is an empty object.",
 )
-
-
-@RESULT_OBJECT.reading("all results")
-def read_result_object(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_result_object(records: Sequence[MessageLog]) -> JudgedItems:
+    """A result is an object."""
     for each in received_messages(records):
         if "result" in each.message and not _is_null_beside(each.message, "error"):
-            judged += 1
+            yield
             if not isinstance(each.message["result"], dict):
                 raise each.violation(f"the result is {preview_json(each.message['result'])}")
-    return judged
 
 
-ERROR_FORM = Rule(
+@rule(
     "envelope/error-form",
     "must",
-    "An error is an object with a code and a message that is a text.",
+    case="a method that nobody has",
     at=("basic/index#error-responses", "basic/messages#responses"),
     cause="An exception is written as a bare text, or its message is not one.",
 )
-
-
-ERROR_CODE = Rule(
-    "envelope/error-code",
-    "must",
-    "The code of an error is an integer.",
-    at=("basic/index#error-responses", "basic/messages#responses"),
-    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
-)
-
-
-@ERROR_FORM.case("a method that nobody has")
-@ERROR_CODE.case("a method that nobody has")
-async def check_error_form(talk: Probe) -> None:
+async def envelope_error_form(talk: Probe) -> None:
+    """An error is an object with a code and a message that is a text."""
     await talk.request(talk.unknown_name)  # there is an error to read then
 
 
-@ERROR_FORM.reading("all errors")
-def read_error_form(records: Sequence[MessageLog]) -> int:
-    found = [each for each in received_messages(records) if _has_error(each.message)]
-    for each in found:
-        error = each.message["error"]
-        if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
-            raise each.violation(f"the error is {preview_json(error)}")
-    return len(found)
+@envelope_error_form.case("all errors")
+def envelope_error_form_reading(records: Sequence[MessageLog]) -> JudgedItems:
+    for each in received_messages(records):
+        if _has_error(each.message):
+            yield
+            error = each.message["error"]
+            if not isinstance(error, dict) or "code" not in error or not isinstance(error.get("message"), str):
+                raise each.violation(f"the error is {preview_json(error)}")
 
 
-@ERROR_CODE.reading("all errors")
-def read_error_code(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "envelope/error-code",
+    "must",
+    case="a method that nobody has",
+    at=("basic/index#error-responses", "basic/messages#responses"),
+    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
+)
+async def envelope_error_code(talk: Probe) -> None:
+    """The code of an error is an integer."""
+    await talk.request(talk.unknown_name)  # there is an error to read then
+
+
+@envelope_error_code.case("all errors")
+def envelope_error_code_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for each in received_messages(records):
         error = each.message.get("error")
         if isinstance(error, dict) and "code" in error:
-            judged += 1
+            yield
             if not _is_whole(error["code"]):
                 raise each.violation(f"the code is {preview_json(error['code'])}")
-    return judged
 
 
-NOTIFICATION_WITHOUT_ID = Rule(
+@rule(
     "envelope/notification-without-id",
     "must",
-    "A notification of the server has no id.",
+    case="all notifications",
     at=("basic/index#notifications", "basic/messages#notifications"),
     cause="Notifications are sent by the function for requests: nobody will ever answer them.",
 )
-
-
-@NOTIFICATION_WITHOUT_ID.reading("all notifications")
-def read_notification_without_id(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_notification_without_id(records: Sequence[MessageLog]) -> JudgedItems:
+    """A notification of the server has no id."""
     for each in received_messages(records):
         if str(each.message.get("method", "")).startswith("notifications/"):
-            judged += 1
+            yield
             if "id" in each.message:
                 raise each.violation(f"{each.message['method']} has the id {preview_json(each.message['id'])}")
-    return judged
 
 
-NO_SERVER_REQUESTS = Rule(
+@rule(
     "envelope/no-server-requests",
     "must",
-    "A server sends no requests: it asks by its answers.",
+    case="all that it said",
     at="basic/patterns/index",
     since="2026-07-28",
     cause="Code for earlier revisions asks the client directly: answer input_required instead.",
 )
-
-
-@NO_SERVER_REQUESTS.reading("all that it said")
-def read_no_server_requests(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def envelope_no_server_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """A server sends no requests: it asks by its answers."""
     for each in received_messages(records):
-        judged += 1
+        yield
         name = str(each.message.get("method", ""))
         if "id" in each.message and name and not name.startswith("notifications/"):
             raise each.violation(f"it sent the request {name}")
-    return judged
 
 
 def _has_error(message: dict[str, Any]) -> bool:
@@ -228,17 +203,16 @@ def _is_whole(code: Any) -> bool:
 _MOST = 10
 """At most so many kinds of mistakes are reported."""
 
-MESSAGES = Rule(
+
+@rule(
     "shapes/messages",
     "must",
-    "Every message of the server has the fields that its type requires, each of the type that the revision says.",
+    case="every message that was heard",
     at="basic#messages",
     cause="A field is left out, is null instead of absent, or has the shape of another revision.",
 )
-
-
-@MESSAGES.reading("every message that was heard")
-def read_messages(records: Sequence[MessageLog]) -> int:
+def shapes_messages(records: Sequence[MessageLog]) -> JudgedItems:
+    """Every message of the server has the fields that its type requires, each of the type that the revision says."""
     kinds: dict[str, Violation] = {}
     for record in records:
         for wrong in type_mismatches(record):
@@ -248,7 +222,7 @@ def read_messages(records: Sequence[MessageLog]) -> int:
         first, *more = kinds.values()
         first.more = tuple(more)
         raise first
-    return sum(said.direction == RECEIVED for record in records for said in record.entries)
+    yield from (said for record in records for said in record.entries if said.direction == RECEIVED)
 
 
 def _violation(record: MessageLog, wrong: TypeMismatch) -> Violation:

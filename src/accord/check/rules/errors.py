@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog
 from accord.check.probes.message_reader import id_key, is_response, received_messages, was_refused_by_http
@@ -19,43 +19,41 @@ from accord.wire.transcript import SENT
 PATIENCE = 1.0
 """How long to wait for an answer that need not come, in seconds."""
 
-UNKNOWN_METHOD = Rule(
-    "errors/unknown-method",
-    "must",
-    "A request for a method that does not exist is answered with an error.",
-    at=("basic/index#messages", "basic/messages"),
-    cause="Requests without a handler fall through: they get an empty result, or none at all.",
-)
 
 STRANGE = ("tools/nobody", "nobody", "rpc.nobody", "", "__class__", "toString", "constructor")
 """Among them names that objects of some languages have, without being methods of MCP."""
 
 
-@UNKNOWN_METHOD.case("a name that nobody has, and some that objects have in some languages")
-async def check_unknown_method(talk: Probe) -> None:
+@rule(
+    "errors/unknown-method",
+    "must",
+    case="a name that nobody has, and some that objects have in some languages",
+    at=("basic/index#messages", "basic/messages"),
+    cause="Requests without a handler fall through: they get an empty result, or none at all.",
+)
+async def errors_unknown_method(talk: Probe) -> None:
+    """A request for a method that does not exist is answered with an error."""
     for name in (talk.unknown_name, *STRANGE):
         answer = await talk.request(name)
         if answer.error is None:
             raise talk.violation(f"{name!r} has a result: {preview_json(answer.result)}")
 
 
-METHOD_NOT_FOUND_RULE = Rule(
+@rule(
     "errors/method-not-found",
     "should",
-    "The error for an unknown method has the code -32601.",
+    case="a method that nobody has",
     at=("basic/index#messages", "basic/messages"),
     cause="The message is held against the types of all known requests first, so that an unknown method looks like "
     "wrong params.",
 )
-
-
-@METHOD_NOT_FOUND_RULE.case("a method that nobody has")
-async def check_method_not_found_method_nobody(talk: Probe) -> None:
+async def errors_method_not_found(talk: Probe) -> None:
+    """The error for an unknown method has the code -32601."""
     _require_method_not_found(talk, await talk.request(f"{talk.unknown_name}/list"))
 
 
-@METHOD_NOT_FOUND_RULE.case("methods that went with the handshake", since="2026-07-28")
-async def check_method_not_found_methods_went_handshake(talk: Probe) -> None:
+@errors_method_not_found.case("methods that went with the handshake", since="2026-07-28")
+async def errors_method_not_found_method_not_found_methods_went_handshake(talk: Probe) -> None:
     for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
         _require_method_not_found(talk, await talk.request(gone, params))
 
@@ -67,15 +65,6 @@ def _require_method_not_found(talk: Probe, answer: Answer) -> None:
         raise talk.violation(
             f"{answer.request['method']} is answered with {preview_json(answer.error or answer.result)}"
         )
-
-
-INVALID_REQUEST = Rule(
-    "errors/invalid-request",
-    "should",
-    "A request that is not in order, but has an id, is answered with an error.",
-    at=("basic/index#messages", "basic/messages"),
-    cause="What cannot be read is logged and dropped: its sender waits for ever.",
-)
 
 
 def _invalid(talk: Probe) -> dict[str, JSONObject]:
@@ -91,8 +80,17 @@ def _invalid(talk: Probe) -> dict[str, JSONObject]:
     }
 
 
-@INVALID_REQUEST.case("jsonrpc, method and params of wrong types", kind="own", shares=True)
-async def check_invalid_request(talk: Probe) -> None:
+@rule(
+    "errors/invalid-request",
+    "should",
+    case="jsonrpc, method and params of wrong types",
+    kind="own",
+    shares=True,
+    at=("basic/index#messages", "basic/messages"),
+    cause="What cannot be read is logged and dropped: its sender waits for ever.",
+)
+async def errors_invalid_request(talk: Probe) -> None:
+    """A request that is not in order, but has an id, is answered with an error."""
     invalid = _invalid(talk)
     talk.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
     waiting = {what: talk.send(message) for what, message in invalid.items()}
@@ -111,48 +109,43 @@ def _has_result(future: asyncio.Future[Answer]) -> bool:
     return future.exception() is None and future.result().error is None
 
 
-PARSE_ERROR_RULE = Rule(
+@rule(
     "errors/parse-error",
     "may",
-    "What is no JSON is answered with the error -32700.",
+    case="what came in conversations with something that is no JSON",
     at=("basic/index#error-codes", "basic/index#messages", "basic/messages"),
     cause="Bytes that cannot be read are dropped without a word to their sender.",
 )
-UNREADABLE_ID = Rule(
+def errors_parse_error(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is no JSON is answered with the error -32700."""
+    for record in records:
+        bad = [said for said in record.entries if said.direction == SENT and said.message is None]
+        errors = [each.message.get("error") for each in received_messages([record])]
+        if bad:
+            yield
+        if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
+            said = record.evidence(about=bad)
+            raise Violation("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
+
+
+@rule(
     "errors/unreadable-id",
     "must",
-    "An error for a message whose id cannot be read has no id, or null; never a made-up one.",
+    case="all answers to what is no JSON, or was refused by HTTP",
     at="basic/index#error-responses",
     since="2025-11-25",
     cause="A placeholder is written into the id, since an earlier revision required one.",
 )
-
-
-@PARSE_ERROR_RULE.reading("what came in conversations with something that is no JSON")
-def read_parse_error(records: Sequence[MessageLog]) -> int:
-    judged = 0
-    for record in records:
-        bad = [said for said in record.entries if said.direction == SENT and said.message is None]
-        errors = [each.message.get("error") for each in received_messages([record])]
-        judged += bool(bad)
-        if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
-            said = record.evidence(about=bad)
-            raise Violation("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
-    return judged
-
-
-@UNREADABLE_ID.reading("all answers to what is no JSON, or was refused by HTTP")
-def read_unreadable_id(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def errors_unreadable_id(records: Sequence[MessageLog]) -> JudgedItems:
+    """An error for a message whose id cannot be read has no id, or null; never a made-up one."""
     for record in records:
         ours = {id_key(message["id"]) for message in record.sent_messages() if "id" in message}
         for each in received_messages([record]):
             if is_response(each.message) and (was_refused_by_http(each) or _was_unreadable(record, each.entry)):
-                judged += 1
+                yield
                 id = each.message.get("id")
                 if id is not None and id_key(id) not in ours and not _is_rounded(id):
                     raise each.violation(f"the error has the id {preview_json(id)}")
-    return judged
 
 
 def _is_rounded(id: Any) -> bool:
@@ -167,14 +160,6 @@ def _was_unreadable(record: MessageLog, answer: LogEntry) -> bool:
     return any(record.transport != "http" or said.stream == answer.stream for said in unreadable)
 
 
-NOTIFICATION_ANSWERED = Rule(
-    "errors/notification-answered",
-    "must",
-    "A notification is never answered, known or unknown, in order or not.",
-    at=("basic/index#notifications", "basic/messages#notifications"),
-    cause="Whatever has no handler is answered with an error: look whether there is an id first.",
-)
-
 NOTIFICATIONS: tuple[JSONObject, ...] = (
     {"jsonrpc": "2.0", "method": "notifications/accord-check-nobody"},
     {"jsonrpc": "2.0", "method": "notifications/accord-check-nobody", "params": {"any": [1, None]}},
@@ -185,8 +170,15 @@ NOTIFICATIONS: tuple[JSONObject, ...] = (
 )
 
 
-@NOTIFICATION_ANSWERED.case("unknown ones, and a request's method without an id")
-async def check_notification_answered(talk: Probe) -> None:
+@rule(
+    "errors/notification-answered",
+    "must",
+    case="unknown ones, and a request's method without an id",
+    at=("basic/index#notifications", "basic/messages#notifications"),
+    cause="Whatever has no handler is answered with an error: look whether there is an id first.",
+)
+async def errors_notification_answered(talk: Probe) -> None:
+    """A notification is never answered, known or unknown, in order or not."""
     for message in NOTIFICATIONS:
         since = len(talk.log.entries)
         talk.send(message)

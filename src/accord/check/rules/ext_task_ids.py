@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from accord.check.engine.rule import LINE_TRANSPORTS, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
@@ -30,44 +30,44 @@ _DIFFERENCE = 8
 _DIGITS = 16
 """The same for ids that consist of digits."""
 
-UNIQUE_IDS = Rule(
+
+@rule(
     "ext-tasks/unique-ids",
     "must",
-    "Each task has an id of its own.",
+    case="three tasks of one call",
+    needs=CAPABILITY,
+    calls=True,
     at=PAGE,
     since=SINCE,
     cause="The id is made of the request id, or of the name of the tool and its arguments, which come again.",
 )
-
-
-@UNIQUE_IDS.case("three tasks of one call", needs=CAPABILITY, calls=True)
-async def check_unique_ids(talk: Probe) -> None:
+async def ext_tasks_unique_ids(talk: Probe) -> None:
+    """Each task has an id of its own."""
     ids = [await start_task(talk) for _ in range(3)]
     await cancel_tasks(talk, *ids)
     if len(set(ids)) < len(ids):
         raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
-UNGUESSABLE = Rule(
+@rule(
     "ext-tasks/unguessable",
     "must",
-    "Nobody can guess the id of a task.",
+    case="the ids of all new tasks",
+    needs=CAPABILITY,
     at=f"{PAGE}#security-considerations",
     since=SINCE,
     cause="Tasks are counted, or named by the time: take a random UUID, since whoever knows an id may get at the task.",
 )
-
-
-@UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
-def read_unguessable(records: Sequence[MessageLog]) -> int:
+def ext_tasks_unguessable(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nobody can guess the id of a task."""
     made = [each for each in answered_requests(records, "tools/call") if is_task(each.result)]
     ids = {id: each for each in made if isinstance(id := each.result.get("taskId"), str)}
     start, end = _common_prefix_length(list(ids)), _common_prefix_length([id[::-1] for id in ids])
     for id, answered in ids.items():
+        yield
         own = id[start : len(id) - end] if len(ids) > 1 else id
         if len(own) < (_DIGITS if own.isdigit() else _DIFFERENCE):
             raise answered.violation(f"of the id {id!r} only {own!r} is not the same for all")
-    return len(ids)
 
 
 def _common_prefix_length(ids: Sequence[str]) -> int:
@@ -75,49 +75,44 @@ def _common_prefix_length(ids: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*ids, strict=False)))
 
 
-DURABLE = Rule(
+@rule(
     "ext-tasks/durable",
     "must",
-    "A task can be looked at as soon as the call that became it is answered.",
+    case="the first look at each new task",
+    needs=CAPABILITY,
     at=f"{PAGE}#task-creation",
     since=SINCE,
     cause="The task is stored by the work itself, which begins later, or in a store that other processes see later.",
 )
-
-
-@DURABLE.reading("the first look at each new task", needs=CAPABILITY)
-def read_durable(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_durable(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task can be looked at as soon as the call that became it is answered."""
     for made, looks in _polled_tasks(records):
-        judged += bool(looks)
-        if looks and _code(looks[0]) in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            about = (made.received.entry, looks[0].request_entry)
-            raise looks[0].received.violation("a new task is not found", about=about)
-    return judged
+        if looks:
+            yield
+            if _code(looks[0]) in (INVALID_PARAMS, METHOD_NOT_FOUND):
+                about = (made.received.entry, looks[0].request_entry)
+                raise looks[0].received.violation("a new task is not found", about=about)
 
 
-KEPT = Rule(
+@rule(
     "ext-tasks/kept",
     "should",
-    "A task is found until its time is over (`ttlMs`), also when it is done.",
+    case="the other looks at each task, before its time is over",
+    needs=CAPABILITY,
     at=f"{PAGE}#task-polling",
     since=SINCE,
     cause="It is deleted when its result was fetched: a client whose connection broke comes back for it.",
 )
-
-
-@KEPT.reading("the other looks at each task, before its time is over", needs=CAPABILITY)
-def read_kept(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_kept(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task is found until its time is over (`ttlMs`), also when it is done."""
     ends = _expiry_times(records)
     for made, looks in _polled_tasks(records):
         id = made.result.get("taskId")
         for look in looks[1:]:
             if look.request_entry.at < ends.get(preview_json(id), 0.0):
-                judged += 1
+                yield
                 if _code(look) == INVALID_PARAMS and _code(looks[0]) is None:
                     raise look.violation("a task is gone before its time is over")
-    return judged
 
 
 def _expiry_times(records: Sequence[MessageLog]) -> dict[str, float]:
@@ -154,56 +149,53 @@ def _code(answered: AnsweredRequest) -> Any:
     return get_object(answered.received.message, "error").get("code")
 
 
-UNKNOWN = Rule(
+@rule(
     "ext-tasks/unknown",
     "must",
-    "tasks/get of a task that nobody has is refused with error -32602.",
+    case="ids that nobody gave",
+    needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
     since=SINCE,
     cause="The lookup fails with an internal error, or a task of another state is made up.",
 )
-
-
-@UNKNOWN.case("ids that nobody gave", needs=CAPABILITY)
-async def check_unknown_ids_nobody_gave(talk: Probe) -> None:
+async def ext_tasks_unknown(talk: Probe) -> None:
+    """tasks/get of a task that nobody has is refused with error -32602."""
     for id in (talk.unknown_name, "786512e2-9e0d-44bd-8f29-789f320fe840"):
         await _require_refused(talk, "tasks/get", {"taskId": id})
 
 
-@UNKNOWN.case("no id, and a number", needs=CAPABILITY, over=LINE_TRANSPORTS)
-async def check_unknown_id_number(talk: Probe) -> None:
+@ext_tasks_unknown.case("no id, and a number", needs=CAPABILITY, over=LINE_TRANSPORTS)
+async def ext_tasks_unknown_id_number(talk: Probe) -> None:
     for params in ({}, {"taskId": 7}):
         await _require_refused(talk, "tasks/get", params)
 
 
-UNKNOWN_CHANGED = Rule(
+@rule(
     "ext-tasks/unknown-changed",
     "should",
-    "tasks/update and tasks/cancel of a task that nobody has are refused with error -32602.",
+    case="an id that nobody gave",
+    needs=CAPABILITY,
     at=(f"{PAGE}#protocol-errors", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
     since=SINCE,
     cause="They are acknowledged before the task is looked for.",
 )
-
-
-@UNKNOWN_CHANGED.case("an id that nobody gave", needs=CAPABILITY)
-async def check_unknown_changed(talk: Probe) -> None:
+async def ext_tasks_unknown_changed(talk: Probe) -> None:
+    """tasks/update and tasks/cancel of a task that nobody has are refused with error -32602."""
     await _require_refused(talk, "tasks/update", {"taskId": talk.unknown_name, "inputResponses": {}})
     await _require_refused(talk, "tasks/cancel", {"taskId": talk.unknown_name})
 
 
-SERVED = Rule(
+@rule(
     "ext-tasks/served",
     "must",
-    "A server that declares the extension has all of its methods: tasks/get, tasks/update and tasks/cancel.",
+    case="requests for a task that nobody has",
+    needs=CAPABILITY,
     at=PAGE,
     since=SINCE,
     cause="It is declared, and the handlers are not there, or have the names of 2025-11-25.",
 )
-
-
-@SERVED.case("requests for a task that nobody has", needs=CAPABILITY)
-async def check_served(talk: Probe) -> None:
+async def ext_tasks_served(talk: Probe) -> None:
+    """A server that declares the extension has all of its methods: tasks/get, tasks/update and tasks/cancel."""
     for method in TASK_METHODS:
         more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
         answer = await send_request(talk, method, {"taskId": talk.unknown_name, **more}, misbehaved=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
@@ -36,18 +36,19 @@ from accord.messages.base import JSONObject
 _PLACE = f"{PAGE}#task-status-notifications"
 _FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")
 
-LISTEN_GATED = Rule(
+
+@rule(
     "ext-tasks/listen-gated",
     "must",
-    "A subscription to tasks is refused with error -32021 to who does not declare the extension.",
+    case="a subscription to a task, by a client that did not declare it",
+    kind="own",
+    needs=CAPABILITY,
     at=(_PLACE, f"{PAGE}#protocol-errors"),
     since=SINCE,
     cause="`taskIds` is not looked at, or whoever knows the id of a task may listen.",
 )
-
-
-@LISTEN_GATED.case("a subscription to a task, by a client that did not declare it", kind="own", needs=CAPABILITY)
-async def check_listen_gated(talk: Probe) -> None:
+async def ext_tasks_listen_gated(talk: Probe) -> None:
+    """A subscription to tasks is refused with error -32021 to who does not declare the extension."""
     pending = _subscribe(talk, talk.unknown_name, talk.client_capabilities)
     said = await talk.wait_for_message(lambda each: subscription_id(each) is not None or _answers(each, pending))
     said = pending.future.result().message if pending.is_done else said
@@ -60,18 +61,19 @@ async def check_listen_gated(talk: Probe) -> None:
         raise talk.violation(f"it is answered with {preview_json(error or said)}", since=pending.since)
 
 
-GRANTED = Rule(
+@rule(
     "ext-tasks/granted",
     "must",
-    "The tasks that a subscription is granted are among those which it wanted.",
+    case="a subscription to a new task",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=(_PLACE, "basic/patterns/subscriptions#acknowledgment"),
     since=SINCE,
     cause="All tasks of the server are granted, or `taskIds` is given back as a flag.",
 )
-
-
-@GRANTED.case("a subscription to a new task", kind="own", needs=CAPABILITY, calls=True)
-async def check_granted(talk: Probe) -> None:
+async def ext_tasks_granted(talk: Probe) -> None:
+    """The tasks that a subscription is granted are among those which it wanted."""
     id = await start_task(talk)
     granted = await _granted_tasks(talk, id)
     await cancel_tasks(talk, id)
@@ -79,18 +81,19 @@ async def check_granted(talk: Probe) -> None:
         raise talk.violation(f"taskIds is {preview_json(granted)}, and {id!r} was wanted")
 
 
-TOLD = Rule(
+@rule(
     "ext-tasks/told",
     "should",
-    "Who subscribed to a task, and was granted it, is told when it is over.",
+    case="a subscription to a new task, and its end",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=_PLACE,
     since=SINCE,
     cause="Tasks are granted, and nothing is told of them: leave out of the acknowledgment what will not be told.",
 )
-
-
-@TOLD.case("a subscription to a new task, and its end", kind="own", needs=CAPABILITY, calls=True)
-async def check_told(talk: Probe) -> None:
+async def ext_tasks_told(talk: Probe) -> None:
+    """Who subscribed to a task, and was granted it, is told when it is over."""
     id = await start_task(talk)
     granted = await _granted_tasks(talk, id)
     if not isinstance(granted, list) or id not in granted:
@@ -111,49 +114,44 @@ def _reports_end(message: JSONObject, id: str) -> bool:
     )
 
 
-WANTED_ONLY = Rule(
+@rule(
     "ext-tasks/wanted-only",
     "must",
-    "What is told of a task bears the id of a subscription that wanted this task.",
+    case="all that was told of tasks",
+    needs=CAPABILITY,
     at=(_PLACE, "basic/patterns/subscriptions#opening-a-stream"),
     since=SINCE,
     cause="News of all tasks go to all clients, as in 2025-11-25: whoever hears of a task gets its result as well.",
 )
-
-
-@WANTED_ONLY.reading("all that was told of tasks", needs=CAPABILITY)
-def read_wanted_only(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is told of a task bears the id of a subscription that wanted this task."""
     for record in records:
         wishes = requested_filters(record)
         for each in received_messages([record]):
             if each.message.get("method") == STATUS_NOTIFICATION:
-                judged += 1
+                yield
                 wanted = wishes.get(id_key(subscription_id(each.message)), {}).get("taskIds")
                 if get_object(each.message, "params").get("taskId") not in (wanted if isinstance(wanted, list) else ()):
                     raise each.violation("no subscription wanted to be told of this task")
-    return judged
 
 
-NEWS_WHOLE = Rule(
+@rule(
     "ext-tasks/news-whole",
     "must",
-    "What is told of a task is all that tasks/get would say: also its result, its error, or what it asks.",
+    case="all that was told of tasks",
+    needs=CAPABILITY,
     at=_PLACE,
     since=SINCE,
     cause="Only the new status is told, as in 2025-11-25: the client has to ask again.",
 )
-
-
-@NEWS_WHOLE.reading("all that was told of tasks", needs=CAPABILITY)
-def read_news_whole(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_news_whole(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is told of a task is all that tasks/get would say: also its result, its error, or what it asks."""
     known = {
         preview_json(each.id): each.task for each in task_states(records) if each.is_final and not is_task(each.task)
     }
     for each in received_messages(records):
         if each.message.get("method") == STATUS_NOTIFICATION:
-            judged += 1
+            yield
             params = get_object(each.message, "params")
             fault = state_fault(params, each.log.revision)
             if fault:
@@ -161,34 +159,30 @@ def read_news_whole(records: Sequence[MessageLog]) -> int:
             last = known.get(preview_json(params.get("taskId")))
             if last and params["status"] == last["status"] and _outcome(params) != _outcome(last):
                 raise each.violation("tasks/get has another outcome of the task")
-    return judged
 
 
 def _outcome(state: JSONObject) -> tuple[object, object]:
     return state.get("result"), state.get("error")
 
 
-NO_PROGRESS = Rule(
+@rule(
     "ext-tasks/no-progress",
     "must",
-    "On a subscription to tasks come no notifications of progress, and no logs.",
+    case="all that came on subscriptions to tasks",
+    needs=CAPABILITY,
     at=_PLACE,
     since=SINCE,
     cause="Whatever the work says while it runs is sent where its state is: say it in `statusMessage`.",
 )
-
-
-@NO_PROGRESS.reading("all that came on subscriptions to tasks", needs=CAPABILITY)
-def read_no_progress(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_no_progress(records: Sequence[MessageLog]) -> JudgedItems:
+    """On a subscription to tasks come no notifications of progress, and no logs."""
     for record in records:
         wishes = {id: wish for id, wish in requested_filters(record).items() if wish.get("taskIds")}
         for told in subscription_notifications(record):
             if id_key(told.subscription_id) in wishes:
-                judged += 1
+                yield
                 if told.method in _FORBIDDEN_NOTIFICATIONS:
                     raise told.received.violation(f"{told.method} comes on a subscription to a task")
-    return judged
 
 
 async def _granted_tasks(talk: Probe, id: str) -> object:

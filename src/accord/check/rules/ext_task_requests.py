@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import HTTP, NotObserved, Rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
@@ -31,42 +31,41 @@ from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 
-EMPTY_ANSWERS = Rule(
-    "ext-tasks/empty-answers",
-    "must",
-    "tasks/update and tasks/cancel are answered with an empty result: what became of it is told by tasks/get.",
-    at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
-    since=SINCE,
-    cause="The state of the task is given, as tasks/cancel of 2025-11-25 does: it may have changed by then.",
-)
 _TASK_FIELDS = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
 """Fields by which a result is about a task; unknown fields are allowed."""
 
 
-@EMPTY_ANSWERS.reading("all answers to both", needs=CAPABILITY)
-def read_empty_answers(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "ext-tasks/empty-answers",
+    "must",
+    case="all answers to both",
+    needs=CAPABILITY,
+    at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
+    since=SINCE,
+    cause="The state of the task is given, as tasks/cancel of 2025-11-25 does: it may have changed by then.",
+)
+def ext_tasks_empty_answers(records: Sequence[MessageLog]) -> JudgedItems:
+    """tasks/update and tasks/cancel are answered with an empty result: what became of it is told by tasks/get."""
     for answered in answered_requests(records, "tasks/update", "tasks/cancel"):
         if isinstance(answered.result, dict):
-            judged += 1
+            yield
             more = sorted(_TASK_FIELDS & answered.result.keys())
             if more:
                 raise answered.violation(f"the result of {answered.request['method']} holds {', '.join(more)}")
-    return judged
 
 
-CANCEL = Rule(
+@rule(
     "ext-tasks/cancel",
     "must",
-    "tasks/cancel of a task that is at work is acknowledged, whether it is stopped or not.",
+    case="a new task",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{PAGE}#task-cancellation",
     since=SINCE,
     cause="What cannot be stopped is refused: the server owes nothing but the acknowledgment.",
 )
-
-
-@CANCEL.case("a new task", needs=CAPABILITY, calls=True)
-async def check_cancel(talk: Probe) -> None:
+async def ext_tasks_cancel(talk: Probe) -> None:
+    """tasks/cancel of a task that is at work is acknowledged, whether it is stopped or not."""
     id = await start_task(talk)
     answer = await send_request(talk, "tasks/cancel", {"taskId": id})
     if answer.error is not None:
@@ -76,18 +75,18 @@ async def check_cancel(talk: Probe) -> None:
         raise talk.violation(f"tasks/cancel is answered with {preview_json(answer.error)}")
 
 
-STRAY_ANSWERS = Rule(
+@rule(
     "ext-tasks/stray-answers",
     "should",
-    "Answers that a task does not wait for are ignored: never asked, or answered before.",
+    case="an answer to what no task asked",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
     cause="An unknown key is refused: a client that sends an answer twice, to be sure, is told of an error.",
 )
-
-
-@STRAY_ANSWERS.case("an answer to what no task asked", needs=CAPABILITY, calls=True)
-async def check_stray_answers_answer_task_asked(talk: Probe) -> None:
+async def ext_tasks_stray_answers(talk: Probe) -> None:
+    """Answers that a task does not wait for are ignored: never asked, or answered before."""
     id = await start_task(talk)
     params = {"taskId": id, "inputResponses": {talk.unknown_name: {"action": "decline"}}}
     answer = await send_request(talk, "tasks/update", params, misbehaved=True)
@@ -96,8 +95,8 @@ async def check_stray_answers_answer_task_asked(talk: Probe) -> None:
         raise talk.violation(f"it is answered with {preview_json(answer.error)}")
 
 
-@STRAY_ANSWERS.case("the same answers twice", kind="own", needs=CAPABILITY, calls=True)
-async def check_stray_answers_same_answers_twice(talk: Probe) -> None:
+@ext_tasks_stray_answers.case("the same answers twice", kind="own", needs=CAPABILITY, calls=True)
+async def ext_tasks_stray_answers_same_answers_twice(talk: Probe) -> None:
     id, asked = await _task_requiring_input(talk)
     params = {"taskId": id, "inputResponses": input_responses(talk, asked)}
     first = await send_request(talk, "tasks/update", params)
@@ -107,18 +106,19 @@ async def check_stray_answers_same_answers_twice(talk: Probe) -> None:
         raise talk.violation(f"the second time it is answered with {preview_json(again.error)}")
 
 
-PROCEEDS = Rule(
+@rule(
     "ext-tasks/proceeds",
     "must",
-    "A task that has all the answers which it asked for goes on.",
+    case="all answers to a task that asks",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
     since=SINCE,
     cause="Answers are looked up by another key than they were asked under, or more is wanted than is told.",
 )
-
-
-@PROCEEDS.case("all answers to a task that asks", kind="own", needs=CAPABILITY, calls=True)
-async def check_proceeds(talk: Probe) -> None:
+async def ext_tasks_proceeds(talk: Probe) -> None:
+    """A task that has all the answers which it asked for goes on."""
     id, asked = await _task_requiring_input(talk)
     answer = await send_request(talk, "tasks/update", {"taskId": id, "inputResponses": input_responses(talk, asked)})
     if answer.error is not None:
@@ -154,41 +154,39 @@ async def _tools_of(talk: Probe, ids: set[Any]) -> list[JSONObject]:
     return [tool for tool in await task_tools(talk) if tool.get("name") in names]
 
 
-KEYS = Rule(
+@rule(
     "ext-tasks/keys",
     "must",
-    "A key under which a task asks something stands for that one question, as long as there is the task.",
+    case="all that tasks asked",
+    needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
     cause="The key is the kind of the question, or is counted anew in each round: an old answer meets a new question.",
 )
-
-
-@KEYS.reading("all that tasks asked", needs=CAPABILITY)
-def read_keys(records: Sequence[MessageLog]) -> int:
+def ext_tasks_keys(records: Sequence[MessageLog]) -> JudgedItems:
+    """A key under which a task asks something stands for that one question, as long as there is the task."""
     asked: dict[tuple[str, str], Any] = {}
     for state in task_states(records):
         for key, question in task_input_requests(state.task).items():
+            yield
             before = asked.setdefault((preview_json(state.id), key), question)
             if before != question:
                 raise state.received.violation(
                     f"the key {key!r} stood for another question before: {preview_json(before)}"
                 )
-    return len(asked)
 
 
-ANSWERED_KEYS = Rule(
+@rule(
     "ext-tasks/answered-keys",
     "must",
-    "A key whose answer was taken is not used again by the task.",
+    case="all that tasks asked, after it was answered",
+    needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
     cause="The same step is run again after the answer, and asks under the same key.",
 )
-
-
-@ANSWERED_KEYS.reading("all that tasks asked, after it was answered", needs=CAPABILITY)
-def read_answered_keys(records: Sequence[MessageLog]) -> int:
+def ext_tasks_answered_keys(records: Sequence[MessageLog]) -> JudgedItems:
+    """A key whose answer was taken is not used again by the task."""
     answered: set[tuple[str, str]] = set()
     for each in answered_requests(records, "tasks/update"):
         params = get_object(each.request, "params")
@@ -203,22 +201,21 @@ def read_answered_keys(records: Sequence[MessageLog]) -> int:
         if again:
             raise state.received.violation(f"the key {again[0]!r} was answered, had gone, and is there again")
         open_[id] = now
-    return len(taken)
+    yield from taken
 
 
-NAME_HEADER = Rule(
+@rule(
     "ext-tasks/name-header",
     "must",
-    "A request about a task whose Mcp-Name is another id than that in its body gets status 400 and error -32020.",
+    case="tasks/get with another Mcp-Name",
+    needs=CAPABILITY,
     at=(f"{PAGE}#streamable-http-routing-headers", "basic/transports/streamable-http#server-validation"),
     since=SINCE,
     over=HTTP,
     cause="The header is compared for tools, prompts and resources only: a proxy routes, or allows, by another task.",
 )
-
-
-@NAME_HEADER.case("tasks/get with another Mcp-Name", needs=CAPABILITY)
-async def check_name_header(talk: Probe) -> None:
+async def ext_tasks_name_header(talk: Probe) -> None:
+    """A request about a task whose Mcp-Name is another id than that in its body gets status 400 and error -32020."""
     message = build_request(talk, "tasks/get", {"taskId": talk.unknown_name})
     reply = await talk.post(message, {"Mcp-Name": "accord-check-another"})
     require_refusal(talk, reply, "tasks/get with another Mcp-Name", status=400, code=HEADER_MISMATCH)

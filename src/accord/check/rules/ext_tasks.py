@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import CaseVariant, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
@@ -37,37 +37,36 @@ _LEGACY: JSONObject = {"list": {}, "cancel": {}, "requests": {"elicitation": {"c
 _FEW = 3
 """Tools that are tried."""
 
-UNDECLARED = Rule(
+
+@rule(
     "ext-tasks/undeclared",
     "must",
-    "Only a request that declares the tasks extension is answered with a task, whatever was declared before.",
+    variants=[CaseVariant("all results", since=SINCE)],
+    needs=CAPABILITY,
     at=_NEGOTIATED,
     since="2025-11-25",
     cause="Capabilities are remembered by connection, or not looked at: read those of each request. In 2025-11-25 the "
     "extension does not exist.",
 )
-
-
-@UNDECLARED.reading("all results", needs=CAPABILITY, since=SINCE)
-def read_undeclared(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ext_tasks_undeclared(records: Sequence[MessageLog]) -> JudgedItems:
+    """Only a request that declares the tasks extension is answered with a task, whatever was declared before."""
     for answered in answered_requests(records):
         if isinstance(answered.result, dict) and not declares_extension(answered.request):
-            judged += answered.request["method"] == "tools/call"
+            if answered.request["method"] == "tools/call":
+                yield
             if is_task(answered.result):
                 raise answered.violation("a request that does not declare the extension is answered with a task")
-    return judged
 
 
-@UNDECLARED.case("a call, after one that declared it", since=SINCE, needs=CAPABILITY, calls=True)
-async def check_undeclared_call_declared(talk: Probe) -> None:
+@ext_tasks_undeclared.case("a call, after one that declared it", since=SINCE, needs=CAPABILITY, calls=True)
+async def ext_tasks_undeclared_call_declared(talk: Probe) -> None:
     tool = (await task_tools(talk))[0]
     await cancel_tasks(talk, await start_task(talk))
     if is_task((await call_tool(talk, tool, ours=talk.client_capabilities)).result):
         raise talk.violation("a call that does not declare the extension becomes a task")
 
 
-@UNDECLARED.case(
+@ext_tasks_undeclared.case(
     "calls of a client of 2025-11-25 that declares it",
     kind="own",
     until=SINCE,
@@ -75,24 +74,27 @@ async def check_undeclared_call_declared(talk: Probe) -> None:
     calls=True,
     capabilities={"extensions": {EXTENSION: {}}},
 )
-async def check_undeclared_calls_client_2025_11(talk: Probe) -> None:
+async def ext_tasks_undeclared_calls_client_2025_11(talk: Probe) -> None:
     for tool in (await talk.callable_tools())[:_FEW]:
         if is_task((await talk.request("tools/call", call_params(tool))).result):
             raise talk.violation(f"a plain call becomes a task of an extension that {talk.revision} does not have")
 
 
-NEEDED = Rule(
+@rule(
     "ext-tasks/needed",
     "must",
-    "A call that can only be a task, and does not declare the extension, is refused with error -32021, which names it.",
+    case="calls that do not declare it, of tools that became tasks",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=_NEGOTIATED,
     since=SINCE,
     cause="The refusal is a tool error, or has another code (-32003 in drafts): a client cannot know what to declare.",
 )
-
-
-@NEEDED.case("calls that do not declare it, of tools that became tasks", kind="own", needs=CAPABILITY, calls=True)
-async def check_needed(talk: Probe) -> None:
+async def ext_tasks_needed(talk: Probe) -> None:
+    """A call that can only be a task, and does not declare the extension, is refused with error -32021,
+    which names it.
+    """
     for tool in (await task_tools(talk))[:_FEW]:
         error = await _refusal(talk, tool)
         if error and (error.get("code") == MISSING_CLIENT_CAPABILITY or await _works(talk, tool)):
@@ -116,24 +118,23 @@ async def _works(talk: Probe, tool: JSONObject) -> bool:
     return is_task(result) and (await finish_task(talk, str(result.get("taskId")))).get("status") == "completed"
 
 
-GATED = Rule(
+@rule(
     "ext-tasks/gated",
     "must",
-    "tasks/get, tasks/update and tasks/cancel are refused with error -32021 to who does not declare the extension.",
+    case="requests for a task that nobody has",
+    needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
     since=SINCE,
     cause="Only the request that made the task was looked at: each request declares anew.",
 )
-
-
-@GATED.case("requests for a task that nobody has", needs=CAPABILITY)
-async def check_gated_requests_task_nobody(talk: Probe) -> None:
+async def ext_tasks_gated(talk: Probe) -> None:
     # that there is no such task is as true: "Invalid or nonexistent `taskId`: `-32602`"
+    """tasks/get, tasks/update and tasks/cancel are refused with error -32021 to who does not declare the extension."""
     await _require_refused(talk, talk.unknown_name, talk.client_capabilities, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS)
 
 
-@GATED.case("requests for a new task", needs=CAPABILITY, calls=True)
-async def check_gated_requests_new_task(talk: Probe) -> None:
+@ext_tasks_gated.case("requests for a new task", needs=CAPABILITY, calls=True)
+async def ext_tasks_gated_requests_new_task(talk: Probe) -> None:
     id = await start_task(talk)
     try:
         await _require_refused(talk, id, talk.client_capabilities, MISSING_CLIENT_CAPABILITY)
@@ -141,18 +142,18 @@ async def check_gated_requests_new_task(talk: Probe) -> None:
         await cancel_tasks(talk, id)
 
 
-LEGACY_CLIENT = Rule(
+@rule(
     "ext-tasks/legacy-client",
     "must",
-    "A client that declares the tasks of 2025-11-25 has not declared the extension.",
+    case="a call, and requests for a task",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
     cause="`tasks` among the capabilities of the client is taken for the extension.",
 )
-
-
-@LEGACY_CLIENT.case("a call, and requests for a task", needs=CAPABILITY, calls=True)
-async def check_legacy_client(talk: Probe) -> None:
+async def ext_tasks_legacy_client(talk: Probe) -> None:
+    """A client that declares the tasks of 2025-11-25 has not declared the extension."""
     tool, id = (await task_tools(talk))[0], await start_task(talk)
     legacy = {**talk.client_capabilities, "tasks": _LEGACY}
     try:
@@ -171,34 +172,34 @@ async def _require_refused(talk: Probe, id: str, ours: JSONObject, *codes: int) 
             raise talk.violation(f"{method} is answered with {preview_json(answer.error or answer.result)}")
 
 
-LEGACY_DECLARED = Rule(
+@rule(
     "ext-tasks/legacy-declared",
     "must",
-    "A server with the tasks extension does not declare `tasks` as 2025-11-25 has it any more.",
+    case="its capabilities",
+    needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
     cause="The same capabilities are told in all revisions.",
 )
-
-
-@LEGACY_DECLARED.case("its capabilities", needs=CAPABILITY)
-async def check_legacy_declared(talk: Probe) -> None:
+async def ext_tasks_legacy_declared(talk: Probe) -> None:
+    """A server with the tasks extension does not declare `tasks` as 2025-11-25 has it any more."""
     if "tasks" in talk.capabilities:
         raise Violation(f"its capabilities are {preview_json(talk.capabilities)}")
 
 
-TASK_PARAM = Rule(
+@rule(
     "ext-tasks/task-param",
     "must",
-    "`task` in the params of a call, which 2025-11-25 has, changes nothing.",
+    case="calls with `task`, of tools that do not become tasks",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
     cause="The field still asks for a task, or is refused.",
 )
-
-
-@TASK_PARAM.case("calls with `task`, of tools that do not become tasks", kind="own", needs=CAPABILITY, calls=True)
-async def check_task_param(talk: Probe) -> None:
+async def ext_tasks_task_param(talk: Probe) -> None:
+    """`task` in the params of a call, which 2025-11-25 has, changes nothing."""
     done = [each for each in answered_requests(talk.peer_logs, "tools/call") if declares_extension(each.request)]
     tasks = {get_object(each.request, "params").get("name") for each in done if is_task(each.result)}
     plain = {
@@ -212,18 +213,17 @@ async def check_task_param(talk: Probe) -> None:
         raise NotObserved("no tool is known to give a plain result")
 
 
-REMOVED = Rule(
+@rule(
     "ext-tasks/removed",
     "must",
-    "tasks/result, which 2025-11-25 has, is no method any more: error -32601.",
+    case="tasks/result of a task that nobody has",
+    needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
     cause="The methods of both revisions stand in one table.",
 )
-
-
-@REMOVED.case("tasks/result of a task that nobody has", needs=CAPABILITY)
-async def check_removed(talk: Probe) -> None:
+async def ext_tasks_removed(talk: Probe) -> None:
+    """tasks/result, which 2025-11-25 has, is no method any more: error -32601."""
     answer = await send_request(talk, "tasks/result", {"taskId": talk.unknown_name}, misbehaved=True)
     if answer.code != METHOD_NOT_FOUND:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")

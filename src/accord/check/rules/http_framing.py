@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, NotObserved, Violation, rule
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
     FIRST_ERROR_STATUS,
@@ -36,19 +36,18 @@ _NO_REQUESTS = (
 )
 _END = b"\r\n\r\n"
 
-CHUNKED = Rule(
+
+@rule(
     "http/chunked",
     "should",
-    "A body without a length, in chunks, is read, or refused with an error status.",
+    case="a body in two chunks",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="Without Content-Length the body is taken to be empty, or the server waits for it.",
 )
-
-
-@CHUNKED.case("a body in two chunks")
-async def check_chunked(talk: Probe) -> None:
+async def http_chunked(talk: Probe) -> None:
+    """A body without a length, in chunks, is read, or refused with an error status."""
     message = traceable_request(talk)
     async with raw_connection(talk) as socket:
         await send_pieces(talk, socket, encode_chunked_post(talk, message))
@@ -57,19 +56,18 @@ async def check_chunked(talk: Probe) -> None:
             require_ordered_results([message], reply)
 
 
-BIG_BODY = Rule(
+@rule(
     "http/big-body",
     "should",
-    "A body of 5 MB is read, or refused with an error status, and what follows is served.",
+    case="a message of 5 MB",
+    kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="The error of a limit is not caught, or the connection hangs: answer 413.",
 )
-
-
-@BIG_BODY.case("a message of 5 MB", kind="own")
-async def check_big_body(talk: Probe) -> None:
+async def http_big_body(talk: Probe) -> None:
+    """A body of 5 MB is read, or refused with an error status, and what follows is served."""
     message = traceable_request(talk)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _BODY
     reply = await talk.post(message)
@@ -78,19 +76,18 @@ async def check_big_body(talk: Probe) -> None:
         raise talk.violation("nothing comes for a body of 5 MB")
 
 
-LONG_HEADER = Rule(
+@rule(
     "http/long-header",
     "should",
-    "A header of 100 KB is read, or refused, and what follows is served.",
+    case="a header of 100 KB",
+    kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="The error of a limit is not caught, and the connection hangs: answer 431.",
 )
-
-
-@LONG_HEADER.case("a header of 100 KB", kind="own")
-async def check_long_header(talk: Probe) -> None:
+async def http_long_header(talk: Probe) -> None:
+    """A header of 100 KB is read, or refused, and what follows is served."""
     whole, body = encode_post(talk, traceable_request(talk), {"x-filler": "x" * _HEADER})
     async with raw_connection(talk) as socket:
         await send_pieces(talk, socket, whole + body)
@@ -100,19 +97,18 @@ async def check_long_header(talk: Probe) -> None:
             raise Violation("nothing comes for a header of 100 KB, and the connection stays open")
 
 
-NONSENSE = Rule(
+@rule(
     "http/nonsense",
     "should",
-    "What is no HTTP request is refused, or the connection is closed, and what follows is served.",
+    case="four beginnings that are no request",
+    kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="A web server written by hand takes whatever comes for a request: read its first line before all else.",
 )
-
-
-@NONSENSE.case("four beginnings that are no request", kind="own")
-async def check_nonsense(talk: Probe) -> None:
+async def http_nonsense(talk: Probe) -> None:
+    """What is no HTTP request is refused, or the connection is closed, and what follows is served."""
     for nonsense in _NO_REQUESTS:
         async with raw_connection(talk) as socket:
             await send_pieces(talk, socket, nonsense)
@@ -122,19 +118,17 @@ async def check_nonsense(talk: Probe) -> None:
                 raise Violation(f"{nonsense!r} is answered with status {parse_status(reply)}")
 
 
-PIPELINED = Rule(
+@rule(
     "http/pipelined",
     "should",
-    "Two requests that come at once on one connection are both answered, in their order.",
+    case="two requests in one piece",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="What was read beyond the end of the first request is thrown away.",
 )
-
-
-@PIPELINED.case("two requests in one piece")
-async def check_pipelined(talk: Probe) -> None:
+async def http_pipelined(talk: Probe) -> None:
+    """Two requests that come at once on one connection are both answered, in their order."""
     messages = [traceable_request(talk), traceable_request(talk)]
     async with raw_connection(talk) as socket:
         await send_pieces(talk, socket, b"".join(part for message in messages for part in encode_post(talk, message)))
@@ -146,39 +140,39 @@ async def check_pipelined(talk: Probe) -> None:
 
 _HALF_OPEN = 50
 
-CUT_REQUESTS = Rule(
+
+@rule(
     "http/cut-requests",
     "must",
-    "A client that disconnects in the middle of a request does not affect other clients.",
+    case="a head that breaks off",
+    kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="The error of a broken connection ends more than that connection: catch it where the request is read and "
     "where the answer is written.",
 )
-
-
-@CUT_REQUESTS.case("a head that breaks off", kind="own")
-async def check_cut_requests_head_breaks_off(talk: Probe) -> None:
+async def http_cut_requests(talk: Probe) -> None:
+    """A client that disconnects in the middle of a request does not affect other clients."""
     whole, _ = encode_post(talk, traceable_request(talk))
     await _send_and_abort(talk, whole[: len(whole) // 2])
 
 
-@CUT_REQUESTS.case("a body that breaks off", kind="own")
-async def check_cut_requests_body_breaks_off(talk: Probe) -> None:
+@http_cut_requests.case("a body that breaks off", kind="own")
+async def http_cut_requests_body_breaks_off(talk: Probe) -> None:
     whole, body = encode_post(talk, traceable_request(talk))
     await _send_and_abort(talk, whole + body[: len(body) // 2])
 
 
-@CUT_REQUESTS.case("ten clients that do not wait for the answer", kind="own")
-async def check_cut_requests_ten_clients_do_not(talk: Probe) -> None:
+@http_cut_requests.case("ten clients that do not wait for the answer", kind="own")
+async def http_cut_requests_ten_clients_do_not(talk: Probe) -> None:
     for _ in range(10):
         whole, body = encode_post(talk, traceable_request(talk))
         await _send_and_abort(talk, whole + body)
 
 
-@CUT_REQUESTS.case("a stream whose client is gone", kind="own")
-async def check_cut_requests_stream_whose_client_gone(talk: Probe) -> None:
+@http_cut_requests.case("a stream whose client is gone", kind="own")
+async def http_cut_requests_stream_whose_client_gone(talk: Probe) -> None:
     if talk.rules.handshake:
         await _send_and_abort(talk, encode_get(talk), wait=True)
     else:
@@ -198,19 +192,17 @@ async def _send_and_abort(talk: Probe, data: bytes, *, wait: bool = False) -> No
         await talk.fence()
 
 
-SLOW_BODY = Rule(
+@rule(
     "http/slow-body",
     "must",
-    "A body is read whole, however slowly its bytes come.",
+    case="a body in five pieces, with pauses",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="What is there at the first read is taken for the body: read as much as Content-Length says.",
 )
-
-
-@SLOW_BODY.case("a body in five pieces, with pauses")
-async def check_slow_body(talk: Probe) -> None:
+async def http_slow_body(talk: Probe) -> None:
+    """A body is read whole, however slowly its bytes come."""
     message = traceable_request(talk)
     whole, body = encode_post(talk, message)
     size = len(body) // 5 + 1
@@ -219,19 +211,18 @@ async def check_slow_body(talk: Probe) -> None:
         require_ordered_results([message], await read_responses(talk, socket, [message]))
 
 
-HALF_OPEN = Rule(
+@rule(
     "http/half-open",
     "should",
-    "Fifty connections on which a request never comes to its end do not keep another client from being served.",
+    case="fifty requests that stop in the middle of their bodies",
+    kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
     cause="Each connection has a thread or a worker until its request is whole.",
 )
-
-
-@HALF_OPEN.case("fifty requests that stop in the middle of their bodies", kind="own")
-async def check_half_open(talk: Probe) -> None:
+async def http_half_open(talk: Probe) -> None:
+    """Fifty connections on which a request never comes to its end do not keep another client from being served."""
     message = traceable_request(talk)
     whole, body = encode_post(talk, message)
     async with AsyncExitStack() as others:

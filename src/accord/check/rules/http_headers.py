@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from accord.check.engine.ordinary_traffic import minimal_arguments
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, NotObserved, Violation, rule
 from accord.check.probes.content import get_object
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
@@ -31,53 +31,42 @@ _PLACE = "basic/transports/streamable-http"
 _STANDARD = f"{_PLACE}#standard-request-headers"
 _VALIDATION = f"{_PLACE}#server-validation"
 
-METHOD_HEADER = Rule(
+
+@rule(
     "http/method-header",
     "must",
-    "A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020.",
+    case="no Mcp-Method",
     at=(_STANDARD, _VALIDATION),
     since="2026-07-28",
     over=HTTP,
     cause="The header is not compared with the body: a proxy that routes or limits by it sees another request than "
     "the server serves.",
 )
-
-
-@METHOD_HEADER.case("no Mcp-Method")
-async def check_method_header_mcp_method(talk: Probe) -> None:
+async def http_method_header(talk: Probe) -> None:
+    """A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020."""
     await _require_mismatch(
         talk, talk.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
     )
 
 
-@METHOD_HEADER.case("another method")
-async def check_method_header_another_method(talk: Probe) -> None:
+@http_method_header.case("another method")
+async def http_method_header_another_method(talk: Probe) -> None:
     await _require_mismatch(
         talk, talk.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
     )
 
 
-@METHOD_HEADER.case("the method in capital letters")
-async def check_method_header_method_capital_letters(talk: Probe) -> None:
+@http_method_header.case("the method in capital letters")
+async def http_method_header_method_capital_letters(talk: Probe) -> None:
     # "Header values (such as method names) are case-sensitive."
     headers = {"Mcp-Method": "SERVER/DISCOVER"}
     await _require_mismatch(talk, talk.build_request("server/discover"), headers, "Mcp-Method in capital letters")
 
 
-@METHOD_HEADER.case("an empty Mcp-Method")
-async def check_method_header_empty_mcp_method(talk: Probe) -> None:
+@http_method_header.case("an empty Mcp-Method")
+async def http_method_header_empty_mcp_method(talk: Probe) -> None:
     await _require_mismatch(talk, talk.build_request("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
 
-
-NAME_HEADER = Rule(
-    "http/name-header",
-    "must",
-    "A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020.",
-    at=(_STANDARD, _VALIDATION),
-    since="2026-07-28",
-    over=HTTP,
-    cause="The header is not compared with the body: who may use which tool is decided by it on the way.",
-)
 
 _NAMES: dict[str, Any] = {
     "no Mcp-Name": None,
@@ -88,24 +77,34 @@ _NAMES: dict[str, Any] = {
 }
 
 
-@NAME_HEADER.case("five wrong forms of the URI of a resource", needs="resources")
-async def check_name_header_five_wrong_forms_uri(talk: Probe) -> None:
+@rule(
+    "http/name-header",
+    "must",
+    case="five wrong forms of the URI of a resource",
+    needs="resources",
+    at=(_STANDARD, _VALIDATION),
+    since="2026-07-28",
+    over=HTTP,
+    cause="The header is not compared with the body: who may use which tool is decided by it on the way.",
+)
+async def http_name_header(talk: Probe) -> None:
+    """A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020."""
     resources = await talk.resources()
     if not resources:
         raise NotObserved("there is no resource")
     await _wrong_names(talk, "resources/read", {"uri": resources[0].get("uri")})
 
 
-@NAME_HEADER.case("five wrong forms of the name of a prompt", needs="prompts")
-async def check_name_header_five_wrong_forms_name_prompt(talk: Probe) -> None:
+@http_name_header.case("five wrong forms of the name of a prompt", needs="prompts")
+async def http_name_header_five_wrong_forms_name_prompt(talk: Probe) -> None:
     prompts = await talk.prompts()
     if not prompts:
         raise NotObserved("there is no prompt")
     await _wrong_names(talk, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
 
 
-@NAME_HEADER.case("five wrong forms of the name of a tool", needs="tools", calls=True)
-async def check_name_header_five_wrong_forms_name_tool(talk: Probe) -> None:
+@http_name_header.case("five wrong forms of the name of a tool", needs="tools", calls=True)
+async def http_name_header_five_wrong_forms_name_tool(talk: Probe) -> None:
     tool = (await talk.callable_tools())[0]
     await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))})
 
@@ -115,19 +114,18 @@ async def _wrong_names(talk: Probe, method: str, params: JSONObject) -> None:
         await _require_mismatch(talk, talk.build_request(method, params), {"Mcp-Name": value}, f"{method} with {what}")
 
 
-NAME_ENCODED = Rule(
+@rule(
     "http/name-encoded",
     "must",
-    "A name that stands in Mcp-Name in Base64 is decoded before it is compared.",
+    case="the URI of a resource in Base64",
+    needs="resources",
     at=(_VALIDATION, f"{_PLACE}#value-encoding"),
     since="2026-07-28",
     over=HTTP,
     cause="The value is compared as it is written.",
 )
-
-
-@NAME_ENCODED.case("the URI of a resource in Base64", needs="resources")
-async def check_name_encoded(talk: Probe) -> None:
+async def http_name_encoded(talk: Probe) -> None:
+    """A name that stands in Mcp-Name in Base64 is decoded before it is compared."""
     resources = await talk.resources()
     if not resources:
         raise NotObserved("there is no resource")
@@ -138,19 +136,17 @@ async def check_name_encoded(talk: Probe) -> None:
     )
 
 
-HEADER_NAMES = Rule(
+@rule(
     "http/header-names",
     "must",
-    "The names of headers count whatever the case of their letters.",
+    case="names in capital letters",
     at=f"{_PLACE}#case-sensitivity",
     since="2026-07-28",
     over=HTTP,
     cause="Names are compared as they were sent: HTTP libraries of other languages write them otherwise.",
 )
-
-
-@HEADER_NAMES.case("names in capital letters")
-async def check_header_names(talk: Probe) -> None:
+async def http_header_names(talk: Probe) -> None:
+    """The names of headers count whatever the case of their letters."""
     message = traceable_request(talk)
     whole, body = encode_post(talk, message)
     shouted = re.sub(rb"(?im)^mcp-[^:]+", lambda name: name[0].upper(), whole)
@@ -159,19 +155,19 @@ async def check_header_names(talk: Probe) -> None:
         require_ordered_results([message], await read_responses(talk, socket, [message]))
 
 
-PARAM_HEADER = Rule(
+@rule(
     "http/param-header",
     "must",
-    "A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020.",
+    case="an argument that the header tells otherwise, or not at all",
+    needs="tools",
+    calls=True,
     at=(f"{_PLACE}#custom-headers-from-tool-parameters", _VALIDATION),
     since="2026-07-28",
     over=HTTP,
     cause="Only the standard headers are compared: arguments that are marked with x-mcp-header are, too.",
 )
-
-
-@PARAM_HEADER.case("an argument that the header tells otherwise, or not at all", needs="tools", calls=True)
-async def check_param_header(talk: Probe) -> None:
+async def http_param_header(talk: Probe) -> None:
+    """A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020."""
     tool, header, _ = await _tool_with_header(talk)
     message = talk.build_request(
         "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
@@ -180,19 +176,19 @@ async def check_param_header(talk: Probe) -> None:
         await _require_mismatch(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
 
-PARAM_ABSENT = Rule(
+@rule(
     "http/param-absent",
     "must",
-    "No Mcp-Param header is wanted for an argument that is left out, or is null.",
+    case="a call without an optional argument that has a header",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#client-behavior",
     since="2026-07-28",
     over=HTTP,
     cause="Every header that a schema names is demanded, whatever the arguments.",
 )
-
-
-@PARAM_ABSENT.case("a call without an optional argument that has a header", needs="tools", calls=True)
-async def check_param_absent(talk: Probe) -> None:
+async def http_param_absent(talk: Probe) -> None:
+    """No Mcp-Param header is wanted for an argument that is left out, or is null."""
     tool, _, path = await _tool_with_header(talk, required=False)
     arguments = {name: value for name, value in get_object(minimal_arguments(tool)).items() if name != path}
     message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
@@ -201,27 +197,28 @@ async def check_param_absent(talk: Probe) -> None:
         raise Violation(f"it is answered with {describe_response(reply)}", evidence=http_evidence(reply))
 
 
-BAD_VALUES = Rule(
+_NO_HEADER = "accord-check-n\u00e9"
+"""Not ASCII: it must be written in Base64."""
+
+
+@rule(
     "http/bad-values",
     "must",
-    "A header whose value has characters that no header may have gets status 400 and error -32020.",
+    case="a name beyond ASCII in Mcp-Name",
+    needs="tools",
     at=(_VALIDATION, f"{_PLACE}#value-encoding", f"{_PLACE}#server-behavior-for-custom-headers"),
     since="2026-07-28",
     over=HTTP,
     cause="Bytes beyond ASCII are taken as UTF-8 or Latin-1: whoever reads them on the way may read otherwise.",
 )
-_NO_HEADER = "accord-check-n\u00e9"
-"""Not ASCII: it must be written in Base64."""
-
-
-@BAD_VALUES.case("a name beyond ASCII in Mcp-Name", needs="tools")
-async def check_bad_values_name_beyond_ascii_mcp(talk: Probe) -> None:
+async def http_bad_values(talk: Probe) -> None:
+    """A header whose value has characters that no header may have gets status 400 and error -32020."""
     message = talk.build_request("tools/call", {"name": _NO_HEADER, "arguments": {}})
     await _require_mismatch(talk, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
 
 
-@BAD_VALUES.case("an argument beyond ASCII in its header", needs="tools", calls=True)
-async def check_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
+@http_bad_values.case("an argument beyond ASCII in its header", needs="tools", calls=True)
+async def http_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
     tool, header, argument = await _tool_with_header(talk, type_="string")
     arguments = {**get_object(minimal_arguments(tool)), argument: _NO_HEADER}
     message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
@@ -230,19 +227,19 @@ async def check_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
     )
 
 
-PARAM_NUMBERS = Rule(
+@rule(
     "http/param-numbers",
     "should",
-    "A number in an Mcp-Param header is compared as a number: 42.0 is 42.",
+    case="an integer with a point and a nought",
+    needs="tools",
+    calls=True,
     at=_VALIDATION,
     since="2026-07-28",
     over=HTTP,
     cause="Header and argument are compared as texts.",
 )
-
-
-@PARAM_NUMBERS.case("an integer with a point and a nought", needs="tools", calls=True)
-async def check_param_numbers(talk: Probe) -> None:
+async def http_param_numbers(talk: Probe) -> None:
+    """A number in an Mcp-Param header is compared as a number: 42.0 is 42."""
     tool, header, path = await _tool_with_header(talk, type_="integer")
     arguments = get_object(minimal_arguments(tool))
     message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})

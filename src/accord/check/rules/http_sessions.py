@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import HTTP, NotApplicable, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, JudgedItems, NotApplicable, NotObserved, Violation, rule
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
@@ -25,45 +25,41 @@ _OPENED = 4
 _CALLED = 5
 """Tools that are called."""
 
-SESSION_ID = Rule(
+
+@rule(
     "http/session-id",
     "must",
-    "The id of a session has visible ASCII characters only.",
+    case="the ids that were given",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="The id is made of text with spaces or other characters: use a UUID, or random bytes in hex.",
 )
-
-
-@SESSION_ID.reading("the ids that were given")
-def read_session_id(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_session_id(records: Sequence[MessageLog]) -> JudgedItems:
+    """The id of a session has visible ASCII characters only."""
     for record in records:
         for reply in record.responses:
             id = reply.headers.get(SESSION)
             if id is not None:
-                judged += 1
+                yield
                 if not id or not all("!" <= character <= "~" for character in id):
                     raise Violation(f"the id of a session is {id!r}", evidence=http_evidence(reply))
-    return judged
 
 
-SESSION_UNGUESSABLE = Rule(
+@rule(
     "http/session-unguessable",
     "should",
-    "The ids of sessions are unique and cannot be guessed.",
+    case="several sessions, one after the other",
+    kind="own",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="Ids are counted, or made from the time or an address: use secrets.token_hex or a random UUID.",
 )
-
-
-@SESSION_UNGUESSABLE.case("several sessions, one after the other", kind="own")
-async def check_session_unguessable(talk: Probe) -> None:
+async def http_session_unguessable(talk: Probe) -> None:
+    """The ids of sessions are unique and cannot be guessed."""
     ids = [_session(talk)]
     for _ in range(_OPENED - 1):
         other = await talk.open_another()
@@ -77,29 +73,28 @@ async def check_session_unguessable(talk: Probe) -> None:
         raise Violation("the ids of sessions that are opened one after the other differ in their last digits only")
 
 
-SESSION_REQUIRED = Rule(
+@rule(
     "http/session-required",
     "should",
-    "A server that gives ids refuses, with status 400, a request without one.",
+    case="a request without an id",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="A request without a session opens a new one unasked, or is served without any.",
 )
-
-
-@SESSION_REQUIRED.case("a request without an id")
-async def check_session_required(talk: Probe) -> None:
+async def http_session_required(talk: Probe) -> None:
+    """A server that gives ids refuses, with status 400, a request without one."""
     _session(talk)
     reply = await talk.post(harmless_request(talk), {SESSION: None})
     require_refusal(talk, reply, "a request without the id of its session", status=400)
 
 
-SESSION_ENDED = Rule(
+@rule(
     "http/session-ended",
     "must",
-    "Once a session has ended, requests with its id get status 404.",
+    case="a session that was ended by DELETE",
+    kind="own",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
@@ -107,10 +102,8 @@ SESSION_ENDED = Rule(
     cause="An unknown id is answered with 400 or 500, or a new session is made for it: then clients cannot know that "
     "they have to begin anew.",
 )
-
-
-@SESSION_ENDED.case("a session that was ended by DELETE", kind="own")
-async def check_session_ended(talk: Probe) -> None:
+async def http_session_ended(talk: Probe) -> None:
+    """Once a session has ended, requests with its id get status 404."""
     _session(talk)
     wire = _wire(talk)
     reply = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
@@ -122,20 +115,21 @@ async def check_session_ended(talk: Probe) -> None:
     wire.session_id = None
 
 
-SESSION_ENDS_ALONE = Rule(
+@rule(
     "http/session-ends-alone",
     "must",
-    "The end of one session leaves others as they are, also while its calls are under way.",
+    case="DELETE while tools are at work",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="The answer to a call is written to a session that is gone, and the exception ends more than that session.",
 )
-
-
-@SESSION_ENDS_ALONE.case("DELETE while tools are at work", kind="own", needs="tools", calls=True)
-async def check_session_ends_alone(talk: Probe) -> None:
+async def http_session_ends_alone(talk: Probe) -> None:
+    """The end of one session leaves others as they are, also while its calls are under way."""
     _session(talk)
     other = await talk.open_another()
     calls = await _calls(talk)
@@ -151,10 +145,10 @@ async def check_session_ends_alone(talk: Probe) -> None:
     await other.close()
 
 
-SESSION_UNKNOWN = Rule(
+@rule(
     "http/session-unknown",
     "should",
-    "The id of a session that the server does not know is refused with status 404.",
+    case="an id that was not given to anybody",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
@@ -162,28 +156,25 @@ SESSION_UNKNOWN = Rule(
     cause="A server that was restarted, or that drops idle sessions, has forgotten ids that clients still use. Only by "
     "404 they learn that they have to begin anew.",
 )
-
-
-@SESSION_UNKNOWN.case("an id that was not given to anybody")
-async def check_session_unknown(talk: Probe) -> None:
+async def http_session_unknown(talk: Probe) -> None:
+    """The id of a session that the server does not know is refused with status 404."""
     _session(talk)
     reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
-    require_refusal(talk, reply, "a request with an id that was never given", status=404, symptom=SESSION_ENDED.id)
+    require_refusal(talk, reply, "a request with an id that was never given", status=404, symptom=http_session_ended.id)
 
 
-SESSIONS_APART = Rule(
+@rule(
     "http/sessions-apart",
     "must",
-    "What one session asks is answered there, though another uses the same request ids.",
+    case="two conversations with the same ids at once",
+    kind="own",
     at=("basic#requests", PLACE),
     since="2025-03-26",
     over=HTTP,
     cause="Answers are matched by the JSON-RPC id alone: two clients with the same ids get each other's.",
 )
-
-
-@SESSIONS_APART.case("two conversations with the same ids at once", kind="own")
-async def check_sessions_apart_conversations_same_ids_once(talk: Probe) -> None:
+async def http_sessions_apart(talk: Probe) -> None:
+    """What one session asks is answered there, though another uses the same request ids."""
     other = await talk.open_another()
     try:
         method = talk.harmless_method
@@ -196,10 +187,10 @@ async def check_sessions_apart_conversations_same_ids_once(talk: Probe) -> None:
         await other.close()
 
 
-@SESSIONS_APART.case(
+@http_sessions_apart.case(
     "tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True
 )
-async def check_sessions_apart_tools_called_conversations_same(talk: Probe) -> None:
+async def http_sessions_apart_tools_called_conversations_same(talk: Probe) -> None:
     other = await talk.open_another()
     calls = await _calls(talk)
     waiting = [
@@ -212,19 +203,17 @@ async def check_sessions_apart_tools_called_conversations_same(talk: Probe) -> N
     await other.close()
 
 
-SESSION_IGNORED = Rule(
+@rule(
     "http/session-ignored",
     "should",
-    "Session ids are ignored, and none is issued.",
+    case="a request with an id that was not given to anybody",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,
     cause="Sessions of earlier revisions are looked up before the revision of the request is.",
 )
-
-
-@SESSION_IGNORED.case("a request with an id that was not given to anybody")
-async def check_session_ignored(talk: Probe) -> None:
+async def http_session_ignored(talk: Probe) -> None:
+    """Session ids are ignored, and none is issued."""
     reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
     if not has_result(reply):
         raise Violation(

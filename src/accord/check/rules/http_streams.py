@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from accord.check.engine.ordinary_traffic import call_tools
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LoggedResponse, MessageLog
 from accord.check.probes.probe import Probe
@@ -18,28 +18,25 @@ _SENDING = "basic/transports#sending-messages-to-the-server"
 _RECEIVING_2026 = "basic/transports/streamable-http#receiving-messages"
 _RESUMING = "basic/transports#resumability-and-redelivery"
 
-PRIMED = Rule(
+
+@rule(
     "http/primed",
     "should",
-    "A stream begins with an event that has an id and no data, so that a client can come back.",
+    case="the streams of all requests",
     at=_SENDING,
     since="2025-11-25",
     until="2026-07-28",
     over=HTTP,
     cause="The server keeps no events: without ids a broken stream loses the answer.",
 )
-
-
-@PRIMED.reading("the streams of all requests")
-def read_primed(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_primed(records: Sequence[MessageLog]) -> JudgedItems:
+    """A stream begins with an event that has an id and no data, so that a client can come back."""
     for posted in posted_messages(records):
         first = next(_events(posted.response), None)
         if posted.is_stream and first is not None and not _is_other_revision(posted):
-            judged += 1
+            yield
             if first.id is None or first.data:
                 raise posted.violation(f"a stream begins with {first.data[:80]!r} and the id {first.id!r}")
-    return judged
 
 
 def _is_other_revision(posted: PostedMessage) -> bool:
@@ -49,19 +46,17 @@ def _is_other_revision(posted: PostedMessage) -> bool:
     return posted.request.get("method") == "initialize" and asked != posted.log.revision
 
 
-STREAM_ENDS = Rule(
+@rule(
     "http/stream-ends",
     "should",
-    "A stream ends when the answer has been sent.",
+    case="a request",
     at=(_SENDING, _RECEIVING_2026),
     since="2025-03-26",
     over=HTTP,
     cause="The response is kept open after the answer: connections pile up at the client.",
 )
-
-
-@STREAM_ENDS.case("a request")
-async def check_stream_ends(talk: Probe) -> None:
+async def http_stream_ends(talk: Probe) -> None:
+    """A stream ends when the answer has been sent."""
     pending = talk.begin(talk.harmless_method)
     await pending.wait()
     reply = talk.log.responses[pending.stream - 1]
@@ -71,55 +66,47 @@ async def check_stream_ends(talk: Probe) -> None:
         raise Violation("the stream is still open long after the answer", evidence=http_evidence(reply))
 
 
-EVENT_IDS = Rule(
+@rule(
     "http/event-ids",
     "must",
-    "The ids of events are unique over all streams of a session.",
+    case="the events of all streams",
     at=_RESUMING,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="Events are counted for each stream from 1: put the stream into the id.",
 )
-
-
-@EVENT_IDS.reading("the events of all streams")
-def read_event_ids(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_event_ids(records: Sequence[MessageLog]) -> JudgedItems:
+    """The ids of events are unique over all streams of a session."""
     for record in records:
         fresh = [reply for reply in record.responses if "last-event-id" not in reply.request_headers]
         ids = Counter(event.id for reply in fresh for event in _events(reply) if event.id)
-        judged += len(ids)
+        yield from ids
         twice = [id for id, count in ids.items() if count > 1]
         if twice:
             reply = next(reply for reply in fresh for event in _events(reply) if event.id == twice[0])
             raise Violation(f"two events have the id {twice[0]!r}", evidence=http_evidence(reply))
-    return judged
 
 
-ONE_STREAM = Rule(
+@rule(
     "http/one-stream",
     "must",
-    "Each message comes on one stream only.",
+    case="requests and progress of the server",
     at="basic/transports#multiple-connections",
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="Messages are written to every open stream of the session.",
 )
-
-
-@ONE_STREAM.reading("requests and progress of the server")
-def read_one_stream(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_one_stream(records: Sequence[MessageLog]) -> JudgedItems:
+    """Each message comes on one stream only."""
     for record in records:
         seen: dict[str, int] = {}
         for reply in record.responses:
             for key in _unique_messages(reply) if "last-event-id" not in reply.request_headers else ():
-                judged += 1
+                yield
                 if seen.setdefault(key, reply.stream) != reply.stream:
                     raise Violation(f"two streams have the message {key}", evidence=http_evidence(reply))
-    return judged
 
 
 def _unique_messages(reply: LoggedResponse) -> Iterator[str]:
@@ -130,20 +117,21 @@ def _unique_messages(reply: LoggedResponse) -> Iterator[str]:
             yield preview_json(message)
 
 
-REPLAY = Rule(
+@rule(
     "http/replay",
     "must",
-    "A resumed stream continues with its own messages, and no others.",
+    case="the stream of a call, once it has ended, from its first event on",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=_RESUMING,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="Last-Event-ID is looked up among the events of the whole session: keep events by stream.",
 )
-
-
-@REPLAY.case("the stream of a call, once it has ended, from its first event on", kind="own", needs="tools", calls=True)
-async def check_replay(talk: Probe) -> None:
+async def http_replay(talk: Probe) -> None:
+    """A resumed stream continues with its own messages, and no others."""
     await call_tools(talk)
     stream, id = _resumable_stream(talk)
     assert talk.http is not None, "it is over HTTP"
@@ -167,22 +155,21 @@ def _resumable_stream(talk: Probe) -> tuple[LoggedResponse, str]:
     raise NotObserved("no stream of a call that ended has events with ids")
 
 
-DISCONNECT_IS_NO_CANCEL = Rule(
+@rule(
     "http/disconnect-is-no-cancel",
     "should",
-    "A broken stream does not cancel its request: the client can resume it to get the answer.",
+    case="a call at work whose stream is left, and taken up again",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=_SENDING,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
     cause="The handler is cancelled when the connection is gone, as web frameworks do by themselves.",
 )
-
-
-@DISCONNECT_IS_NO_CANCEL.case(
-    "a call at work whose stream is left, and taken up again", kind="own", needs="tools", calls=True
-)
-async def check_disconnect_is_no_cancel(talk: Probe) -> None:
+async def http_disconnect_is_no_cancel(talk: Probe) -> None:
+    """A broken stream does not cancel its request: the client can resume it to get the answer."""
     call = await start_slow_call(talk)
     assert talk.http is not None, "it is over HTTP"
     stream = talk.log.responses[call.stream - 1]
@@ -206,63 +193,54 @@ async def check_disconnect_is_no_cancel(talk: Probe) -> None:
         raise Violation(text, evidence=http_evidence(again))
 
 
-NO_REQUESTS = Rule(
+@rule(
     "http/no-requests",
     "must",
-    "No requests of the server come on a stream: it asks with `input_required`.",
+    case="all streams",
     at=_RECEIVING_2026,
     since="2026-07-28",
     over=HTTP,
     cause="Sampling, elicitation or roots are asked as in earlier revisions.",
 )
-
-
-@NO_REQUESTS.reading("all streams")
-def read_no_requests(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_no_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """No requests of the server come on a stream: it asks with `input_required`."""
     for posted in posted_messages(records):
-        judged += posted.is_stream
+        if posted.is_stream:
+            yield
         for message in posted.response.messages:
             if isinstance(message, dict) and "method" in message and "id" in message:
                 raise posted.violation(
                     f"it asks with a request: {preview_json(message.get('method'))}", "asks-by-request"
                 )
-    return judged
 
 
-NO_BUFFERING = Rule(
+@rule(
     "http/no-buffering",
     "should",
-    "A stream says `X-Accel-Buffering: no`, so that proxies pass its events on at once.",
+    case="all streams",
     at=_RECEIVING_2026,
     since="2026-07-28",
     over=HTTP,
 )
-
-
-@NO_BUFFERING.reading("all streams")
-def read_no_buffering(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_no_buffering(records: Sequence[MessageLog]) -> JudgedItems:
+    """A stream says `X-Accel-Buffering: no`, so that proxies pass its events on at once."""
     for posted in posted_messages(records):
         if posted.is_stream:
-            judged += 1
+            yield
             if posted.response.headers.get("x-accel-buffering", "").lower() != "no":
                 raise posted.violation("a stream has no X-Accel-Buffering: no")
-    return judged
 
 
-LAST_EVENT_ID = Rule(
+@rule(
     "http/last-event-id",
     "should",
-    "Last-Event-ID is ignored: streams are not resumed.",
+    case="a request with Last-Event-ID",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,
 )
-
-
-@LAST_EVENT_ID.case("a request with Last-Event-ID")
-async def check_last_event_id(talk: Probe) -> None:
+async def http_last_event_id(talk: Probe) -> None:
+    """Last-Event-ID is ignored: streams are not resumed."""
     answer = await talk.request("server/discover", headers={"Last-Event-ID": "1"})
     if answer.error is not None:
         raise talk.violation(f"a request with Last-Event-ID fails: {preview_json(answer.error)}")
@@ -272,26 +250,22 @@ def _events(reply: LoggedResponse) -> Iterator[ServerSentEvent]:
     return (event for event in reply.events if isinstance(event, ServerSentEvent))
 
 
-ANSWERED = Rule(
+@rule(
     "http/answered",
     "should",
-    "A stream does not end before the answer has come on it, unless a client can come back for it.",
+    case="the streams of all requests",
     at=(_SENDING, _RECEIVING_2026),
     since="2025-03-26",
     over=HTTP,
     cause="The stream is closed when the handler fails, or by a timeout of the web server.",
 )
-
-
-@ANSWERED.reading("the streams of all requests")
-def read_answered(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def http_answered(records: Sequence[MessageLog]) -> JudgedItems:
+    """A stream does not end before the answer has come on it, unless a client can come back for it."""
     for posted in posted_messages(records):
         asked = "id" in posted.request and "method" in posted.request
         if not (asked and posted.is_stream and posted.response.is_closed) or posted.response.error:
             continue
-        judged += 1
+        yield
         answered = any(isinstance(each, dict) and "method" not in each for each in posted.response.messages)
         if not answered and not any(event.id for event in _events(posted.response)):
             raise posted.violation("a stream has ended without an answer, and without an id to come back with")
-    return judged

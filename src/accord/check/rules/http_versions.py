@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from accord.check.engine.rule import HTTP, HTTP_TRANSPORTS, NotApplicable, Rule, Violation
+from accord.check.engine.rule import HTTP, HTTP_TRANSPORTS, CaseVariant, NotApplicable, Violation, rule
 from accord.check.probes.client_messages import initialize_params
 from accord.check.probes.message_log import LoggedResponse
 from accord.check.probes.probe import Probe
@@ -30,31 +30,30 @@ NEVER = "2099-12-31"
 _PLACE = "basic/transports#protocol-version-header"
 _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"
 
-VERSION_UNSUPPORTED = Rule(
+
+@rule(
     "http/version-unsupported",
     "must",
-    "A request that names a revision the server does not have gets status 400.",
+    variants=[CaseVariant("a revision that there is not", until="2026-07-28")],
     at=(_PLACE, _PLACE_2026),
     since="2025-06-18",
     over=HTTP,
     cause="MCP-Protocol-Version is not looked at.",
 )
-
-
-@VERSION_UNSUPPORTED.case("a revision that there is not", until="2026-07-28")
-async def check_version_unsupported_revision_not(talk: Probe) -> None:
+async def http_version_unsupported(talk: Probe) -> None:
+    """A request that names a revision the server does not have gets status 400."""
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
     require_refusal(talk, reply, f"MCP-Protocol-Version: {NEVER}", status=400)
 
 
-@VERSION_UNSUPPORTED.case("a header that is no revision", until="2026-07-28")
-async def check_version_unsupported_header_revision(talk: Probe) -> None:
+@http_version_unsupported.case("a header that is no revision", until="2026-07-28")
+async def http_version_unsupported_header_revision(talk: Probe) -> None:
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "yes"})
     require_refusal(talk, reply, "MCP-Protocol-Version: yes", status=400)
 
 
-@VERSION_UNSUPPORTED.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
-async def check_version_unsupported_revision_not_header_meta(talk: Probe) -> None:
+@http_version_unsupported.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
+async def http_version_unsupported_revision_not_header_meta(talk: Probe) -> None:
     message = talk.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
     reply = await talk.post(message, {"MCP-Protocol-Version": NEVER})
     require_refusal(talk, reply, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
@@ -64,20 +63,18 @@ async def check_version_unsupported_revision_not_header_meta(talk: Probe) -> Non
         raise Violation("the error does not list the revisions that the server has", evidence=http_evidence(reply))
 
 
-VERSION_ABSENT = Rule(
+@rule(
     "http/version-absent",
     "should",
-    "A request without MCP-Protocol-Version is served: the handshake has said which revision it is.",
+    case="a request without the header",
     at=_PLACE,
     since="2025-06-18",
     until="2026-07-28",
     over=HTTP,
     cause="The header is demanded: clients of 2025-03-26 do not know it.",
 )
-
-
-@VERSION_ABSENT.case("a request without the header")
-async def check_version_absent(talk: Probe) -> None:
+async def http_version_absent(talk: Probe) -> None:
+    """A request without MCP-Protocol-Version is served: the handshake has said which revision it is."""
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
     if not has_result(reply):
         raise Violation(
@@ -85,44 +82,40 @@ async def check_version_absent(talk: Probe) -> None:
         )
 
 
-VERSION_MISMATCH = Rule(
+@rule(
     "http/version-mismatch",
     "must",
-    "A request whose header and `_meta` name different revisions gets status 400 and error -32020.",
+    case="an older revision in the header",
     at=_PLACE_2026,
     since="2026-07-28",
     over=HTTP,
     cause="One of the two is trusted alone: what a proxy sees in the header is not what the server does.",
 )
-
-
-@VERSION_MISMATCH.case("an older revision in the header")
-async def check_version_mismatch_older_revision_header(talk: Probe) -> None:
+async def http_version_mismatch(talk: Probe) -> None:
+    """A request whose header and `_meta` name different revisions gets status 400 and error -32020."""
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "2025-11-25"})
     require_refusal(talk, reply, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH)
 
 
-@VERSION_MISMATCH.case("a revision in the header that there is not")
-async def check_version_mismatch_revision_header_not(talk: Probe) -> None:
+@http_version_mismatch.case("a revision in the header that there is not")
+async def http_version_mismatch_revision_header_not(talk: Probe) -> None:
     reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
     require_refusal(talk, reply, "another revision in the header than in `_meta`", status=400)
     if error_of(reply).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
         raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
 
 
-VERSION_MISSING = Rule(
+@rule(
     "http/version-missing",
     "must",
-    "A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400.",
+    case="a request without the header",
     at=_PLACE_2026,
     since="2026-07-28",
     over=HTTP,
     cause="The header is not demanded: what a proxy lets through for lack of it is served.",
 )
-
-
-@VERSION_MISSING.case("a request without the header")
-async def check_version_missing(talk: Probe) -> None:
+async def http_version_missing(talk: Probe) -> None:
+    """A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400."""
     hello = {
         "jsonrpc": "2.0",
         "id": talk.next_id(),
@@ -166,24 +159,23 @@ FOREIGN_HOSTS = (
     "evil.example:{port}",
 )
 
-ORIGIN = Rule(
+
+@rule(
     "http/origin",
     "must",
-    "A request with an Origin that is not the server's own is refused.",
+    variants=[CaseVariant("a POST from a page of another site", over=HTTP)],
     at=PLACES,
     over=HTTP_TRANSPORTS,
     cause="No check of Origin: any page that a person opens can talk to this server (DNS rebinding). Turn on the "
     "protection of your SDK, with the hosts and origins that are yours.",
 )
-
-
-@ORIGIN.case("a POST from a page of another site", over=HTTP)
-async def check_origin_post_from_page_another(talk: Probe) -> None:
+async def http_origin(talk: Probe) -> None:
+    """A request with an Origin that is not the server's own is refused."""
     _require_refused(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
 
 
-@ORIGIN.case("a GET from a page of another site")
-async def check_origin_get_from_page_another(talk: Probe) -> None:
+@http_origin.case("a GET from a page of another site")
+async def http_origin_get_from_page_another(talk: Probe) -> None:
     assert talk.http is not None, "it is over HTTP"
     headers = {"Origin": FOREIGN_ORIGINS[0], "Accept": "text/event-stream", "Content-Type": None}
     reply = talk.http.open_stream({**headers, "MCP-Protocol-Version": talk.revision})
@@ -195,8 +187,8 @@ async def check_origin_get_from_page_another(talk: Probe) -> None:
         raise Violation(f"GET with Origin {FOREIGN_ORIGINS[0]} opens a stream", evidence=http_evidence(reply))
 
 
-@ORIGIN.case("an opening from a page of another site", kind="raw", over=HTTP)
-async def check_origin_opening_from_page_another(talk: Probe) -> None:
+@http_origin.case("an opening from a page of another site", kind="raw", over=HTTP)
+async def http_origin_opening_from_page_another(talk: Probe) -> None:
     if not talk.rules.handshake:
         raise NotApplicable("nothing is opened in this revision")
     hello = talk.build_request(
@@ -206,37 +198,33 @@ async def check_origin_opening_from_page_another(talk: Probe) -> None:
     _require_refused(await talk.post(hello, {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
 
 
-ORIGIN_FORMS = Rule(
+@rule(
     "http/origin-forms",
     "must",
-    "An Origin counts as the server's own only if it is so as a whole, not if it begins or ends like it.",
+    case="thirteen forms of foreign origins",
     at=PLACES,
     over=HTTP,
     cause="Origins are compared by their beginning or with a loose pattern: compare scheme, host and port, parsed.",
 )
-
-
-@ORIGIN_FORMS.case("thirteen forms of foreign origins")
-async def check_origin_forms(talk: Probe) -> None:
+async def http_origin_forms(talk: Probe) -> None:
+    """An Origin counts as the server's own only if it is so as a whole, not if it begins or ends like it."""
     if has_result(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})):
         raise NotApplicable("it takes any Origin, as http/origin says")
     for origin in FOREIGN_ORIGINS[1:]:
         _require_refused(await talk.post(harmless_request(talk), {"Origin": origin}), origin)
 
 
-ORIGIN_STATUS = Rule(
+@rule(
     "http/origin-status",
     "must",
-    "What is refused for its Origin gets status 403.",
+    case="a POST from a page of another site",
     at=PLACES,
     since="2025-11-25",
     over=HTTP,
     cause="The check answers 400 or 401: clients and people cannot tell why.",
 )
-
-
-@ORIGIN_STATUS.case("a POST from a page of another site")
-async def check_origin_status(talk: Probe) -> None:
+async def http_origin_status(talk: Probe) -> None:
+    """What is refused for its Origin gets status 403."""
     reply = await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})
     if reply.status < FIRST_ERROR_STATUS:
         raise NotApplicable("it takes any Origin, as http/origin says")
@@ -244,18 +232,16 @@ async def check_origin_status(talk: Probe) -> None:
         raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
 
 
-HOST = Rule(
+@rule(
     "http/host",
     "may",
-    "A server on this machine answers to its own names only.",
+    case="seven forms of foreign hosts",
     at=PLACES,
     over=HTTP,
     cause="No check of Host: a name that somebody lets point to 127.0.0.1 reaches this server from a page.",
 )
-
-
-@HOST.case("seven forms of foreign hosts")
-async def check_host(talk: Probe) -> None:
+async def http_host(talk: Probe) -> None:
+    """A server on this machine answers to its own names only."""
     assert talk.http is not None, "it is over HTTP"
     url = urlsplit(talk.http.url)
     if url.hostname not in _LOCAL:

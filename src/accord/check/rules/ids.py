@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import NOTIFICATION_ANSWERED, get_object, preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog, message_objects
 from accord.check.probes.message_reader import (
@@ -19,15 +19,6 @@ from accord.check.probes.message_reader import (
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
-
-SAME = Rule(
-    "ids/same",
-    "must",
-    "An answer has exactly the id of its request: the same text, or the same number.",
-    at=("basic/index#responses", "basic/messages#responses"),
-    cause="Ids are kept as texts, or as floating point numbers, or an id that counts as false (0, an empty text) is "
-    "taken for none: keep the JSON value as it came.",
-)
 
 _TWIN = 7_000_070
 """Beyond what we count to in one conversation: "The request ID MUST NOT have been previously used"."""
@@ -50,26 +41,33 @@ async def _require_same_ids(talk: Probe, ids: Sequence[Any]) -> None:
         await pending.wait()
 
 
-@SAME.case("ids that are numbers, 0 among them")
-async def check_same_ids_numbers_0_among(talk: Probe) -> None:
+@rule(
+    "ids/same",
+    "must",
+    case="ids that are numbers, 0 among them",
+    at=("basic/index#responses", "basic/messages#responses"),
+    cause="Ids are kept as texts, or as floating point numbers, or an id that counts as false (0, an empty text) is "
+    "taken for none: keep the JSON value as it came.",
+)
+async def ids_same(talk: Probe) -> None:
+    """An answer has exactly the id of its request: the same text, or the same number."""
     await _require_same_ids(talk, IDS["numbers"])
 
 
-@SAME.case("ids that are texts, the empty one among them")
-async def check_same_ids_texts_empty_among(talk: Probe) -> None:
+@ids_same.case("ids that are texts, the empty one among them")
+async def ids_same_ids_texts_empty_among(talk: Probe) -> None:
     await _require_same_ids(talk, IDS["texts"])
 
 
-@SAME.case("a number and its text at the same time")
-async def check_same_number_text_same_time(talk: Probe) -> None:
+@ids_same.case("a number and its text at the same time")
+async def ids_same_number_text_same_time(talk: Probe) -> None:
     number, text = talk.begin(talk.harmless_method, id=_TWIN), talk.begin(talk.harmless_method, id=str(_TWIN))
     await number.wait()
     await text.wait()
 
 
-@SAME.reading("all answers")
-def read_same(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@ids_same.case("all answers")
+def ids_same_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for record in records:
         known: set[tuple[type, Any]] = set()
         is_lawful, streams = True, set[int]()
@@ -82,10 +80,9 @@ def read_same(records: Sequence[MessageLog]) -> int:
                 streams.add(said.stream)
                 continue
             for answer in _answers_in(record, said, streams):
-                judged += 1
+                yield
                 if id_key(answer.get("id")) not in known and (is_lawful or "result" in answer):
                     _raise_unknown_id(ObservedMessage(record, said, answer))
-    return judged
 
 
 def _answers_in(record: MessageLog, said: LogEntry, streams: set[int]) -> list[JSONObject]:
@@ -103,19 +100,16 @@ def _raise_unknown_id(answer: ObservedMessage) -> None:
         )
 
 
-ONE_ANSWER = Rule(
+@rule(
     "ids/one-answer",
     "must",
-    "A request gets one answer, and no second one.",
+    case="all answers",
     at=("basic/index#responses", "basic/messages#responses"),
     cause="After an error has been sent the handler goes on, and its result is sent as well.",
 )
-
-
-@ONE_ANSWER.reading("all answers")
-def read_one_answer(records: Sequence[MessageLog]) -> int:
-    """Those to cancelled requests are a race, which `cancel/race` judges: a second one comes in some runs only."""
-    judged = 0
+def ids_one_answer(records: Sequence[MessageLog]) -> JudgedItems:
+    """A request gets one answer, and no second one."""
+    # not for cancelled requests: a second answer depends on timing, and `cancel/race` judges that
     for record in records:
         asked: Counter[tuple[type, Any]] = Counter()
         cancelled: set[tuple[type, Any]] = set()
@@ -128,13 +122,13 @@ def read_one_answer(records: Sequence[MessageLog]) -> int:
                 continue
             for answer in _answers_in(record, said, streams):
                 id = id_key(answer.get("id"))
-                judged += id in asked
-                asked.subtract([id] if id in asked else [])
+                if id in asked:
+                    yield
+                    asked.subtract([id])
                 if asked[id] < 0 and id not in cancelled:
                     raise ObservedMessage(record, said, answer).violation(
                         f"{preview_json(answer.get('id'))} was answered before"
                     )
-    return judged
 
 
 def _cancellations(said: LogEntry) -> list[JSONObject]:
@@ -145,50 +139,44 @@ def _has_id(message: JSONObject) -> bool:
     return "method" in message and message.get("id") is not None
 
 
-OF_REQUESTS = Rule(
+@rule(
     "ids/of-requests",
     "must",
-    "A request of the server has an id that is a text or an integer.",
+    case="all requests of the server",
     at=("basic/index#requests", "basic/messages#requests"),
     until="2026-07-28",
     cause="Null, which JSON-RPC allows, is no id here.",
 )
+def ids_of_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """A request of the server has an id that is a text or an integer."""
+    for each in received_messages(records):
+        if _is_request(each.message):
+            yield
+            if type(each.message["id"]) not in (int, str):
+                raise each.violation(f"{each.message['method']} has the id {preview_json(each.message['id'])}")
 
 
-@OF_REQUESTS.reading("all requests of the server")
-def read_of_requests(records: Sequence[MessageLog]) -> int:
-    found = [each for each in received_messages(records) if _is_request(each.message)]
-    for each in found:
-        if type(each.message["id"]) not in (int, str):
-            raise each.violation(f"{each.message['method']} has the id {preview_json(each.message['id'])}")
-    return len(found)
-
-
-UNUSED = Rule(
+@rule(
     "ids/unused",
     "must",
-    "A request of the server has an id that it did not use before in this session.",
+    case="all requests of the server",
     at=("basic/index#requests", "basic/messages#requests"),
     until="2026-07-28",
     cause="Ids are counted for each stream or each call, and not for the session.",
 )
-
-
-@UNUSED.reading("all requests of the server")
-def read_unused(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def ids_unused(records: Sequence[MessageLog]) -> JudgedItems:
+    """A request of the server has an id that it did not use before in this session."""
     for record in records:
         used: dict[tuple[type, Any], Any] = {}
         for each in received_messages([record]):
             id = id_key(each.message.get("id"))
             if _is_request(each.message) and each.entry.stream not in _resumed_streams(record):
-                judged += 1
+                yield
                 if id in used:
                     raise each.violation(
                         f"{preview_json(each.message['id'])} was the id of a request before", about=[used[id]]
                     )
                 used[id] = each.entry
-    return judged
 
 
 def _resumed_streams(record: MessageLog) -> set[int]:
@@ -196,18 +184,16 @@ def _resumed_streams(record: MessageLog) -> set[int]:
     return {reply.stream for reply in record.responses if "last-event-id" in reply.request_headers}
 
 
-AGAIN = Rule(
+@rule(
     "ids/again",
     "must",
-    "An id may be used again once its request was answered.",
+    case="the same id three times, one after the other",
     at="basic/index#requests",
     since="2026-07-28",
     cause="All ids that ever came are remembered, as if there were sessions still.",
 )
-
-
-@AGAIN.case("the same id three times, one after the other")
-async def check_again(talk: Probe) -> None:
+async def ids_again(talk: Probe) -> None:
+    """An id may be used again once its request was answered."""
     for _ in range(3):
         await talk.result(talk.harmless_method, id="accord-check-again")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accord.check.engine.ordinary_traffic import call_tools
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import declares, get_object, preview_json
 from accord.check.probes.input_requests import had_input_requests, input_requests, sampling_requests
 from accord.check.probes.message_log import MessageLog
@@ -24,135 +24,131 @@ _PLACES = (
     "client/roots#capabilities",
 )
 
-DECLARED = Rule(
+
+@rule(
     "asking/declared",
     "must",
-    "The server asks only for what its client has declared.",
+    case="a client without capabilities, and every tool",
+    kind="own",
+    needs="tools",
+    calls=True,
+    capabilities={},
     at=_PLACES,
     cause="Elicitation, sampling or roots are asked for without a look at the client's capabilities.",
 )
-
-
-@DECLARED.case("a client without capabilities, and every tool", kind="own", needs="tools", calls=True, capabilities={})
-async def check_declared(talk: Probe) -> None:
+async def asking_declared(talk: Probe) -> None:
+    """The server asks only for what its client has declared."""
     await call_tools(talk)
 
 
-@DECLARED.reading("all questions")
-def read_declared(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@asking_declared.case("all questions")
+def asking_declared_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for question in input_requests(records):
-        judged += 1
+        yield
         if question.method in _NEEDS and _NEEDS[question.method] not in question.received.log.client_capabilities:
             raise question.violation(f"{question.method} is asked of a client that did not declare it")
-    return judged
 
 
-BY_RESULTS = Rule(
+@rule(
     "asking/by-results",
     "must",
-    "The server sends no requests: what it wants to know it asks in a result, `input_required`.",
+    case="all that it said",
     at=("basic/patterns/mrtr#overview", "basic/transports/stdio#receiving-messages"),
     since="2026-07-28",
     cause="Sampling, elicitation or roots are asked as in earlier revisions.",
 )
-
-
-@BY_RESULTS.reading("all that it said")
-def read_by_results(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_by_results(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server sends no requests: what it wants to know it asks in a result, `input_required`."""
     for each in received_messages(records):
-        judged += 1
+        yield
         if "method" in each.message and "id" in each.message:
             raise each.violation(f"a request came: {preview_json(each.message['method'])}", symptom="asks-by-request")
-    return judged
 
 
-MISSING_CAPABILITY = Rule(
+@rule(
     "asking/missing-capability",
     "must",
-    "What cannot be done without a capability that the client lacks is refused with error -32021, which names it.",
+    case="all errors -32021",
     at="basic/index#error-codes",
     since="2026-07-28",
     cause="The lack is told as a tool error or with another code: a client cannot know what to declare.",
 )
-
-
-@MISSING_CAPABILITY.reading("all errors -32021")
-def read_missing_capability(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def asking_missing_capability(records: Sequence[MessageLog]) -> JudgedItems:
+    """What cannot be done without a capability that the client lacks is refused with error -32021, which names it."""
     for each in received_messages(records):
         error = each.message.get("error")
         if isinstance(error, dict) and error.get("code") == MISSING_CLIENT_CAPABILITY:
-            judged += 1
+            yield
             data = error.get("data")
             wanted = data.get("requiredCapabilities") if isinstance(data, dict) else None
             if not isinstance(wanted, dict) or not wanted:
                 raise each.violation(
                     f"requiredCapabilities is {preview_json(wanted)}, and should be an object that names them"
                 )
-    return judged
 
 
-MODES = Rule(
+@rule(
     "asking/modes",
     "must",
-    "A client that can only fill in forms is not sent to a page, and one that can only visit pages is shown no form.",
+    case="a client with forms only, and every tool",
+    kind="own",
+    needs="tools",
+    calls=True,
+    capabilities={"elicitation": {}},
     at="client/elicitation#capabilities",
     since="2025-11-25",
     cause="Only the presence of elicitation is looked at, not its modes.",
 )
-
-
-@MODES.case(
-    "a client with forms only, and every tool", kind="own", needs="tools", calls=True, capabilities={"elicitation": {}}
-)
-async def check_modes_client_forms_only_tool(talk: Probe) -> None:
+async def asking_modes(talk: Probe) -> None:
+    """A client that can only fill in forms is not sent to a page, and one that can only visit pages is
+    shown no form.
+    """
     await call_tools(talk)
 
 
-@MODES.case(
+@asking_modes.case(
     "a client with pages only, and every tool",
     kind="own",
     needs="tools",
     calls=True,
     capabilities={"elicitation": {"url": {}}},
 )
-async def check_modes_client_pages_only_tool(talk: Probe) -> None:
+async def asking_modes_client_pages_only_tool(talk: Probe) -> None:
     await call_tools(talk)
 
 
-@MODES.reading("all questions to people")
-def read_modes(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@asking_modes.case("all questions to people")
+def asking_modes_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for question in input_requests(records):
         modes = question.received.log.client_capabilities.get("elicitation")
         if question.method == "elicitation/create" and isinstance(modes, dict):
-            judged += 1
+            yield
             has_form = "form" in modes or "url" not in modes  # "an empty object is equivalent to form mode only"
             if (question.is_form and not has_form) or (question.is_url and "url" not in modes):
                 what = "a page" if question.is_url else "a form"
                 raise question.violation(f"{what} is asked of a client that declared {preview_json(modes)}")
-    return judged
 
 
-DECLINED = Rule(
+@rule(
     "asking/declined",
     "should",
-    "A question that is declined or cancelled ends in an answer to the request, not in silence or an internal error.",
+    case="a person who declines every question",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=("client/elicitation#response-actions", "client/sampling#error-handling"),
     since="2025-06-18",
     cause="Only the good answer is thought of: handle decline and cancel, and an error to sampling.",
 )
-
-
-@DECLINED.case("a person who declines every question", kind="own", needs="tools", calls=True)
-async def check_declined_person_declines_question(talk: Probe) -> None:
+async def asking_declined(talk: Probe) -> None:
+    """A question that is declined or cancelled ends in an answer to the request, not in silence or an
+    internal error.
+    """
     await _call_with_action(talk, {"action": "decline"})
 
 
-@DECLINED.case("a person who cancels every question", kind="own", needs="tools", calls=True)
-async def check_declined_person_cancels_question(talk: Probe) -> None:
+@asking_declined.case("a person who cancels every question", kind="own", needs="tools", calls=True)
+async def asking_declined_person_cancels_question(talk: Probe) -> None:
     await _call_with_action(talk, {"action": "cancel"})
 
 
@@ -163,87 +159,79 @@ async def _call_with_action(talk: Probe, action: JSONObject) -> None:
             raise talk.violation(f"{preview_json(action)} ends in an internal error: {preview_json(answer.error)}")
 
 
-REFUSED = Rule(
+@rule(
     "asking/refused",
     "should",
-    "A model that is refused, and roots that cannot be listed, end in an answer to the request.",
+    case="a client that answers every question with an error",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=("client/sampling#error-handling", "client/roots#error-handling"),
     until="2026-07-28",
     cause="The error of the client is not handled: the call hangs.",
 )
-
-
-@REFUSED.case("a client that answers every question with an error", kind="own", needs="tools", calls=True)
-async def check_refused(talk: Probe) -> None:
+async def asking_refused(talk: Probe) -> None:
+    """A model that is refused, and roots that cannot be listed, end in an answer to the request."""
     talk.canned_results.clear()
     talk.canned_results["ping"] = {}
     await call_tools(talk)
 
 
-SAMPLING_TOOLS = Rule(
+@rule(
     "asking/sampling-tools",
     "must",
-    "A model is given tools only where the client has declared sampling.tools.",
-    at="client/sampling#capabilities",
-    since="2025-11-25",
-)
-
-
-@SAMPLING_TOOLS.case(
-    "a client with plain sampling, and every tool",
+    case="a client with plain sampling, and every tool",
     kind="own",
     needs="tools",
     calls=True,
     capabilities={"sampling": {}},
-)
-async def check_sampling_tools(talk: Probe) -> None:
-    await call_tools(talk)
-
-
-@SAMPLING_TOOLS.reading("all questions to models")
-def read_sampling_tools(records: Sequence[MessageLog]) -> int:
-    judged = 0
-    for question in sampling_requests(records):
-        judged += 1
-        given = "tools" in question.params or "toolChoice" in question.params
-        if given and not declares(question.received.log.client_capabilities, "sampling.tools"):
-            raise question.violation("tools are given to the model of a client that did not declare sampling.tools")
-    return judged
-
-
-INCLUDE_CONTEXT = Rule(
-    "asking/include-context",
-    "should",
-    "Context of servers is asked for only where the client has declared sampling.context.",
     at="client/sampling#capabilities",
     since="2025-11-25",
 )
+async def asking_sampling_tools(talk: Probe) -> None:
+    """A model is given tools only where the client has declared sampling.tools."""
+    await call_tools(talk)
 
 
-@INCLUDE_CONTEXT.reading("all questions to models")
-def read_include_context(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@asking_sampling_tools.case("all questions to models")
+def asking_sampling_tools_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for question in sampling_requests(records):
-        judged += 1
+        yield
+        given = "tools" in question.params or "toolChoice" in question.params
+        if given and not declares(question.received.log.client_capabilities, "sampling.tools"):
+            raise question.violation("tools are given to the model of a client that did not declare sampling.tools")
+
+
+@rule(
+    "asking/include-context",
+    "should",
+    case="all questions to models",
+    at="client/sampling#capabilities",
+    since="2025-11-25",
+)
+def asking_include_context(records: Sequence[MessageLog]) -> JudgedItems:
+    """Context of servers is asked for only where the client has declared sampling.context."""
+    for question in sampling_requests(records):
+        yield
         wanted = question.params.get("includeContext", "none")
         if wanted != "none" and not declares(question.received.log.client_capabilities, "sampling.context"):
             raise question.violation(f"includeContext is {preview_json(wanted)}, and sampling.context was not declared")
-    return judged
 
 
-BAD_FORMS = Rule(
+@rule(
     "asking/bad-forms",
     "should",
-    "What is filled into a form is checked: fields of the wrong type do not make a call succeed.",
+    case="every field is an object",
+    kind="own",
+    needs="tools",
+    calls=True,
     at="client/elicitation#security-considerations",
     since="2025-06-18",
     until="2026-07-28",
     cause="The content of an answer is used as it comes: check it against the schema that was asked for.",
 )
-
-
-@BAD_FORMS.case("every field is an object", kind="own", needs="tools", calls=True)
-async def check_bad_forms(talk: Probe) -> None:
+async def asking_bad_forms(talk: Probe) -> None:
+    """What is filled into a form is checked: fields of the wrong type do not make a call succeed."""
     asked: list[JSONObject] = []
 
     def answer(request: JSONObject) -> JSONObject:
@@ -261,15 +249,6 @@ async def check_bad_forms(talk: Probe) -> None:
         raise NotObserved("no tool that may be called asks for a form")
 
 
-ROOTS_AGAIN = Rule(
-    "asking/roots-again",
-    "should",
-    "A server that asks for the roots when it is opened asks again when it is told that they have changed.",
-    at=("client/roots#root-list-changes", "schema#rootslistchangednotification"),
-    until="2026-07-28",
-    cause="The roots of the beginning are kept: handle `notifications/roots/list_changed`.",
-)
-
 _ROOTS = "roots/list"
 
 
@@ -279,8 +258,18 @@ async def _require_roots_request(talk: Probe) -> None:
         raise NotApplicable("it does not ask for the roots by itself")
 
 
-@ROOTS_AGAIN.case("roots that change once the server has asked for them", kind="own", applies=_require_roots_request)
-async def check_roots_again(talk: Probe) -> None:
+@rule(
+    "asking/roots-again",
+    "should",
+    case="roots that change once the server has asked for them",
+    kind="own",
+    applies=_require_roots_request,
+    at=("client/roots#root-list-changes", "schema#rootslistchangednotification"),
+    until="2026-07-28",
+    cause="The roots of the beginning are kept: handle `notifications/roots/list_changed`.",
+)
+async def asking_roots_again(talk: Probe) -> None:
+    """A server that asks for the roots when it is opened asks again when it is told that they have changed."""
     await talk.fence()  # what a server asks at the beginning has come
     since = len(talk.log.entries)
     if not any(question.method == _ROOTS for question in input_requests([talk.log])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.client_messages import INFO, LIST_METHODS, initialize_params
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MessageLog
@@ -27,20 +27,20 @@ INITIALIZATION = "basic/lifecycle#initialization"
 NEGOTIATION = "basic/lifecycle#version-negotiation"
 ENDS = PER_REQUEST[0]
 
-HELLO = Rule(
+
+@rule(
     "lifecycle/hello",
     "must",
-    "The answer to initialize has the revision, the server's capabilities, and its name and version.",
+    case="all answers to initialize",
     at=INITIALIZATION,
     until=ENDS,
     cause="A field of the result of initialize was forgotten.",
 )
-
-
-@HELLO.reading("all answers to initialize")
-def read_hello(records: Sequence[MessageLog]) -> int:
+def lifecycle_hello(records: Sequence[MessageLog]) -> JudgedItems:
+    """The answer to initialize has the revision, the server's capabilities, and its name and version."""
     found = _initialize_results(records)
     for each in found:
+        yield
         info = each.result.get("serverInfo")
         named = isinstance(info, dict) and all(isinstance(info.get(name), str) for name in ("name", "version"))
         whole = isinstance(each.result.get("capabilities"), dict) and isinstance(
@@ -48,28 +48,24 @@ def read_hello(records: Sequence[MessageLog]) -> int:
         )
         if not (named and whole):
             raise each.violation(f"initialize is answered with {preview_json(each.result)}")
-    return len(found)
 
 
-SAME_VERSION = Rule(
+@rule(
     "lifecycle/same-version",
     "must",
-    "A revision that the server speaks is agreed on whenever a client asks for it.",
+    case="all answers to initialize",
     at=NEGOTIATION,
     until=ENDS,
     cause="The newest revision is answered whatever was asked for, or only the first client is listened to.",
 )
-
-
-@SAME_VERSION.reading("all answers to initialize")
-def read_same_version(records: Sequence[MessageLog]) -> int:
-    found = [each for each in _initialize_results(records) if _requested_revision(each) == each.received.log.revision]
-    for each in found:
-        if each.result.get("protocolVersion") != _requested_revision(each):
-            raise each.violation(
-                f"asked for {_requested_revision(each)} it answers {preview_json(each.result.get('protocolVersion'))}"
-            )
-    return len(found)
+def lifecycle_same_version(records: Sequence[MessageLog]) -> JudgedItems:
+    """A revision that the server speaks is agreed on whenever a client asks for it."""
+    for each in _initialize_results(records):
+        if _requested_revision(each) == each.received.log.revision:
+            yield
+            if each.result.get("protocolVersion") != _requested_revision(each):
+                version = preview_json(each.result.get("protocolVersion"))
+                raise each.violation(f"the client requested {_requested_revision(each)}, the server answered {version}")
 
 
 def _requested_revision(hello: AnsweredRequest) -> Any:
@@ -85,27 +81,20 @@ def _initialize_results(records: Sequence[MessageLog]) -> list[AnsweredRequest]:
     ]
 
 
-OTHER_VERSION = Rule(
+_UNKNOWN = "1900-01-01"
+
+
+@rule(
     "lifecycle/other-version",
     "must",
-    "Asked for a revision that it does not speak, the server names another, which it does speak.",
+    case="a revision that nobody knows",
+    kind="raw",
     at=NEGOTIATION,
     until=ENDS,
     cause="The revision that was asked for is sent back without a look at it.",
 )
-NEWEST_VERSION = Rule(
-    "lifecycle/newest-version",
-    "should",
-    "Asked for a revision that it does not speak, the server names the newest that it speaks.",
-    at=NEGOTIATION,
-    until=ENDS,
-    cause="A fixed revision is the answer, or the first of a list.",
-)
-_UNKNOWN = "1900-01-01"
-
-
-@OTHER_VERSION.case("a revision that nobody knows", kind="raw")
-async def check_other_version_revision_nobody_knows(talk: Probe) -> None:
+async def lifecycle_other_version(talk: Probe) -> None:
+    """Asked for a revision that it does not speak, the server names another, which it does speak."""
     version = await _negotiated_revision(talk, _UNKNOWN)
     if version == _UNKNOWN:
         raise talk.violation(f"asked for {_UNKNOWN} it agrees", since=0)
@@ -115,22 +104,28 @@ async def check_other_version_revision_nobody_knows(talk: Probe) -> None:
             raise talk.violation(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
 
 
-@OTHER_VERSION.case("a revision that has no handshake", kind="raw")
-async def check_other_version_revision_handshake(talk: Probe) -> None:
+@lifecycle_other_version.case("a revision that has no handshake", kind="raw")
+async def lifecycle_other_version_revision_handshake(talk: Probe) -> None:
     if await _negotiated_revision(talk, ENDS) == ENDS:
         raise talk.violation(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
 
 
-@NEWEST_VERSION.reading("the answers to a revision that nobody knows")
-def read_newest_version(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "lifecycle/newest-version",
+    "should",
+    case="the answers to a revision that nobody knows",
+    at=NEGOTIATION,
+    until=ENDS,
+    cause="A fixed revision is the answer, or the first of a list.",
+)
+def lifecycle_newest_version(records: Sequence[MessageLog]) -> JudgedItems:
+    """Asked for a revision that it does not speak, the server names the newest that it speaks."""
     for each in _initialize_results(records):
         named, spoken = each.result.get("protocolVersion"), each.received.log.revision
         if _requested_revision(each) == _UNKNOWN and named in HANDSHAKE:
-            judged += 1
+            yield
             if HANDSHAKE.index(named) < HANDSHAKE.index(spoken):
                 raise each.violation(f"it names {named}, and speaks {spoken} as well")
-    return judged
 
 
 async def _negotiated_revision(talk: Probe, asked: str) -> str | None:
@@ -139,61 +134,56 @@ async def _negotiated_revision(talk: Probe, asked: str) -> str | None:
     return _result_revision(answer)
 
 
-NO_EARLY_REQUESTS = Rule(
+@rule(
     "lifecycle/no-early-requests",
     "should",
-    "Before it hears that the client is ready, the server sends no requests but pings.",
+    case="all requests of the server",
     at=INITIALIZATION,
     until=ENDS,
     cause="Roots are asked for as soon as initialize is answered: wait for notifications/initialized.",
 )
-
-
-@NO_EARLY_REQUESTS.reading("all requests of the server")
-def read_no_early_requests(records: Sequence[MessageLog]) -> int:
+def lifecycle_no_early_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """Before it hears that the client is ready, the server sends no requests but pings."""
     for record in records:
+        yield
         for said, message in logged_messages(record):
             if said.direction == SENT and message.get("method") == "notifications/initialized":
                 break
             if said.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
                 raise ObservedMessage(record, said, message).violation(f"it asked for {message['method']} too early")
-    return len(records)
 
 
-HANDSHAKE_FIRST = Rule(
+@rule(
     "lifecycle/handshake-first",
     "may",
-    "Nothing but pings is served before initialize.",
+    case="all that was asked before initialize",
     at=INITIALIZATION,
     until=ENDS,
     cause="Requests are served as they come: refuse them with an error until initialize was answered.",
 )
-OPENS_AFTER_ERROR = Rule(
-    "lifecycle/opens-after-error",
-    "must",
-    "What came too early, or a wrong initialize, does not keep the server from answering the right one.",
-    at=INITIALIZATION,
-    until=ENDS,
-    cause="The error of the first message ends the session, or leaves it half open.",
-)
-
-
-@HANDSHAKE_FIRST.reading("all that was asked before initialize")
-def read_handshake_first(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def lifecycle_handshake_first(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nothing but pings is served before initialize."""
     for record in records:
         opened = False
         for each in answered_requests([record]):
             opened = opened or (each.request["method"] == "initialize" and each.result is not None)
             if not opened and each.request["method"] not in ("initialize", "ping"):
-                judged += 1
+                yield
                 if each.result is not None:
                     raise each.violation(f"{each.request['method']} is served before initialize")
-    return judged
 
 
-@OPENS_AFTER_ERROR.case("a list, and wrong ones, before the right one", kind="raw")
-async def check_opens_after_error(talk: Probe) -> None:
+@rule(
+    "lifecycle/opens-after-error",
+    "must",
+    case="a list, and wrong ones, before the right one",
+    kind="raw",
+    at=INITIALIZATION,
+    until=ENDS,
+    cause="The error of the first message ends the session, or leaves it half open.",
+)
+async def lifecycle_opens_after_error(talk: Probe) -> None:
+    """What came too early, or a wrong initialize, does not keep the server from answering the right one."""
     await talk.request(_list_of(talk))
     for params in _invalid_initialize_params(talk.revision):
         answer = await talk.send({"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", **params}).wait()
@@ -211,30 +201,26 @@ def _invalid_initialize_params(revision: str) -> list[JSONObject]:
     return [{}, *({"params": params} for params in (*without, *({**good, name: 7} for name in good)))]
 
 
-BAD_HELLO = Rule(
+@rule(
     "lifecycle/bad-hello",
     "should",
-    "An initialize without revision, capabilities or client, or with wrong types in their place, is refused.",
+    case="the answers to each initialize that was wrong",
     at=INITIALIZATION,
     until=ENDS,
     cause="The params of initialize are taken as they are.",
 )
-
-
-@BAD_HELLO.reading("the answers to each initialize that was wrong")
-def read_bad_hello(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def lifecycle_bad_hello(records: Sequence[MessageLog]) -> JudgedItems:
+    """An initialize without revision, capabilities or client, or with wrong types in their place, is refused."""
     for record in records:
         wrong = [
             message["id"] for message in record.sent_messages() if _is_invalid_initialize(message, record.revision)
         ]
         for each in received_messages([record]):
             if is_response(each.message) and each.message.get("id") in wrong:
-                judged += 1
+                yield
                 if "error" not in each.message:
                     about = [said for said in record.entries if _is_invalid_initialize(said.message, record.revision)]
                     raise each.violation("a wrong initialize is answered with a result", about=about[-1:])
-    return judged
 
 
 def _is_invalid_initialize(message: Any, revision: str) -> bool:
@@ -244,34 +230,32 @@ def _is_invalid_initialize(message: Any, revision: str) -> bool:
     )
 
 
-INITIALIZE_TWICE = Rule(
+@rule(
     "lifecycle/initialize-twice",
     "must",
-    "A second initialize is answered, if only with an error, and the session goes on.",
+    case="initialize in an open session",
+    kind="own",
     at=INITIALIZATION,
     until=ENDS,
     cause="The state machine has no way out of a message in the wrong state.",
 )
-
-
-@INITIALIZE_TWICE.case("initialize in an open session", kind="own")
-async def check_initialize_twice(talk: Probe) -> None:
+async def lifecycle_initialize_twice(talk: Probe) -> None:
+    """A second initialize is answered, if only with an error, and the session goes on."""
     await _initialize(talk)
     await talk.fence()
 
 
-OPEN_CAPABILITIES = Rule(
+@rule(
     "lifecycle/open-capabilities",
     "must",
-    "Capabilities and fields of a client that the server does not know change nothing.",
+    case="an unknown capability, an experimental one, and unknown fields",
+    kind="raw",
     at=("schema#clientcapabilities", INITIALIZATION),
     until=ENDS,
     cause="The params of initialize are read with closed types: any client may have more.",
 )
-
-
-@OPEN_CAPABILITIES.case("an unknown capability, an experimental one, and unknown fields", kind="raw")
-async def check_open_capabilities(talk: Probe) -> None:
+async def lifecycle_open_capabilities(talk: Probe) -> None:
+    """Capabilities and fields of a client that the server does not know change nothing."""
     capabilities = {
         **talk.client_capabilities,
         "accordCheckNobody": {"any": [1]},

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
-from accord.check.engine.rule import HTTP, Rule
+from accord.check.engine.rule import HTTP, CaseVariant, JudgedItems, rule
 from accord.check.probes import lists
 from accord.check.probes.content import declares, get_object, preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog
@@ -22,53 +22,49 @@ LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 MESSAGE = "notifications/message"
 _MOST = 10
 
-DECLARED = Rule(
+
+@rule(
     "logging/declared",
     "must",
-    "A server that sends log messages declares the capability `logging`.",
+    case="all log messages",
     at="server/utilities/logging#capabilities",
     cause="Something in the server logs to the client, and the capabilities do not say so.",
 )
-
-
-@DECLARED.reading("all log messages")
-def read_declared(records: Sequence[MessageLog]) -> int:
-    found = list(_log_messages(records))
-    for each in found:
+def logging_declared(records: Sequence[MessageLog]) -> JudgedItems:
+    """A server that sends log messages declares the capability `logging`."""
+    for each in _log_messages(records):
+        yield
         if not declares(get_object(each.log.handshake_result, "capabilities"), "logging"):
             raise each.violation(
                 "a log message came, and the server does not declare `logging`", symptom=f"undeclared:{MESSAGE}"
             )
-    return len(found)
 
 
-SET_LEVEL = Rule(
+@rule(
     "logging/set-level",
     "must",
-    "A server that declares `logging` takes each of the eight levels.",
+    case="every level",
+    needs="logging",
     at=("server/utilities/logging#setting-log-level", "server/utilities/logging#log-levels"),
     until="2026-07-28",
     cause="No handler answers `logging/setLevel`, or it knows the levels of another library (no notice, no alert).",
 )
-
-
-@SET_LEVEL.case("every level", needs="logging")
-async def check_set_level(talk: Probe) -> None:
+async def logging_set_level(talk: Probe) -> None:
+    """A server that declares `logging` takes each of the eight levels."""
     for level in reversed(LEVELS):  # debug at last: nothing is kept from those who read
         await talk.result("logging/setLevel", {"level": level})
 
 
-UNKNOWN_LEVEL = Rule(
+@rule(
     "logging/unknown-level",
     "should",
-    "A level that does not exist gives the error -32602.",
+    variants=[CaseVariant("a level that nobody has", until="2026-07-28")],
+    needs="logging",
     at="server/utilities/logging#error-handling",
     cause="The level is used as it comes.",
 )
-
-
-@UNKNOWN_LEVEL.case("a level that nobody has", needs="logging", until="2026-07-28")
-async def check_unknown_level_level_nobody(talk: Probe) -> None:
+async def logging_unknown_level(talk: Probe) -> None:
+    """A level that does not exist gives the error -32602."""
     for params in ({"level": talk.unknown_name}, {"level": 5}, {}):
         answer = await talk.request("logging/setLevel", params)
         if answer.code != INVALID_PARAMS:
@@ -77,25 +73,26 @@ async def check_unknown_level_level_nobody(talk: Probe) -> None:
             )
 
 
-@UNKNOWN_LEVEL.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
-async def check_unknown_level_level_nobody_meta(talk: Probe) -> None:
+@logging_unknown_level.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
+async def logging_unknown_level_level_nobody_meta(talk: Probe) -> None:
     answer = await talk.request("server/discover", meta={LOG_LEVEL: talk.unknown_name})
     if answer.code != INVALID_PARAMS:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-LEVEL_KEPT = Rule(
+@rule(
     "logging/level-kept",
     "should",
-    "Messages below the level that was set are not sent.",
+    case="tools that may log, after the level was set to emergency",
+    kind="own",
+    needs="logging",
+    calls=True,
     at="server/utilities/logging#setting-log-level",
     until="2026-07-28",
     cause="The level is taken, and nothing looks at it before a message is sent.",
 )
-
-
-@LEVEL_KEPT.case("tools that may log, after the level was set to emergency", kind="own", needs="logging", calls=True)
-async def check_level_kept(talk: Probe) -> None:
+async def logging_level_kept(talk: Probe) -> None:
+    """Messages below the level that was set are not sent."""
     await talk.result("logging/setLevel", {"level": LEVELS[-1]})
     since = len(talk.log.entries)
     await _call_logging_tools(talk)
@@ -105,29 +102,28 @@ async def check_level_kept(talk: Probe) -> None:
             raise talk.violation(f"a message came: {preview_json(message)}")
 
 
-@LEVEL_KEPT.reading("all log messages after a level was set", needs="logging")
-def read_level_kept(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@logging_level_kept.case("all log messages after a level was set", needs="logging")
+def logging_level_kept_reading(records: Sequence[MessageLog]) -> JudgedItems:
     for record in records:
         for each, floor in _floors(record):
-            judged += 1
+            yield
             if _severity(each.message) < floor:
                 raise each.violation(f"the level was set to {LEVELS[floor]!r} before")
-    return judged
 
 
-ONLY_ASKED = Rule(
+@rule(
     "logging/only-asked",
     "must",
-    "Log messages come for requests that ask for them, and for no others.",
+    case="tools that may log, and nobody asks",
+    kind="own",
+    needs="logging",
+    calls=True,
     at="server/utilities/logging#per-request-log-level",
     since="2026-07-28",
     cause="The level of an earlier request is remembered, or messages are sent whatever was asked.",
 )
-
-
-@ONLY_ASKED.case("tools that may log, and nobody asks", kind="own", needs="logging", calls=True)
-async def check_only_asked_tools_may_log_nobody(talk: Probe) -> None:
+async def logging_only_asked(talk: Probe) -> None:
+    """Log messages come for requests that ask for them, and for no others."""
     since = len(talk.log.entries)
     await _call_logging_tools(talk)
     await talk.fence()
@@ -136,8 +132,8 @@ async def check_only_asked_tools_may_log_nobody(talk: Probe) -> None:
             raise talk.violation(f"no request had {LOG_LEVEL}, and a message came: {preview_json(message)}")
 
 
-@ONLY_ASKED.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
-async def check_only_asked_stream_listens_changes(talk: Probe) -> None:
+@logging_only_asked.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
+async def logging_only_asked_stream_listens_changes(talk: Probe) -> None:
     listening = talk.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     await talk.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
     await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[0]})
@@ -147,50 +143,40 @@ async def check_only_asked_stream_listens_changes(talk: Probe) -> None:
             raise each.violation("a log message came on a stream of subscriptions/listen")
 
 
-@ONLY_ASKED.reading("all log messages")
-def read_only_asked(records: Sequence[MessageLog]) -> int:
+@logging_only_asked.case("all log messages")
+def logging_only_asked_reading(records: Sequence[MessageLog]) -> JudgedItems:
     found = [each for record in records for each in _with_requested_levels(record)]
     for each, floors in found:
+        yield
         if not floors:
             raise each.violation(f"no request in flight, of which this may be, has {LOG_LEVEL}")
-    return len(found)
 
 
-SEVERE_ENOUGH = Rule(
+@rule(
     "logging/severe-enough",
     "must",
-    "Log messages for a request are at least as severe as the level that it names.",
+    case="all log messages",
     at="server/utilities/logging#per-request-log-level",
     since="2026-07-28",
     cause="That there is a level is looked at, and not which.",
 )
-
-
-@SEVERE_ENOUGH.reading("all log messages")
-def read_severe_enough(records: Sequence[MessageLog]) -> int:
+def logging_severe_enough(records: Sequence[MessageLog]) -> JudgedItems:
+    """Log messages for a request are at least as severe as the level that it names."""
     found = [each for record in records for each in _with_requested_levels(record)]
     for each, floors in found:
+        yield
         if floors and _severity(each.message) < min(floors):
             raise each.violation(f"the request wants {LEVELS[min(floors)]!r} and more severe")
-    return len(found)
 
 
-@SEVERE_ENOUGH.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
-async def check_severe_enough(talk: Probe) -> None:
+@logging_severe_enough.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
+async def logging_severe_enough_again(talk: Probe) -> None:
     since = len(talk.log.entries)
     await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[-1]})
     for message in talk.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
             raise talk.violation(f"a message came: {preview_json(message)}")
 
-
-SECRETS = Rule(
-    "logging/secrets",
-    "must",
-    "Log messages hold no passwords, keys and tokens.",
-    at="server/utilities/logging#security",
-    cause="Whole requests, headers or settings are logged: leave out what is secret before it is sent.",
-)
 
 _SECRET_NAMES = re.compile(
     r"(?:passw(?:or)?d|secret|api_?key|private_?key|(?:access|refresh)_?token|authorization)$", re.I
@@ -202,14 +188,20 @@ _TOKENS = re.compile(
 )
 
 
-@SECRETS.reading("all log messages")
-def read_secrets(records: Sequence[MessageLog]) -> int:
-    found = list(_log_messages(records))
-    for each in found:
+@rule(
+    "logging/secrets",
+    "must",
+    case="all log messages",
+    at="server/utilities/logging#security",
+    cause="Whole requests, headers or settings are logged: leave out what is secret before it is sent.",
+)
+def logging_secrets(records: Sequence[MessageLog]) -> JudgedItems:
+    """Log messages hold no passwords, keys and tokens."""
+    for each in _log_messages(records):
+        yield
         for name, value in _members("", get_object(each.message, "params").get("data")):
             if _TOKENS.search(value) or (_SECRET_NAMES.search(name) and not _MASKED.search(value)):
                 raise each.violation(f"{name or 'the text'} looks like a secret")
-    return len(found)
 
 
 def _members(name: str, data: Any) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
@@ -22,59 +22,47 @@ NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 _AUTHOR_FIELDS = frozenset(("structuredContent", "data", "inputSchema", "outputSchema", "requestedSchema", "arguments"))
 """Fields whose content belongs to the server's author, not to the protocol."""
 
-KEYS = Rule(
+
+@rule(
     "meta/keys",
     "must",
-    "A key of _meta is a name, before which a prefix of labels, dots between them, and a slash may stand.",
+    case="every _meta of the server",
     at=META,
     since="2025-06-18",
     cause="A key begins or ends with a sign, has two slashes or a blank, or a label of its prefix begins with a digit.",
 )
-
-
-@KEYS.reading("every _meta of the server")
-def read_keys(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def meta_keys(records: Sequence[MessageLog]) -> JudgedItems:
+    """A key of _meta is a name, before which a prefix of labels, dots between them, and a slash may stand."""
     for each, found in _metas(records):
-        judged += 1
+        yield
         for name in found:
             prefix, slash, rest = name.rpartition("/")
             if not NAME.fullmatch(rest) or (slash and not PREFIX.fullmatch(prefix)):
                 raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
-    return judged
 
 
-REVERSE_DNS = Rule(
+_TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
+
+
+@rule(
     "meta/reverse-dns",
     "should",
-    "The prefix of a key in _meta is a domain written backwards: com.example, not example.com.",
+    case="every _meta of the server",
     at=META,
     since="2025-11-25",
     cause="The domain is written as in a URL.",
 )
-_TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
-
-
-@REVERSE_DNS.reading("every _meta of the server")
-def read_reverse_dns(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def meta_reverse_dns(records: Sequence[MessageLog]) -> JudgedItems:
+    """The prefix of a key in _meta is a domain written backwards: com.example, not example.com."""
     for each, found in _metas(records):
         for name in found:
             labels = name.rpartition("/")[0].lower().split(".")
-            judged += len(labels) > 1
-            if len(labels) > 1 and labels[-1] in _TOP and labels[0] not in _TOP:
-                raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
-    return judged
+            if len(labels) > 1:
+                yield
+                if labels[-1] in _TOP and labels[0] not in _TOP:
+                    raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
 
 
-TRACE_CONTEXT = Rule(
-    "meta/trace-context",
-    "must",
-    "traceparent, tracestate and baggage in _meta have the form that W3C gives them.",
-    at=META,
-    since="2026-07-28",
-    cause="An id of the server's own stands under a name that is reserved for the trace context.",
-)
 _PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _MEMBERS = {
     "tracestate": re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,256}"),
@@ -82,15 +70,21 @@ _MEMBERS = {
 }
 
 
-@TRACE_CONTEXT.reading("every _meta of the server")
-def read_trace_context(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "meta/trace-context",
+    "must",
+    case="every _meta of the server",
+    at=META,
+    since="2026-07-28",
+    cause="An id of the server's own stands under a name that is reserved for the trace context.",
+)
+def meta_trace_context(records: Sequence[MessageLog]) -> JudgedItems:
+    """traceparent, tracestate and baggage in _meta have the form that W3C gives them."""
     for each, found in _metas(records):
         for name in found.keys() & {"traceparent", *_MEMBERS}:
-            judged += 1
+            yield
             if not isinstance(found[name], str) or not _is_trace(name, found[name]):
                 raise each.violation(f"{name} is {preview_json(found[name])}", symptom=f"meta:{name}")
-    return judged
 
 
 def _is_trace(name: str, value: str) -> bool:
@@ -100,13 +94,6 @@ def _is_trace(name: str, value: str) -> bool:
     return all(not member or _MEMBERS[name].fullmatch(member) for member in members)
 
 
-UNKNOWN_KEYS = Rule(
-    "meta/unknown-keys",
-    "must",
-    "Keys in _meta that the server does not know change nothing, reserved ones neither.",
-    at=META,
-    cause="_meta is read with a closed type, or a value of a certain kind is expected under every key.",
-)
 _KEYS: dict[str, Any] = {
     "com.example/accord-check": {"any": [None, 1.5, "x"]},
     "io.modelcontextprotocol/accord-check-nobody": [None],
@@ -116,53 +103,54 @@ _KEYS: dict[str, Any] = {
 }
 
 
-@UNKNOWN_KEYS.case("a prefix, a reserved prefix, no prefix, an empty name and a trace")
-async def check_unknown_keys(talk: Probe) -> None:
+@rule(
+    "meta/unknown-keys",
+    "must",
+    case="a prefix, a reserved prefix, no prefix, an empty name and a trace",
+    at=META,
+    cause="_meta is read with a closed type, or a value of a certain kind is expected under every key.",
+)
+async def meta_unknown_keys(talk: Probe) -> None:
+    """Keys in _meta that the server does not know change nothing, reserved ones neither."""
     for name, value in _KEYS.items():
         answer = await talk.request(talk.harmless_method, meta={name: value})
         if answer.error is not None:
             raise talk.violation(f"with {name!r} in _meta the answer is {preview_json(answer.error)}")
 
 
-RESULT_TYPE = Rule(
+@rule(
     "meta/result-type",
     "must",
-    "Every result says in resultType what it is.",
+    case="all results",
     at="basic/index#result-responses",
     since="2026-07-28",
     cause="Results are written as in earlier revisions: resultType is complete for a plain result.",
 )
-KNOWN_RESULT_TYPE = Rule(
-    "meta/known-result-type",
-    "must",
-    "resultType is complete or input_required, or the word of an extension that both sides declared.",
-    at="basic/index#resulttype",
-    since="2026-07-28",
-    cause="resultType is used for a name of the server's own: a client must take the result for invalid.",
-)
-
-
-@RESULT_TYPE.reading("all results")
-def read_result_type(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def meta_result_type(records: Sequence[MessageLog]) -> JudgedItems:
+    """Every result says in resultType what it is."""
     for each in _results(records):
-        judged += 1
+        yield
         if not isinstance(each.result.get("resultType"), str):
             raise each.violation(
                 f"resultType is {preview_json(each.result.get('resultType'))}", symptom="no resultType"
             )
-    return judged
 
 
-@KNOWN_RESULT_TYPE.reading("all results")
-def read_known_result_type(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "meta/known-result-type",
+    "must",
+    case="all results",
+    at="basic/index#resulttype",
+    since="2026-07-28",
+    cause="resultType is used for a name of the server's own: a client must take the result for invalid.",
+)
+def meta_known_result_type(records: Sequence[MessageLog]) -> JudgedItems:
+    """resultType is complete or input_required, or the word of an extension that both sides declared."""
     for each in _results(records):
         kind = each.result.get("resultType")
-        judged += 1
+        yield
         if isinstance(kind, str) and kind not in ("complete", "input_required") and not _has_extensions(each):
             raise each.violation(f"resultType is {kind!r}")
-    return judged
 
 
 def _has_extensions(answer: AnsweredRequest) -> bool:
@@ -172,26 +160,22 @@ def _has_extensions(answer: AnsweredRequest) -> bool:
     return bool(isinstance(theirs, dict) and theirs.get("extensions") and ours.get("extensions"))
 
 
-SERVER_INFO_RULE = Rule(
+@rule(
     "meta/server-info",
     "should",
-    "Every result says in _meta which server gave it: name and version.",
+    case="all results",
     at=(META, "server/discover#discoverresult"),
     since="2026-07-28",
     cause="It is told once, as the handshake did: there is none any more.",
 )
-
-
-@SERVER_INFO_RULE.reading("all results")
-def read_server_info(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def meta_server_info(records: Sequence[MessageLog]) -> JudgedItems:
+    """Every result says in _meta which server gave it: name and version."""
     for each in _results(records):
-        judged += 1
+        yield
         found = each.result.get("_meta")
         info = found.get(SERVER_INFO) if isinstance(found, dict) else None
         if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
             raise each.violation(f"_meta is {preview_json(found)}", symptom="no serverInfo")
-    return judged
 
 
 def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:

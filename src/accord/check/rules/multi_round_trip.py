@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from accord.check.engine.ordinary_traffic import minimal_call_params
-from accord.check.engine.rule import NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotObserved, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.input_requests import INPUT_METHODS, INPUT_REQUIRED, input_required_results, retry_params
 from accord.check.probes.message_log import MessageLog
@@ -19,100 +19,85 @@ from accord.messages.base import JSONObject
 _PLACE = "basic/patterns/mrtr"
 _WHERE = ("tools/call", "prompts/get", "resources/read")
 
-WHERE = Rule(
+
+@rule(
     "rounds/where",
     "must",
-    "Only a tool, a prompt or a resource may want input first.",
+    case="all answers",
     at=f"{_PLACE}#supported-requests",
     since="2026-07-28",
 )
-
-
-@WHERE.reading("all answers")
-def read_where(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def rounds_where(records: Sequence[MessageLog]) -> JudgedItems:
+    """Only a tool, a prompt or a resource may want input first."""
     for answered in answered_requests(records):
-        judged += 1
+        yield
         result = answered.result
         wants = isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
         if wants and answered.request["method"] not in _WHERE:
             raise answered.violation(f"{answered.request['method']} wants input first")
-    return judged
 
 
-SOMETHING = Rule(
+@rule(
     "rounds/something",
     "must",
-    "An answer that wants input first has questions, or a state, or both.",
+    case="all answers that want input first",
     at=f"{_PLACE}#server-requirements",
     since="2026-07-28",
 )
-
-
-@SOMETHING.reading("all answers that want input first")
-def read_something(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def rounds_something(records: Sequence[MessageLog]) -> JudgedItems:
+    """An answer that wants input first has questions, or a state, or both."""
     for answered in input_required_results(records):
-        judged += 1
+        yield
         if not answered.result.get("inputRequests") and "requestState" not in answered.result:
             raise answered.violation("it has neither inputRequests nor requestState")
-    return judged
 
 
-KINDS = Rule(
+@rule(
     "rounds/kinds",
     "must",
-    "What is asked is elicitation, sampling or roots.",
+    case="all questions",
     at=f"{_PLACE}#input-required-result",
     since="2026-07-28",
 )
-
-
-@KINDS.reading("all questions")
-def read_kinds(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def rounds_kinds(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is asked is elicitation, sampling or roots."""
     for answered in input_required_results(records):
         for key, request in (answered.result.get("inputRequests") or {}).items():
-            judged += 1
+            yield
             method = request.get("method") if isinstance(request, dict) else None
             if method not in INPUT_METHODS:
                 raise answered.violation(f"{key!r} asks for {preview_json(method)}")
-    return judged
 
 
-FINISHED = Rule(
+@rule(
     "rounds/finished",
     "must",
-    "The same request with all answers, and the state as it was, is taken: it comes to an end, or asks for more.",
+    case="all requests that were sent again with answers",
     at=(f"{_PLACE}#basic-workflow", f"{_PLACE}#server-requirements"),
     since="2026-07-28",
     cause="The state is looked up in one process only, or the answers are not found under the keys that were asked.",
 )
-
-
-@FINISHED.reading("all requests that were sent again with answers")
-def read_finished(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def rounds_finished(records: Sequence[MessageLog]) -> JudgedItems:
+    """The same request with all answers, and the state as it was, is taken: it comes to an end, or asks for more."""
     for answered in answered_requests(records, *_WHERE):
         params = answered.request.get("params", {})
         if "inputResponses" in params or "requestState" in params:
-            judged += 1
+            yield
             if "error" in answered.received.message:
                 raise answered.violation("a request with all its answers is refused")
-    return judged
 
 
-EXTRA_ANSWERS = Rule(
+@rule(
     "rounds/extra-answers",
     "should",
-    "Answers that were not asked for are ignored.",
+    case="one answer more than was asked",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#error-handling",
     since="2026-07-28",
 )
-
-
-@EXTRA_ANSWERS.case("one answer more than was asked", needs="tools", calls=True)
-async def check_extra_answers(talk: Probe) -> None:
+async def rounds_extra_answers(talk: Probe) -> None:
+    """Answers that were not asked for are ignored."""
     async for params, answer in _calls_requiring_input(talk):
         more = retry_params(talk, answer.result)
         more["inputResponses"] = {**more.get("inputResponses", {}), "accord-check-extra": {"action": "accept"}}
@@ -122,17 +107,17 @@ async def check_extra_answers(talk: Probe) -> None:
         return
 
 
-MISSING_ANSWERS = Rule(
+@rule(
     "rounds/missing-answers",
     "should",
-    "What is missing is asked again, rather than refused.",
+    case="none of the answers that were asked",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#error-handling",
     since="2026-07-28",
 )
-
-
-@MISSING_ANSWERS.case("none of the answers that were asked", needs="tools", calls=True)
-async def check_missing_answers(talk: Probe) -> None:
+async def rounds_missing_answers(talk: Probe) -> None:
+    """What is missing is asked again, rather than refused."""
     async for params, answer in _calls_requiring_input(talk):
         more = {**retry_params(talk, answer.result), "inputResponses": {}}
         again = await _retry_with(talk, {**params, **more})
@@ -141,18 +126,18 @@ async def check_missing_answers(talk: Probe) -> None:
         return
 
 
-BAD_ANSWERS = Rule(
+@rule(
     "rounds/bad-answers",
     "should",
-    "Answers that are none are refused, and end nothing.",
+    case="answers that are numbers",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#error-handling",
     since="2026-07-28",
     cause="What comes in inputResponses is trusted to be of the type that was asked for.",
 )
-
-
-@BAD_ANSWERS.case("answers that are numbers", needs="tools", calls=True)
-async def check_bad_answers(talk: Probe) -> None:
+async def rounds_bad_answers(talk: Probe) -> None:
+    """Answers that are none are refused, and end nothing."""
     async for params, answer in _calls_requiring_input(talk):
         more = retry_params(talk, answer.result)
         more["inputResponses"] = dict.fromkeys(more.get("inputResponses", {}), 7)
@@ -163,19 +148,19 @@ async def check_bad_answers(talk: Probe) -> None:
         return
 
 
-STATE = Rule(
+@rule(
     "rounds/state",
     "should",
-    "A state that was changed on the way is refused.",
+    case="a state with another end",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#server-requirements",
     since="2026-07-28",
     cause="The state is trusted as it comes, and any client can write its own: sign it (HMAC), with the request, the "
     "principal and a time in it.",
 )
-
-
-@STATE.case("a state with another end", needs="tools", calls=True)
-async def check_state(talk: Probe) -> None:
+async def rounds_state(talk: Probe) -> None:
+    """A state that was changed on the way is refused."""
     async for params, answer in _calls_requiring_input(talk):
         state = answer.result.get("requestState")
         if not isinstance(state, str) or not state:
@@ -189,19 +174,19 @@ async def check_state(talk: Probe) -> None:
     raise NotObserved("no tool gives a state")
 
 
-STATE_ELSEWHERE = Rule(
+@rule(
     "rounds/state-elsewhere",
     "should",
-    "A state that was given for one request is refused on another.",
+    case="the state and the answers of one tool, at another",
+    needs="tools",
+    calls=True,
     at=f"{_PLACE}#server-requirements",
     since="2026-07-28",
     cause="The state does not say for which request it is: put the method and a digest of the params into what is "
     "signed, and compare them.",
 )
-
-
-@STATE_ELSEWHERE.case("the state and the answers of one tool, at another", needs="tools", calls=True)
-async def check_state_elsewhere(talk: Probe) -> None:
+async def rounds_state_elsewhere(talk: Probe) -> None:
+    """A state that was given for one request is refused on another."""
     asking = [
         (params, answer) async for params, answer in _calls_requiring_input(talk) if answer.result.get("requestState")
     ]

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.engine.rule import NotApplicable, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.lists import LIST_KINDS, ListKind
 from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
-ENDS = Rule(
+
+@rule(
     "pagination/ends",
     "should",
-    "Following the cursors leads to the end of a list, and to no page twice.",
+    case="each list, page by page",
     at=("server/utilities/pagination#implementation-guidelines", "server/utilities/pagination#response-format"),
     cause="The last page has a cursor, too, or the cursor that came with the request is given back.",
 )
-
-
-@ENDS.case("each list, page by page")
-async def check_ends(talk: Probe) -> None:
+async def pagination_ends(talk: Probe) -> None:
+    """Following the cursors leads to the end of a list, and to no page twice."""
     for listing in _declared(talk):
         seen: list[str] = []
         for page in await talk.pages(listing.method, listing.key, optional=True):
@@ -30,17 +29,15 @@ async def check_ends(talk: Probe) -> None:
             seen += [cursor] if isinstance(cursor, str) else []
 
 
-STABLE = Rule(
+@rule(
     "pagination/stable",
     "should",
-    "A cursor leads to the same page when it is used again.",
+    case="the second page of each list, twice, with the first one again between",
     at="server/utilities/pagination#implementation-guidelines",
     cause="A cursor is an iterator on the server that is used up, or is forgotten with the next request.",
 )
-
-
-@STABLE.case("the second page of each list, twice, with the first one again between")
-async def check_stable(talk: Probe) -> None:
+async def pagination_stable(talk: Probe) -> None:
+    """A cursor leads to the same page when it is used again."""
     judged = 0
     for listing in _declared(talk):
         first = await talk.request(listing.method)
@@ -56,23 +53,21 @@ async def check_stable(talk: Probe) -> None:
         raise NotApplicable("every list has one page")
 
 
-INVALID_CURSOR = Rule(
+@rule(
     "pagination/invalid-cursor",
     "should",
-    "A cursor that the server never gave is answered with the error -32602.",
+    case="a cursor that nobody gave, for each list",
     at="server/utilities/pagination#error-handling",
     cause="Cursors are not looked at: the first page comes again, as if it were the next.",
 )
-
-
-@INVALID_CURSOR.case("a cursor that nobody gave, for each list")
-async def check_invalid_cursor_cursor_nobody_gave_list(talk: Probe) -> None:
+async def pagination_invalid_cursor(talk: Probe) -> None:
+    """A cursor that the server never gave is answered with the error -32602."""
     for listing in _declared(talk):
         await _require_refused(talk, listing, talk.unknown_name)
 
 
-@INVALID_CURSOR.case("a cursor with something at its end, for each list")
-async def check_invalid_cursor_cursor_something_end_list(talk: Probe) -> None:
+@pagination_invalid_cursor.case("a cursor with something at its end, for each list")
+async def pagination_invalid_cursor_cursor_something_end_list(talk: Probe) -> None:
     judged = 0
     for listing in _declared(talk):
         cursor = get_object((await talk.request(listing.method)).result).get("nextCursor")
@@ -83,17 +78,15 @@ async def check_invalid_cursor_cursor_something_end_list(talk: Probe) -> None:
         raise NotApplicable("every list has one page")
 
 
-CURSOR_TYPE = Rule(
+@rule(
     "pagination/cursor-type",
     "should",
-    "A cursor that is no text does not get a page.",
+    case="a number and an object for a cursor, for each list",
     at=("server/utilities/pagination#request-format", "schema#paginatedrequestparams"),
     cause="Params are used as they come.",
 )
-
-
-@CURSOR_TYPE.case("a number and an object for a cursor, for each list")
-async def check_cursor_type(talk: Probe) -> None:
+async def pagination_cursor_type(talk: Probe) -> None:
+    """A cursor that is no text does not get a page."""
     wrong: tuple[Any, ...] = (5, {})
     for listing in _declared(talk):
         for cursor in wrong:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import rule
 from accord.check.probes.client_messages import initialize_params
 from accord.check.probes.content import preview_json
 from accord.check.probes.pending_answer import Answer
@@ -16,18 +16,17 @@ from accord.check.probes.slow_calls import require_slow_tool, start_slow_call
 BEHAVIOUR = "basic/utilities/ping#behavior-requirements"
 UNTIL = "2026-07-28"
 
-ANSWERED = Rule(
+
+@rule(
     "ping/answered",
     "must",
-    "A ping is answered with an empty result.",
+    case="without params, with empty ones, with _meta",
     at=BEHAVIOUR,
     until=UNTIL,
     cause="There is no handler for ping, or it answers with a word: the result is an empty object.",
 )
-
-
-@ANSWERED.case("without params, with empty ones, with _meta")
-async def check_answered(talk: Probe) -> None:
+async def ping_answered(talk: Probe) -> None:
+    """A ping is answered with an empty result."""
     forms: tuple[Any, ...] = (UNSET, {}, {"_meta": {}}, {"_meta": {"progressToken": "accord-check"}})
     for params in forms:
         message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": "ping"}
@@ -41,58 +40,57 @@ def _require_empty_result(talk: Probe, answer: Answer) -> None:
         raise talk.violation(f"a ping is answered with {preview_json(answer.error or answer.result)}")
 
 
-PROMPT = Rule(
-    "ping/prompt",
-    "must",
-    "A ping is answered promptly.",
-    at=BEHAVIOUR,
-    until=UNTIL,
-    cause="Pings wait in the queue of the requests that take long, or the thread that reads is the one that works.",
-)
 _SOON = 2.0
 """In seconds: longer than a server at rest needs."""
 
 
-@PROMPT.case("three in a row, at rest")
-async def check_prompt(talk: Probe) -> None:
+@rule(
+    "ping/prompt",
+    "must",
+    case="three in a row, at rest",
+    at=BEHAVIOUR,
+    until=UNTIL,
+    cause="Pings wait in the queue of the requests that take long, or the thread that reads is the one that works.",
+)
+async def ping_prompt(talk: Probe) -> None:
+    """A ping is answered promptly."""
     for _ in range(3):
         answer = await talk.request("ping")
         if answer.seconds > _SOON:
             raise talk.violation(f"the answer took {answer.seconds:.1f} s")
 
 
-WHILE_BUSY = Rule(
+@rule(
     "ping/while-busy",
     "should",
-    "A ping is answered while a call is at work.",
+    case="a ping in the middle of a long call",
+    kind="own",
+    needs="tools",
+    calls=True,
+    applies=require_slow_tool,
     at=BEHAVIOUR,
     until=UNTIL,
     cause="One message is served after the other: the call keeps the connection busy.",
 )
-
-
-@WHILE_BUSY.case(
-    "a ping in the middle of a long call", kind="own", needs="tools", calls=True, applies=require_slow_tool
-)
-async def check_while_busy(talk: Probe) -> None:
+async def ping_while_busy(talk: Probe) -> None:
+    """A ping is answered while a call is at work."""
     call = await start_slow_call(talk)
     answer = await talk.request("ping")
     if call.is_done and answer.error is None:
         raise talk.violation("the ping was answered after the call was done", since=call.since)
 
 
-BEFORE_INITIALIZED = Rule(
+@rule(
     "ping/before-initialized",
     "should",
-    "A ping is answered before the client has said that it is ready.",
+    case="a ping between the answer to initialize and the notification",
+    kind="raw",
     at=("basic/lifecycle#initialization", BEHAVIOUR),
     until=UNTIL,
     cause="Everything is refused until notifications/initialized comes: let pings through.",
 )
-
-
-@BEFORE_INITIALIZED.case("a ping between the answer to initialize and the notification", kind="raw")
-async def check_before_initialized(talk: Probe) -> None:
+async def ping_before_initialized(talk: Probe) -> None:
+    """A ping is answered before the client has said that it is ready."""
     await talk.request(
         "initialize", initialize_params(talk.revision, talk.client_capabilities), seconds=talk.settings.opening
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
@@ -93,67 +93,57 @@ def observed_progress(records: Sequence[MessageLog]) -> Iterator[ObservedProgres
             tokens.add_received(message, said.at)
 
 
-KNOWN_TOKEN = Rule(
+@rule(
     "progress/known-token",
     "must",
-    "Progress bears a token that a request gave, the same text or the same number.",
+    case="all progress of the server",
     at=BEHAVIOUR,
     cause="The id of the request stands for the token, or a number becomes a text, or progress goes to everybody.",
 )
-
-
-@KNOWN_TOKEN.reading("all progress of the server")
-def read_known_token(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def progress_known_token(records: Sequence[MessageLog]) -> JudgedItems:
+    """Progress bears a token that a request gave, the same text or the same number."""
     for each in observed_progress(records):
-        judged += 1
+        yield
         if not each.is_known:
             raise each.received.violation(f"nobody gave the token {preview_json(each.params.get('progressToken'))}")
-    return judged
 
 
-ENDS = Rule(
+@rule(
     "progress/ends",
     "must",
-    "Progress stops when the answer is there; that of a task, when the task has ended.",
+    case="all progress of the server",
     at=(*NOTES, *BEHAVIOUR),
     cause="A timer or a thread goes on after the handler has returned.",
 )
-
-
-@ENDS.reading("all progress of the server")
-def read_ends(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def progress_ends(records: Sequence[MessageLog]) -> JudgedItems:
+    """Progress stops when the answer is there; that of a task, when the task has ended."""
     for each in observed_progress(records):
-        judged += each.is_known
+        if each.is_known:
+            yield
         if each.is_over:
             raise each.received.violation(f"{preview_json(each.params.get('progressToken'))} was answered before")
-    return judged
 
 
-GROWS = Rule(
+@rule(
     "progress/grows",
     "must",
-    "The progress of one request grows with each notification.",
+    case="all progress of the server",
     at=FLOW,
     cause="The same value is sent again, or each step counts from zero, or the total is corrected downwards.",
 )
-
-
-@GROWS.reading("all progress of the server")
-def read_grows(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def progress_grows(records: Sequence[MessageLog]) -> JudgedItems:
+    """The progress of one request grows with each notification."""
     last: dict[Any, tuple[Number, ObservedMessage]] = {}
     for each in observed_progress(records):
         number = each.params.get("progress")
         at = (id(each.received.log), _stream(each), id_key(each.params.get("progressToken")))
         if isinstance(number, int | float):
             before = last.get(at)
-            judged += before is not None
-            if before is not None and number <= before[0] and not each.is_over:
-                raise each.received.violation(f"{number} comes after {before[0]}", about=[before[1].entry])
+            if before is not None:
+                yield
+                if number <= before[0] and not each.is_over:
+                    raise each.received.violation(f"{number} comes after {before[0]}", about=[before[1].entry])
             last[at] = number, each.received
-    return judged
 
 
 def _stream(told: ObservedProgress) -> int:
@@ -161,70 +151,66 @@ def _stream(told: ObservedProgress) -> int:
     return told.received.entry.stream
 
 
-FLOOD = Rule(
-    "progress/flood",
-    "should",
-    "Progress is told at a bounded rate.",
-    at=NOTES,
-    cause="Each byte or each row is told: tell it at most some tens of times a second.",
-)
 _MANY = 1_000
 """In one second, for one token."""
 
 
-@FLOOD.reading("all progress of the server")
-def read_flood(records: Sequence[MessageLog]) -> int:
+@rule(
+    "progress/flood",
+    "should",
+    case="all progress of the server",
+    at=NOTES,
+    cause="Each byte or each row is told: tell it at most some tens of times a second.",
+)
+def progress_flood(records: Sequence[MessageLog]) -> JudgedItems:
+    """Progress is told at a bounded rate."""
     times: dict[Any, list[float]] = {}
     for each in observed_progress(records):
+        yield
         at = times.setdefault((id(each.received.log), id_key(each.params.get("progressToken"))), [])
         at.append(each.received.entry.at)
         if len(at) > _MANY and at[-1] - at[-_MANY - 1] < 1:
             raise each.received.violation(f"more than {_MANY:,} notifications in a second")
-    return sum(map(len, times.values()))
 
 
-ANY_TOKEN = Rule(
-    "progress/any-token",
-    "must",
-    "A token may be any text and any integer.",
-    at=FLOW,
-    cause="Tokens are read as texts only, or as numbers only.",
-)
 _TOKENS: tuple[Any, ...] = ("accord-check", "", "0", 0, -1, 2**53 - 1, "ü\u2028\n")
 
 
-@ANY_TOKEN.case("requests with all kinds of tokens")
-async def check_any_token(talk: Probe) -> None:
+@rule(
+    "progress/any-token",
+    "must",
+    case="requests with all kinds of tokens",
+    at=FLOW,
+    cause="Tokens are read as texts only, or as numbers only.",
+)
+async def progress_any_token(talk: Probe) -> None:
+    """A token may be any text and any integer."""
     for token in _TOKENS:
         answer = await talk.request(talk.harmless_method, meta={"progressToken": token})
         if answer.error is not None:
             raise talk.violation(f"with the token {preview_json(token)} the answer is {preview_json(answer.error)}")
 
 
-OWN_TOKENS = Rule(
+@rule(
     "progress/own-tokens",
     "must",
-    "A token that the server gives with a request of its own is a text or an integer, and no other request has it.",
+    case="all requests of the server with a token",
     at=FLOW[0],
     until=PER_REQUEST_SINCE,
     cause="One token is used for all requests.",
 )
-
-
-@OWN_TOKENS.reading("all requests of the server with a token")
-def read_own_tokens(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def progress_own_tokens(records: Sequence[MessageLog]) -> JudgedItems:
+    """A token that the server gives with a request of its own is a text or an integer, and no other request has it."""
     for record in records:
         active: dict[Any, Any] = {}
         for said, message in logged_messages(record):
             if said.direction == SENT and is_response(message):
                 active.pop(id_key(message.get("id")), None)
             elif said.direction != SENT and (token := token_of(message)) is not None:
-                judged += 1
+                yield
                 if type(token) not in (int, str) or id_key(token) in active.values():
                     raise ObservedMessage(record, said, message).violation(f"the token {preview_json(token)}")
                 active[id_key(message.get("id"))] = id_key(token)
-    return judged
 
 
 def token_of(message: JSONObject) -> Any:

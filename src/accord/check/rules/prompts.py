@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes import lists
 from accord.check.probes.content import (
     all_strings,
@@ -27,90 +27,86 @@ from accord.messages.base import JSONObject
 _MOST = 10
 """Prompts that are tried."""
 
-DECLARED = Rule(
+
+@rule(
     "prompts/declared",
     "must",
-    "A server that has prompts declares the capability `prompts`.",
+    case="prompts/list, whatever is declared",
     at="server/prompts#capabilities",
     cause="The capabilities are written by hand: add `prompts`, or clients will not look for any.",
 )
-
-
-@DECLARED.case("prompts/list, whatever is declared")
-async def check_declared(talk: Probe) -> None:
+async def prompts_declared(talk: Probe) -> None:
+    """A server that has prompts declares the capability `prompts`."""
     await lists.require_declared(talk, PROMPTS)
 
 
-LISTED = Rule(
+@rule(
     "prompts/listed",
     "must",
-    "A server that declares the capability `prompts` lists its prompts.",
+    case="prompts/list",
+    needs="prompts",
     at="server/prompts#listing-prompts",
     cause="The capability is declared, and no handler answers `prompts/list`.",
 )
-
-
-@LISTED.case("prompts/list", needs="prompts")
-async def check_listed(talk: Probe) -> None:
+async def prompts_listed(talk: Probe) -> None:
+    """A server that declares the capability `prompts` lists its prompts."""
     await lists.require_list(talk, PROMPTS)
 
 
-SAME_EVERYWHERE = Rule(
+@rule(
     "prompts/same-everywhere",
     "must",
-    "The list of prompts depends neither on the connection nor on earlier requests.",
+    case="two connections at the same time",
+    needs="prompts",
     at="server/prompts#capabilities",
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-
-
-@SAME_EVERYWHERE.case("two connections at the same time", needs="prompts")
-async def check_same_everywhere(talk: Probe) -> None:
+async def prompts_same_everywhere(talk: Probe) -> None:
+    """The list of prompts depends neither on the connection nor on earlier requests."""
     await lists.require_same_list(talk, PROMPTS)
 
 
-LIST_CHANGED = Rule(
+@rule(
     "prompts/list-changed",
     "should",
-    "A server that declares `prompts.listChanged` says so when its list of prompts changes.",
+    case="calls that may change the list",
+    kind="own",
+    needs="prompts.listChanged",
+    calls=True,
     at="server/prompts#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-
-
-@LIST_CHANGED.case("calls that may change the list", kind="own", needs="prompts.listChanged", calls=True)
-async def check_list_changed(talk: Probe) -> None:
+async def prompts_list_changed(talk: Probe) -> None:
+    """A server that declares `prompts.listChanged` says so when its list of prompts changes."""
     await lists.require_change_notification(talk, PROMPTS)
 
 
-UNIQUE_NAMES = Rule(
+@rule(
     "prompts/unique-names",
     "should",
-    "No two prompts have the same name.",
+    case="all names",
+    needs="prompts",
     at="server/prompts#prompt",
     cause="Prompts of several sources are put together without a prefix.",
 )
-
-
-@UNIQUE_NAMES.case("all names", needs="prompts")
-async def check_unique_names(talk: Probe) -> None:
+async def prompts_unique_names(talk: Probe) -> None:
+    """No two prompts have the same name."""
     name = lists.duplicate_name(await talk.prompts(), PROMPTS)
     if name is not None:
         raise talk.violation(f"two prompts are called {name!r}")
 
 
-GIVEN = Rule(
+@rule(
     "prompts/given",
     "must",
-    "A listed prompt that requires no arguments can be fetched without any.",
+    case="prompts without required arguments",
+    needs="prompts",
     at="server/prompts#getting-a-prompt",
     cause="An argument is needed that the list does not call `required`, or the list and the handler know other names.",
 )
-
-
-@GIVEN.case("prompts without required arguments", needs="prompts")
-async def check_given(talk: Probe) -> None:
+async def prompts_given(talk: Probe) -> None:
+    """A listed prompt that requires no arguments can be fetched without any."""
     free = [prompt for prompt in await talk.prompts() if not _required(prompt)]
     if not free:
         raise NotObserved("every prompt requires an argument")
@@ -120,33 +116,31 @@ async def check_given(talk: Probe) -> None:
             raise talk.violation(f"{prompt.get('name')!r} gives {preview_json(answer.error)}")
 
 
-UNKNOWN_NAME = Rule(
+@rule(
     "prompts/unknown-name",
     "should",
-    "Asking for a prompt that does not exist gives the error -32602.",
+    case="a name that nobody has",
+    needs="prompts",
     at="server/prompts#error-handling",
     cause="The exception of the handler is passed on as any other error, or an empty prompt is made up.",
 )
-
-
-@UNKNOWN_NAME.case("a name that nobody has", needs="prompts")
-async def check_unknown_name(talk: Probe) -> None:
+async def prompts_unknown_name(talk: Probe) -> None:
+    """Asking for a prompt that does not exist gives the error -32602."""
     answer = await talk.request("prompts/get", {"name": talk.unknown_name})
     if answer.code != INVALID_PARAMS:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-REQUIRED_ARGUMENTS = Rule(
+@rule(
     "prompts/required-arguments",
     "should",
-    "A prompt without an argument that it requires gives the error -32602.",
+    case="prompts that require arguments, without any",
+    needs="prompts",
     at="server/prompts#error-handling",
     cause="The list says that an argument is required, and nothing on the server looks whether it is there.",
 )
-
-
-@REQUIRED_ARGUMENTS.case("prompts that require arguments, without any", needs="prompts")
-async def check_required_arguments(talk: Probe) -> None:
+async def prompts_required_arguments(talk: Probe) -> None:
+    """A prompt without an argument that it requires gives the error -32602."""
     strict = [prompt for prompt in await talk.prompts() if _required(prompt)]
     if not strict:
         raise NotApplicable("no prompt requires an argument")
@@ -159,17 +153,16 @@ async def check_required_arguments(talk: Probe) -> None:
             )
 
 
-INPUTS_CHECKED = Rule(
+@rule(
     "prompts/inputs-checked",
     "must",
-    "prompts/get refuses a name that is not a string, and arguments that are not an object.",
+    case="names and arguments of other types",
+    needs="prompts",
     at=("server/prompts#security", "server/prompts#security-considerations"),
     cause="The params are used as they come.",
 )
-
-
-@INPUTS_CHECKED.case("names and arguments of other types", needs="prompts")
-async def check_inputs_checked(talk: Probe) -> None:
+async def prompts_inputs_checked(talk: Probe) -> None:
+    """prompts/get refuses a name that is not a string, and arguments that are not an object."""
     wrong: list[JSONObject] = [{}, {"name": None}, {"name": 5}, {"name": ["a"]}]
     wrong += [
         {"name": prompt.get("name"), "arguments": value}
@@ -182,44 +175,38 @@ async def check_inputs_checked(talk: Probe) -> None:
             raise talk.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
 
 
-MEDIA = Rule(
+@rule(
     "prompts/media",
     "must",
-    "Images and sounds in a prompt are base64, and say their MIME type.",
+    case="all images and sounds in prompts",
+    needs="prompts",
     at=("server/prompts#image-content", "server/prompts#audio-content"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-
-
-@MEDIA.reading("all images and sounds in prompts", needs="prompts")
-def read_media(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def prompts_media(records: Sequence[MessageLog]) -> JudgedItems:
+    """Images and sounds in a prompt are base64, and say their MIME type."""
     for each, block in _blocks(records, "image", "audio"):
-        judged += 1
+        yield
         if fault := media_fault(block):
             raise each.violation(f"a block of type {block['type']!r} {fault}")
-    return judged
 
 
-EMBEDDED = Rule(
+@rule(
     "prompts/embedded",
     "must",
-    "A resource in a prompt has its URI, its MIME type, and its text or its bytes in base64.",
+    case="all resources in prompts",
+    needs="prompts",
     at="server/prompts#embedded-resources",
     cause="The MIME type is left out, as it may be where resources are read.",
 )
-
-
-@EMBEDDED.reading("all resources in prompts", needs="prompts")
-def read_embedded(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def prompts_embedded(records: Sequence[MessageLog]) -> JudgedItems:
+    """A resource in a prompt has its URI, its MIME type, and its text or its bytes in base64."""
     for each, block in _blocks(records, "resource"):
-        judged += 1
+        yield
         resource = get_object(block, "resource")
         fault = None if resource.get("uri") in set(all_strings(each.request)) else uri_fault(resource.get("uri"))
         if fault or (fault := embedded_fault(resource)):
             raise each.violation(f"a resource {fault}")
-    return judged
 
 
 def _required(prompt: JSONObject) -> list[JSONObject]:

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import (
     all_strings,
     base64_fault,
@@ -27,17 +27,17 @@ from accord.server.declare.templates import Template
 _MOST = 5
 """Resources and templates that are tried."""
 
-READABLE = Rule(
+
+@rule(
     "resources/readable",
     "must",
-    "A listed resource can be read: the answer is not that it does not exist.",
+    case="the first resources of the list",
+    needs="resources",
     at="server/resources#reading-resources",
     cause="The list and the reader know different URIs; often one of them has normalised it.",
 )
-
-
-@READABLE.case("the first resources of the list", needs="resources")
-async def check_readable(talk: Probe) -> None:
+async def resources_readable(talk: Probe) -> None:
+    """A listed resource can be read: the answer is not that it does not exist."""
     uris = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
     if not uris:
         raise NotObserved("it lists no resource")
@@ -47,69 +47,65 @@ async def check_readable(talk: Probe) -> None:
             raise talk.violation(f"{uri!r} is listed, and reading it gives {preview_json(answer.error)}")
 
 
-MISSING = Rule(
+@rule(
     "resources/missing",
     "must",
-    "Reading a resource that does not exist gives the error -32602.",
+    case="a URI that nobody has",
+    needs="resources",
     at="server/resources#error-handling",
     since="2026-07-28",
     cause="Earlier revisions had -32002; the code hangs on the revision that is spoken.",
 )
-
-
-@MISSING.case("a URI that nobody has", needs="resources")
-async def check_missing(talk: Probe) -> None:
+async def resources_missing(talk: Probe) -> None:
+    """Reading a resource that does not exist gives the error -32602."""
     answer = await _read_missing(talk)
     if answer.code != INVALID_PARAMS:
-        symptom = "" if answer.error else MISSING_NOT_EMPTY.id
+        symptom = "" if answer.error else resources_missing_not_empty.id
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
-MISSING_CODE = Rule(
+@rule(
     "resources/missing-code",
     "should",
-    "Reading a resource that does not exist gives the error -32002.",
+    case="a URI that nobody has",
+    needs="resources",
     at="server/resources#error-handling",
     until="2026-07-28",
     cause="The exception of the reader is passed on as any other error.",
 )
-
-
-@MISSING_CODE.case("a URI that nobody has", needs="resources")
-async def check_missing_code(talk: Probe) -> None:
+async def resources_missing_code(talk: Probe) -> None:
+    """Reading a resource that does not exist gives the error -32002."""
     answer = await _read_missing(talk)
     if answer.code != RESOURCE_NOT_FOUND:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-MISSING_NOT_EMPTY = Rule(
+@rule(
     "resources/missing-not-empty",
     "must",
-    "A resource that does not exist is not answered with empty contents.",
+    case="a URI that nobody has",
+    needs="resources",
     at="server/resources#error-handling",
     since="2026-07-28",
     cause="Nothing was found, and nothing is returned: raise an error.",
 )
-
-
-@MISSING_NOT_EMPTY.case("a URI that nobody has", needs="resources")
-async def check_missing_not_empty(talk: Probe) -> None:
+async def resources_missing_not_empty(talk: Probe) -> None:
+    """A resource that does not exist is not answered with empty contents."""
     answer = await _read_missing(talk)
     if complete_result(answer.result).get("contents") == []:
         raise talk.violation("it is answered with an empty array of contents")
 
 
-URI_CHECKED = Rule(
+@rule(
     "resources/uri-checked",
     "must",
-    "Reading a text that is not a URI is refused.",
+    case="texts that are no URIs, and values that are no texts",
+    needs="resources",
     at="server/resources#security-considerations",
     cause="The text is used as a path, or as a key, without a look at what it is.",
 )
-
-
-@URI_CHECKED.case("texts that are no URIs, and values that are no texts", needs="resources")
-async def check_uri_checked(talk: Probe) -> None:
+async def resources_uri_checked(talk: Probe) -> None:
+    """Reading a text that is not a URI is refused."""
     for uri in ("", "no URI at all", "://", "\u0000", 5, None, ["a:b"]):
         answer = await talk.request("resources/read", {"uri": uri})
         if answer.error is None:
@@ -118,21 +114,21 @@ async def check_uri_checked(talk: Probe) -> None:
         raise talk.violation(f"reading without a URI gives {preview_json(answer.result)}")
 
 
-TRAVERSAL = Rule(
-    "resources/traversal",
-    "must",
-    "A URI cannot lead out of what the server offers to read.",
-    at="server/resources#security-considerations",
-    cause="`..` is resolved after the check, or not at all: resolve the path first, then see where it is.",
-)
-
 _UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..\\", "..%5c", "....//", "..%252f")
 _DEEP = 12
 _PASSWD = "root:x:0:0:"
 
 
-@TRAVERSAL.case("the file of users, by ways up from what is listed and through templates", needs="resources")
-async def check_traversal(talk: Probe) -> None:
+@rule(
+    "resources/traversal",
+    "must",
+    case="the file of users, by ways up from what is listed and through templates",
+    needs="resources",
+    at="server/resources#security-considerations",
+    cause="`..` is resolved after the check, or not at all: resolve the path first, then see where it is.",
+)
+async def resources_traversal(talk: Probe) -> None:
+    """A URI cannot lead out of what the server offers to read."""
     starts = [start async for start in _traversal_bases(talk)]
     if not starts:
         raise NotApplicable("it lists nothing that has a path")
@@ -159,15 +155,6 @@ async def _traversal_bases(talk: Probe) -> AsyncIterator[str]:
             yield head
 
 
-HOSTILE_URI = Rule(
-    "resources/hostile-uri",
-    "must",
-    "A long URI that nearly fits a template holds up neither its own answer nor another.",
-    at="server/resources#security-considerations",
-    cause="The template becomes a regular expression with one repetition in another, which tries every way to divide "
-    "the text: match it in linear time.",
-)
-
 _NEAR_MATCHES = (
     f"/{',' * 60}/",
     f"{',' * 60}/",
@@ -183,14 +170,20 @@ async def _require_templates(talk: Probe) -> None:
         raise NotObserved("it lists no template")
 
 
-@HOSTILE_URI.case(
-    "commas, slashes and long texts after the beginning of each template",
+@rule(
+    "resources/hostile-uri",
+    "must",
+    case="commas, slashes and long texts after the beginning of each template",
     kind="own",
     needs="resources",
     shares=True,
     applies=_require_templates,
+    at="server/resources#security-considerations",
+    cause="The template becomes a regular expression with one repetition in another, which tries every way to divide "
+    "the text: match it in linear time.",
 )
-async def check_hostile_uri(talk: Probe) -> None:
+async def resources_hostile_uri(talk: Probe) -> None:
+    """A long URI that nearly fits a template holds up neither its own answer nor another."""
     await _require_templates(talk)
     heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
     for uri in [head + rest for head in heads for rest in _NEAR_MATCHES]:
@@ -199,34 +192,22 @@ async def check_hostile_uri(talk: Probe) -> None:
         await pending.wait()
 
 
-BLOB = Rule(
+@rule(
     "resources/blob",
     "must",
-    "Binary contents are base64.",
+    case="all contents of resources that are binary",
     at=("server/resources#security-considerations", "server/resources#binary-content"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-
-
-@BLOB.reading("all contents of resources that are binary")
-def read_blob(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def resources_blob(records: Sequence[MessageLog]) -> JudgedItems:
+    """Binary contents are base64."""
     for each in answered_requests(records):
         for content in resource_contents(complete_result(each.result)):
             if "blob" in content:
-                judged += 1
+                yield
                 if fault := base64_fault(content["blob"]):
                     raise each.violation(f"{preview_json(content.get('uri'))} {fault}")
-    return judged
 
-
-TEXT = Rule(
-    "resources/text",
-    "should",
-    "Contents in `text` are text: they hold no NUL, and no image, audio, video or archive.",
-    at=("server/resources#text-content", "schema#textresourcecontents"),
-    cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
-)
 
 _BINARY = re.compile(
     r"image/(png|jpe?g|gif|webp|avif)|audio/(mpeg|mp4|wav|ogg|aac|flac|webm)|video/(mp4|webm|mpeg|ogg|quicktime)"
@@ -234,40 +215,44 @@ _BINARY = re.compile(
 ).fullmatch
 
 
-@TEXT.reading("all contents of resources that are text")
-def read_text(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "resources/text",
+    "should",
+    case="all contents of resources that are text",
+    at=("server/resources#text-content", "schema#textresourcecontents"),
+    cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
+)
+def resources_text(records: Sequence[MessageLog]) -> JudgedItems:
+    """Contents in `text` are text: they hold no NUL, and no image, audio, video or archive."""
     for each in answered_requests(records):
         ours = "\0" in "".join(all_strings(each.request))  # it may be given back
         for content in resource_contents(complete_result(each.result)):
             text = content.get("text")
             if isinstance(text, str) and not ours:
-                judged += 1
+                yield
                 if _BINARY(_kind(content)) or "\0" in text:
                     raise each.violation(
                         f"{preview_json(content.get('uri'))} ({_kind(content)}) has the text {preview_json(text, 80)}"
                     )
-    return judged
 
 
-TEMPLATE_TYPE = Rule(
+@rule(
     "resources/template-type",
     "should",
-    "A resource has the MIME type of the template that its URI is made from.",
+    case="the variables of each template that has a type, filled in",
+    needs="resources",
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
     cause="Resources of several types share a template: leave its `mimeType` out.",
 )
-
-
-@TEMPLATE_TYPE.case("the variables of each template that has a type, filled in", needs="resources")
-async def check_template_type(talk: Probe) -> None:
+async def resources_template_type(talk: Probe) -> None:
+    """A resource has the MIME type of the template that its URI is made from."""
     for template in [each for each in await talk.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
         if uri := _expand_template(template):
             await talk.request("resources/read", {"uri": uri})
 
 
-@TEMPLATE_TYPE.reading("all that was read")
-def read_template_type(records: Sequence[MessageLog]) -> int:
+@resources_template_type.case("all that was read")
+def resources_template_type_reading(records: Sequence[MessageLog]) -> JudgedItems:
     typed = [
         found
         for page in answered_requests(records, "resources/templates/list")
@@ -278,16 +263,14 @@ def read_template_type(records: Sequence[MessageLog]) -> int:
         for page in answered_requests(records, "resources/list")
         for each in get_objects(page.result, "resources")
     }
-    judged = 0
     for each in answered_requests(records, "resources/read"):
         uri = str(get_object(each.request, "params").get("uri"))
         kinds = {kind for template, kind in typed if uri not in listed and template.match(uri) is not None}
         for content in resource_contents(complete_result(each.result)):
             if kinds and content.get("uri") == uri and _kind(content):
-                judged += 1
+                yield
                 if _kind(content) not in kinds:
                     raise each.violation(f"its template says {', '.join(sorted(kinds))}, and it is {_kind(content)}")
-    return judged
 
 
 def _typed_templates(page: JSONObject) -> Iterator[tuple[Template, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes import lists
 from accord.check.probes.content import (
     all_strings,
@@ -26,103 +26,96 @@ from accord.server.declare.templates import Template
 
 UPDATED = "notifications/resources/updated"
 
-DECLARED = Rule(
+
+@rule(
     "resources/declared",
     "must",
-    "A server that has resources declares the capability `resources`.",
+    case="resources/list, whatever is declared",
     at="server/resources#capabilities",
     cause="The capabilities are written by hand: add `resources`, or clients will not look for any.",
 )
-
-
-@DECLARED.case("resources/list, whatever is declared")
-async def check_declared_resources_list_whatever_declared(talk: Probe) -> None:
+async def resources_declared(talk: Probe) -> None:
+    """A server that has resources declares the capability `resources`."""
     await lists.require_declared(talk, RESOURCES)
 
 
-@DECLARED.case("resources/templates/list, whatever is declared")
-async def check_declared_resources_templates_list_whatever(talk: Probe) -> None:
+@resources_declared.case("resources/templates/list, whatever is declared")
+async def resources_declared_resources_templates_list_whatever(talk: Probe) -> None:
     await lists.require_declared(talk, TEMPLATES)
 
 
-LISTED = Rule(
+@rule(
     "resources/listed",
     "must",
-    "A server that declares the capability `resources` lists its resources.",
+    case="resources/list",
+    needs="resources",
     at="server/resources#listing-resources",
     cause="Only templates are offered, or only reading: an empty list is an answer, too.",
 )
-
-
-@LISTED.case("resources/list", needs="resources")
-async def check_listed(talk: Probe) -> None:
+async def resources_listed(talk: Probe) -> None:
+    """A server that declares the capability `resources` lists its resources."""
     await lists.require_list(talk, RESOURCES)
 
 
-SAME_EVERYWHERE = Rule(
+@rule(
     "resources/same-everywhere",
     "must",
-    "The list of resources depends neither on the connection nor on earlier requests.",
+    case="two connections at the same time",
+    needs="resources",
     at="server/resources#capabilities",
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-
-
-@SAME_EVERYWHERE.case("two connections at the same time", needs="resources")
-async def check_same_everywhere(talk: Probe) -> None:
+async def resources_same_everywhere(talk: Probe) -> None:
+    """The list of resources depends neither on the connection nor on earlier requests."""
     await lists.require_same_list(talk, RESOURCES)
 
 
-LIST_CHANGED = Rule(
+@rule(
     "resources/list-changed",
     "should",
-    "A server that declares `resources.listChanged` says so when its list of resources changes.",
+    case="calls that may change the list",
+    kind="own",
+    needs="resources.listChanged",
+    calls=True,
     at="server/resources#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-
-
-@LIST_CHANGED.case("calls that may change the list", kind="own", needs="resources.listChanged", calls=True)
-async def check_list_changed(talk: Probe) -> None:
+async def resources_list_changed(talk: Probe) -> None:
+    """A server that declares `resources.listChanged` says so when its list of resources changes."""
     await lists.require_change_notification(talk, RESOURCES)
 
 
-UNIQUE_URIS = Rule(
+@rule(
     "resources/unique-uris",
     "should",
-    "No two resources have the same URI.",
+    case="all URIs",
+    needs="resources",
     at=("server/resources#resource", "server/resources"),
     cause="Resources of several sources are put together without a prefix.",
 )
-
-
-@UNIQUE_URIS.case("all URIs", needs="resources")
-async def check_unique_uris(talk: Probe) -> None:
+async def resources_unique_uris(talk: Probe) -> None:
+    """No two resources have the same URI."""
     uri = lists.duplicate_name(await talk.resources(), RESOURCES)
     if uri is not None:
         raise talk.violation(f"two resources have the URI {uri!r}")
 
 
-URIS = Rule(
+@rule(
     "resources/uris",
     "must",
-    "Every resource has a URI as RFC 3986 writes it.",
+    case="all resources that were listed, read, linked or held in results",
     at=("server/resources#custom-uri-schemes", "server/resources"),
     cause="A path or a name stands where a URI should, or a character in it is not escaped (a space is %20).",
 )
-
-
-@URIS.reading("all resources that were listed, read, linked or held in results")
-def read_uris(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def resources_uris(records: Sequence[MessageLog]) -> JudgedItems:
+    """Every resource has a URI as RFC 3986 writes it."""
     for each in answered_requests(records):
         ours = set(all_strings(each.request))
         for resource in _resources(get_object(each.result)):
-            judged += 1
+            yield
             if resource.get("uri") not in ours and (fault := uri_fault(resource.get("uri"))):
                 raise each.violation(f"a resource {fault}")
-    return judged
 
 
 def _resources(result: JSONObject) -> Iterator[JSONObject]:
@@ -131,17 +124,16 @@ def _resources(result: JSONObject) -> Iterator[JSONObject]:
     yield from (block for block in content_blocks(result) if block.get("type") == "resource_link")
 
 
-TEMPLATES_RULE = Rule(
+@rule(
     "resources/templates",
     "must",
-    "The URI template of a resource template is one of RFC 6570.",
+    case="every template",
+    needs="resources",
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
     cause="Routes of a web framework look alike (`:id`, `<id>`): write `{id}`.",
 )
-
-
-@TEMPLATES_RULE.case("every template", needs="resources")
-async def check_templates(talk: Probe) -> None:
+async def resources_templates(talk: Probe) -> None:
+    """The URI template of a resource template is one of RFC 6570."""
     found = [text for each in await talk.templates() if isinstance(text := each.get("uriTemplate"), str)]
     if not found:
         raise NotApplicable("it has no resource templates")
@@ -152,62 +144,61 @@ async def check_templates(talk: Probe) -> None:
             raise talk.violation(f"{text[:100]!r}: {exc}") from None
 
 
-LAST_MODIFIED = Rule(
-    "resources/last-modified",
-    "should",
-    "When something was changed is said as ISO 8601 does.",
-    at=("server/resources#annotations", "schema#annotations"),
-    since="2025-06-18",
-    cause="A date is written as people of one country do, or in seconds.",
-)
-
 _DATE = r"(\d{4}|[+-]\d{4,6})(-?\d\d(-?\d\d)?|-?W\d\d(-?\d)?|-?\d{3})?"
 _TIME = r"\d\d(:?\d\d(:?\d\d)?)?([.,]\d+)?(Z|[+-]\d\d(:?\d\d)?)?"
 _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
 
 
-@LAST_MODIFIED.reading("annotations of all resources, templates and blocks of content")
-def read_last_modified(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@rule(
+    "resources/last-modified",
+    "should",
+    case="annotations of all resources, templates and blocks of content",
+    at=("server/resources#annotations", "schema#annotations"),
+    since="2025-06-18",
+    cause="A date is written as people of one country do, or in seconds.",
+)
+def resources_last_modified(records: Sequence[MessageLog]) -> JudgedItems:
+    """When something was changed is said as ISO 8601 does."""
     for each in answered_requests(records):
         result = get_object(each.result)
         for annotated in (*_resources(result), *get_objects(result, "resourceTemplates"), *content_blocks(result)):
             when = get_object(annotated, "annotations").get("lastModified")
             if isinstance(when, str):
-                judged += 1
+                yield
                 if not _MOMENT(when):
                     raise each.violation(f"lastModified is {when!r}")
-    return judged
 
 
-SUBSCRIBE = Rule(
+@rule(
     "resources/subscribe",
     "must",
-    "A server that declares `resources.subscribe` accepts subscriptions to listed resources, and ends them on request.",
+    case="subscribe and unsubscribe",
+    needs="resources.subscribe",
     at=("server/resources#subscriptions", "server/resources#capabilities"),
     until="2026-07-28",
     cause="The capability is declared, and no handler answers `resources/subscribe` or `resources/unsubscribe`.",
 )
-
-
-@SUBSCRIBE.case("subscribe and unsubscribe", needs="resources.subscribe")
-async def check_subscribe(talk: Probe) -> None:
+async def resources_subscribe(talk: Probe) -> None:
+    """A server that declares `resources.subscribe` accepts subscriptions to listed resources, and ends them
+    on request.
+    """
     uri = await _some_uri(talk)
     await talk.result("resources/subscribe", {"uri": uri})
     await talk.result("resources/unsubscribe", {"uri": uri})
 
 
-UPDATED_RULE = Rule(
+@rule(
     "resources/updated",
     "should",
-    "A client that has subscribed to a resource is notified when it changes.",
+    case="calls that may change what is watched",
+    kind="own",
+    needs="resources.subscribe",
+    calls=True,
     at="server/resources#subscriptions",
     cause="The resource is changed without a notification, or it is sent to nobody who listens.",
 )
-
-
-@UPDATED_RULE.case("calls that may change what is watched", kind="own", needs="resources.subscribe", calls=True)
-async def check_updated(talk: Probe) -> None:
+async def resources_updated(talk: Probe) -> None:
+    """A client that has subscribed to a resource is notified when it changes."""
     watched = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
     await lists.subscribe_to_changes(talk, {"resourceSubscriptions": watched})
     if talk.rules.handshake:
@@ -225,24 +216,23 @@ async def check_updated(talk: Probe) -> None:
         raise talk.violation(f"{changed[0]!r} has changed, and {UPDATED} did not come")
 
 
-UPDATED_UNASKED = Rule(
+@rule(
     "resources/updated-unasked",
     "should",
-    "Only clients that have subscribed to a resource are notified of its changes.",
+    case="all that was said of changes",
+    needs="resources",
     at=("server/resources#subscriptions", "schema#resourceupdatednotification"),
     until="2026-07-28",
     cause="Every client is told of every change: keep who has subscribed to what.",
 )
-
-
-@UPDATED_UNASKED.reading("all that was said of changes", needs="resources")
-def read_updated_unasked(records: Sequence[MessageLog]) -> int:
-    found = [each for each in received_messages(records) if each.message.get("method") == UPDATED]
-    for each in found:
-        before = each.log.entries[: each.log.entries.index(each.entry)]
-        if not any(get_object(said.message).get("method") == "resources/subscribe" for said in before):
-            raise each.violation("nobody has subscribed in this conversation")
-    return len(found)
+def resources_updated_unasked(records: Sequence[MessageLog]) -> JudgedItems:
+    """Only clients that have subscribed to a resource are notified of its changes."""
+    for each in received_messages(records):
+        if each.message.get("method") == UPDATED:
+            yield
+            before = each.log.entries[: each.log.entries.index(each.entry)]
+            if not any(get_object(said.message).get("method") == "resources/subscribe" for said in before):
+                raise each.violation("nobody has subscribed in this conversation")
 
 
 _MOST = 10

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import Violation, rule
 from accord.check.probes.client_messages import request_body
 from accord.check.probes.content import preview_json
 from accord.check.probes.probe import Probe
@@ -17,14 +17,6 @@ from accord.messages.base import JSONObject
 from accord.messages.methods import CLIENT, table
 
 MESSAGES = ("basic/index#messages", "basic/messages")
-
-SURVIVES = Rule(
-    "rough/survives",
-    "must",
-    "A valid request is answered after an invalid message.",
-    at=MESSAGES,
-    cause="An exception while reading ends the loop that reads: catch it around each message.",
-)
 
 
 _TIMEOUT_FACTOR = 4
@@ -92,10 +84,17 @@ STRAY_ANSWERS: dict[str, Any] = {
 _PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], "progress": "x", "taskId": 7})
 
 
-@SURVIVES.case(
-    "what is no JSON, JSON that is no message, stray answers, and wrong types in each field", kind="own", shares=True
+@rule(
+    "rough/survives",
+    "must",
+    case="what is no JSON, JSON that is no message, stray answers, and wrong types in each field",
+    kind="own",
+    shares=True,
+    at=MESSAGES,
+    cause="An exception while reading ends the loop that reads: catch it around each message.",
 )
-async def check_survives_json_json_message_stray(talk: Probe) -> None:
+async def rough_survives(talk: Probe) -> None:
+    """A valid request is answered after an invalid message."""
     good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(talk)}
     values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
     wrong = NO_JSON | NO_MESSAGE | STRAY_ANSWERS
@@ -115,8 +114,8 @@ async def check_survives_json_json_message_stray(talk: Probe) -> None:
 _DEEP = 20_000
 
 
-@SURVIVES.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
-async def check_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
+@rough_survives.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
+async def rough_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
     inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
     named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
     wrong: dict[str, Any] = {
@@ -137,8 +136,8 @@ async def check_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
     await _require_survival(talk, wrong)
 
 
-@SURVIVES.case("one id for two requests at once", kind="own", shares=True)
-async def check_survives_id_requests_once(talk: Probe) -> None:
+@rough_survives.case("one id for two requests at once", kind="own", shares=True)
+async def rough_survives_id_requests_once(talk: Probe) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
     for _ in range(2):
         talk.send(twice)
@@ -150,22 +149,21 @@ def _body(talk: Probe) -> JSONObject:
     return request_body(talk, talk.harmless_method, None, None)
 
 
-WRONG_PARAMS = Rule(
-    "rough/wrong-params",
-    "must",
-    "A request whose params are wrong is answered, with an error as a rule.",
-    at=MESSAGES,
-    cause="The error of reading the params is raised before the id is known to whoever answers.",
-)
-
 WRONG: tuple[JSONObject, ...] = (
     {"cursor": 7, "name": 7, "uri": 7, "level": 7, "ref": 7, "arguments": 7, "notifications": 7, "taskId": 7},
     {"cursor": {}, "name": None, "uri": [], "level": "", "ref": {"type": "nobody"}, "argument": None},
 )
 
 
-@WRONG_PARAMS.case("every method with fields of wrong types")
-async def check_wrong_params(talk: Probe) -> None:
+@rule(
+    "rough/wrong-params",
+    "must",
+    case="every method with fields of wrong types",
+    at=MESSAGES,
+    cause="The error of reading the params is raised before the id is known to whoever answers.",
+)
+async def rough_wrong_params(talk: Probe) -> None:
+    """A request whose params are wrong is answered, with an error as a rule."""
     rows = [row for row in table(talk.revision, CLIENT).values() if not row.notification and not row.stays]
     for params in WRONG:
         waiting = [talk.begin(row.name, params) for row in rows if row.name != "initialize"]
@@ -174,20 +172,22 @@ async def check_wrong_params(talk: Probe) -> None:
     await talk.fence()
 
 
-FLOOD = Rule(
-    "rough/flood",
-    "must",
-    "Every one of a thousand requests sent at once is answered.",
-    at=MESSAGES,
-    cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
-)
 MANY, MANY_BY_HTTP = 1_000, 200
 _STALL_FACTOR = 3
 """No answer may come for this many times the timeout: a flood is heavy work."""
 
 
-@FLOOD.case("a thousand (over HTTP 200) harmless requests without waiting", kind="own", shares=True)
-async def check_flood(talk: Probe) -> None:
+@rule(
+    "rough/flood",
+    "must",
+    case="a thousand (over HTTP 200) harmless requests without waiting",
+    kind="own",
+    shares=True,
+    at=MESSAGES,
+    cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
+)
+async def rough_flood(talk: Probe) -> None:
+    """Every one of a thousand requests sent at once is answered."""
     count = MANY if talk.http is None else MANY_BY_HTTP
     since = len(talk.log.entries)
     left = {talk.begin(talk.harmless_method, id=f"accord-check-flood-{number}").future for number in range(count)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import NotApplicable, NotObserved, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.probe import Probe
 from accord.check.probes.schemas import draft, schema_fault
@@ -15,18 +15,18 @@ DIALECT = "basic/index#schema-dialect"
 VALIDATION = "basic/index#schema-validation"
 SINCE = "2025-11-25"
 
-VALID = Rule(
+
+@rule(
     "schemas/valid",
     "must",
-    "The schemas of tools are valid in the dialect that they name, or else in JSON Schema 2020-12.",
+    case="the schemas of all tools",
+    needs="tools",
     at=VALIDATION,
     since=SINCE,
     cause="A keyword has a value of another dialect, such as `required: true` or a type that JSON does not have.",
 )
-
-
-@VALID.case("the schemas of all tools", needs="tools")
-async def check_valid(talk: Probe) -> None:
+async def schemas_valid(talk: Probe) -> None:
+    """The schemas of tools are valid in the dialect that they name, or else in JSON Schema 2020-12."""
     judged = 0
     for where, schema in await _schemas(talk):
         if draft(schema):
@@ -37,18 +37,17 @@ async def check_valid(talk: Probe) -> None:
         raise NotObserved("no tool has a schema in a dialect that is known")
 
 
-KNOWN_DIALECT = Rule(
+@rule(
     "schemas/known-dialect",
     "should",
-    "A schema names no dialect, or one that clients know.",
+    case="the schemas of all tools",
+    needs="tools",
     at=DIALECT,
     since=SINCE,
     cause="$schema has another text than the URL of the dialect: clients must refuse what they do not know.",
 )
-
-
-@KNOWN_DIALECT.case("the schemas of all tools", needs="tools")
-async def check_known_dialect(talk: Probe) -> None:
+async def schemas_known_dialect(talk: Probe) -> None:
+    """A schema names no dialect, or one that clients know."""
     found = await _schemas(talk)
     if not found:
         raise NotObserved("no tool has a schema")
@@ -57,19 +56,18 @@ async def check_known_dialect(talk: Probe) -> None:
             raise talk.violation(f"{where} is written in {preview_json(schema['$schema'])}")
 
 
-REFERENCES = Rule(
+@rule(
     "schemas/references",
     "should",
-    "What a schema refers to is inside it.",
+    case="every $ref in the schemas of all tools",
+    needs="tools",
     at=(VALIDATION, "basic/index#ref-resolution"),
     since=SINCE,
     cause="The definitions were left behind when the schema was cut out of a bigger one, or they are on the network, "
     "from where nobody may fetch them.",
 )
-
-
-@REFERENCES.case("every $ref in the schemas of all tools", needs="tools")
-async def check_references(talk: Probe) -> None:
+async def schemas_references(talk: Probe) -> None:
+    """What a schema refers to is inside it."""
     judged = 0
     for where, schema in await _schemas(talk):
         for reference in _references(schema):
@@ -82,20 +80,21 @@ async def check_references(talk: Probe) -> None:
         raise NotObserved("no schema refers to anything")
 
 
-KEPT = Rule(
-    "schemas/kept",
-    "must",
-    "A schema that uses much of JSON Schema 2020-12 is listed as it was written.",
-    at=("basic/index#implementation-requirements", DIALECT),
-    since=SINCE,
-    cause="The schema goes through types that know a part of JSON Schema only, and the rest falls out.",
-)
 _FIXTURE = "json_schema_2020_12_tool"
 _KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
 
 
-@KEPT.case(f"the tool {_FIXTURE} of the conformance suite", needs="tools")
-async def check_kept(talk: Probe) -> None:
+@rule(
+    "schemas/kept",
+    "must",
+    case=f"the tool {_FIXTURE} of the conformance suite",
+    needs="tools",
+    at=("basic/index#implementation-requirements", DIALECT),
+    since=SINCE,
+    cause="The schema goes through types that know a part of JSON Schema only, and the rest falls out.",
+)
+async def schemas_kept(talk: Probe) -> None:
+    """A schema that uses much of JSON Schema 2020-12 is listed as it was written."""
     tool = next((tool for tool in await talk.tools() if tool.get("name") == _FIXTURE), None)
     if tool is None:
         raise NotApplicable(f"the server has no {_FIXTURE}")

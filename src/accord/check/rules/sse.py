@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
-from accord.check.engine.rule import SSE, NotObserved, Rule, Violation
+from accord.check.engine.rule import SSE, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MessageLog, is_json
 from accord.check.probes.probe import Probe
@@ -15,90 +15,79 @@ from accord.wire.sse import ServerSentEvent
 
 _PLACE = "basic/transports#http-with-sse"
 
-ENDPOINT = Rule(
+
+@rule(
     "sse/endpoint",
     "must",
-    "The stream begins with an event `endpoint`, whose data is the URI to post to.",
+    case="the first event of each stream",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
     cause="The first event is a message, or a comment is sent as one.",
 )
-
-
-@ENDPOINT.reading("the first event of each stream")
-def read_endpoint(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def sse_endpoint(records: Sequence[MessageLog]) -> JudgedItems:
+    """The stream begins with an event `endpoint`, whose data is the URI to post to."""
     for record in records:
         for reply in record.responses:
             events = [event for event in reply.events if isinstance(event, ServerSentEvent)]
             if reply.method == "GET" and events:
-                judged += 1
+                yield
                 if events[0].event != "endpoint" or not events[0].data.strip():
                     raise Violation(
                         f"a stream begins with the event {events[0].event!r}", evidence=http_evidence(reply)
                     )
-    return judged
 
 
-EVENTS = Rule(
+@rule(
     "sse/events",
     "must",
-    "Messages come as events called `message`, with JSON in their data.",
+    case="the events of all streams",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
     cause="Events have names of their own, or none of the data is JSON.",
 )
-
-
-@EVENTS.reading("the events of all streams")
-def read_events(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def sse_events(records: Sequence[MessageLog]) -> JudgedItems:
+    """Messages come as events called `message`, with JSON in their data."""
     for record in records:
         for reply in record.responses:
             for event in reply.events:
                 if isinstance(event, ServerSentEvent) and event.event != "endpoint" and event.data:
-                    judged += 1
+                    yield
                     if event.event != "message":
                         raise Violation(f"an event is called {event.event!r}", evidence=http_evidence(reply))
                     if event.event == "message" and not is_json(event.data):
                         raise Violation("the data of an event is no JSON", evidence=http_evidence(reply))
-    return judged
 
 
-SAME_ORIGIN = Rule(
+@rule(
     "sse/same-origin",
     "should",
-    "The URI to post to has the origin of the stream.",
+    case="the endpoint",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
     cause="The URI is built from an address that only the server's own network knows: send the path alone.",
 )
-
-
-@SAME_ORIGIN.case("the endpoint")
-async def check_same_origin(talk: Probe) -> None:
+async def sse_same_origin(talk: Probe) -> None:
+    """The URI to post to has the origin of the stream."""
     wire = _wire(talk)
     there, here = urlsplit(urljoin(wire.stream_url, wire.endpoint)), urlsplit(wire.stream_url)
     if (there.scheme, there.netloc) != (here.scheme, here.netloc):
         raise talk.violation(f"messages are to be posted to {preview_json(wire.endpoint)}; they went to {here.netloc}")
 
 
-POSTED = Rule(
+@rule(
     "sse/posted",
     "must",
-    "A message that is posted is accepted, and answered on the stream.",
+    case="a request",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
     cause="The answer is written to the response of the POST only.",
 )
-
-
-@POSTED.case("a request")
-async def check_posted(talk: Probe) -> None:
+async def sse_posted(talk: Probe) -> None:
+    """A message that is posted is accepted, and answered on the stream."""
     pending = talk.begin("ping")
     answer = await pending.wait()
     reply = talk.log.responses[pending.stream - 1]
@@ -109,19 +98,18 @@ async def check_posted(talk: Probe) -> None:
         raise Violation("the answer did not come on the stream", evidence=http_evidence(reply))
 
 
-APART = Rule(
+@rule(
     "sse/apart",
     "must",
-    "Each connection has its own endpoint, and hears its own answers only.",
+    case="two connections with the same ids at once",
+    kind="own",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
     cause="One transport is shared by all connections: make one for each.",
 )
-
-
-@APART.case("two connections with the same ids at once", kind="own")
-async def check_apart(talk: Probe) -> None:
+async def sse_apart(talk: Probe) -> None:
+    """Each connection has its own endpoint, and hears its own answers only."""
     other = await talk.open_another()
     try:
         if _wire(other).url == _wire(talk).url:
@@ -133,18 +121,17 @@ async def check_apart(talk: Probe) -> None:
         await other.close()
 
 
-BAD_BODY = Rule(
+@rule(
     "sse/bad-body",
     "should",
-    "A body that is no message gets an error status, or an error on the stream, and harms nothing.",
+    case="a body that is no JSON",
+    kind="own",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
 )
-
-
-@BAD_BODY.case("a body that is no JSON", kind="own")
-async def check_bad_body(talk: Probe) -> None:
+async def sse_bad_body(talk: Probe) -> None:
+    """A body that is no message gets an error status, or an error on the stream, and harms nothing."""
     reply = await talk.post(b"{no json")
     errors = [each for each in await talk.fence() if "error" in each] or [
         each for each in talk.log.received_messages() if "error" in each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog, decode_json, is_json, message_objects
 from accord.check.probes.probe import Probe
@@ -20,80 +20,59 @@ _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
 _MOST_LINES = 200
 """A message that is printed with indentation may have so many lines."""
 
-ONLY_MESSAGES = Rule(
+
+@rule(
     "stdio/only-messages",
     "must",
-    "Nothing but messages is written to stdout.",
+    case="every line of its output",
     at=_PLACES,
     over=LINE_TRANSPORTS,
     cause="Something prints to stdout: a banner, a log, print() in a tool. All but messages belongs on stderr.",
 )
-
-
-@ONLY_MESSAGES.reading("every line of its output")
-def read_only_messages(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def stdio_only_messages(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nothing but messages is written to stdout."""
     for record in records:
         for group in _invalid_line_groups(record):
             bad = next((said for said in group if said.message is None and not is_json(said.raw)), None)
             if bad is not None and not _is_message(group):
                 raise Violation(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
-        judged += sum(said.direction == RECEIVED for said in record.entries)
-    return judged
+        yield from (said for said in record.entries if said.direction == RECEIVED)
 
 
-ONE_LINE = Rule(
+@rule(
     "stdio/one-line",
     "must",
-    "A message stands on one line, without newlines in it.",
+    case="every line of its output",
     at=_PLACES,
     over=LINE_TRANSPORTS,
     cause="Messages are printed with indentation: write JSON without newlines.",
 )
-
-
-@ONE_LINE.reading("every line of its output")
-def read_one_line(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def stdio_one_line(records: Sequence[MessageLog]) -> JudgedItems:
+    """A message stands on one line, without newlines in it."""
     for record in records:
         for group in _invalid_line_groups(record):
             if _is_message(group):
                 raise Violation(f"one message stands on {len(group)} lines", evidence=_evidence(record, group))
-        judged += sum(said.direction == RECEIVED for said in record.entries)
-    return judged
+        yield from (said for said in record.entries if said.direction == RECEIVED)
 
 
-UTF_8 = Rule(
+@rule(
     "stdio/utf-8",
     "must",
-    "Messages are UTF-8.",
+    case="every line of its output",
     at=_PLACES,
     since="2025-03-26",
     over=LINE_TRANSPORTS,
     cause="stdout has the encoding of the system: set it to UTF-8, or write ASCII with escapes.",
 )
-
-
-@UTF_8.reading("every line of its output")
-def read_utf_8(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def stdio_utf_8(records: Sequence[MessageLog]) -> JudgedItems:
+    """Messages are UTF-8."""
     for record in records:
         for said in record.entries:
             if said.direction == RECEIVED and isinstance(said.raw, bytes):
-                judged += 1
+                yield
                 if not _is_utf8(said.raw):
                     raise Violation("a line of stdout is not UTF-8", evidence=record.evidence(about=[said]))
-    return judged
-
-
-EXITS = Rule(
-    "stdio/exits",
-    "should",
-    "The server ends soon after its input has ended.",
-    at=_SHUTDOWN,
-    over=STDIO,
-    cause="Only signals end it: a client that is killed leaves it behind. Stop when reading stdin gives its end.",
-)
 
 
 async def _require_no_earlier_hang(talk: Probe) -> None:
@@ -103,25 +82,35 @@ async def _require_no_earlier_hang(talk: Probe) -> None:
         raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")
 
 
-@EXITS.case("after the handshake, with nothing to do", kind="own", applies=_require_no_earlier_hang)
-async def check_exits_handshake_nothing_do(talk: Probe) -> None:
+@rule(
+    "stdio/exits",
+    "should",
+    case="after the handshake, with nothing to do",
+    kind="own",
+    applies=_require_no_earlier_hang,
+    at=_SHUTDOWN,
+    over=STDIO,
+    cause="Only signals end it: a client that is killed leaves it behind. Stop when reading stdin gives its end.",
+)
+async def stdio_exits(talk: Probe) -> None:
+    """The server ends soon after its input has ended."""
     await _require_exit(talk)
 
 
-@EXITS.case("before anything was said", kind="raw", applies=_require_no_earlier_hang)
-async def check_exits_anything_said(talk: Probe) -> None:
+@stdio_exits.case("before anything was said", kind="raw", applies=_require_no_earlier_hang)
+async def stdio_exits_anything_said(talk: Probe) -> None:
     await _require_exit(talk)
 
 
-@EXITS.case("in the middle of a line", kind="own", applies=_require_no_earlier_hang)
-async def check_exits_middle_line(talk: Probe) -> None:
+@stdio_exits.case("in the middle of a line", kind="own", applies=_require_no_earlier_hang)
+async def stdio_exits_middle_line(talk: Probe) -> None:
     talk.add_request(_HALF, misbehaved=True)
     talk.process.write(_HALF)
     await _require_exit(talk)
 
 
-@EXITS.case("while a tool is at work", kind="own", needs="tools", calls=True)
-async def check_exits_while_tool_work(talk: Probe) -> None:
+@stdio_exits.case("while a tool is at work", kind="own", needs="tools", calls=True)
+async def stdio_exits_while_tool_work(talk: Probe) -> None:
     for tool in await talk.callable_tools():
         talk.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
     await _require_exit(talk)
@@ -137,35 +126,33 @@ async def _require_exit(talk: Probe) -> None:
         raise talk.violation(f"it still runs {seconds:g} s after its input has ended")
 
 
-ANSWERS_FIRST = Rule(
+@rule(
     "stdio/answers-first",
     "may",
-    "Requests that came before the end of the input are answered before the server exits.",
+    case="a request, and then the end of the input",
+    kind="own",
     at=_SHUTDOWN,
     over=STDIO,
     cause="The end of the input cancels what is in hand: a script that pipes its requests in gets no answer.",
 )
-
-
-@ANSWERS_FIRST.case("a request, and then the end of the input", kind="own")
-async def check_answers_first(talk: Probe) -> None:
+async def stdio_answers_first(talk: Probe) -> None:
+    """Requests that came before the end of the input are answered before the server exits."""
     pending = talk.begin(talk.harmless_method)
     talk.process.end_input()
     await pending.wait()
 
 
-TERMINATES = Rule(
+@rule(
     "stdio/terminates",
     "should",
-    "The server ends when it is told to (SIGTERM).",
+    case="after the handshake",
+    kind="own",
     at=_SHUTDOWN,
     over=STDIO,
     cause="SIGTERM is ignored, or only the wrapper that started the server gets it.",
 )
-
-
-@TERMINATES.case("after the handshake", kind="own")
-async def check_terminates(talk: Probe) -> None:
+async def stdio_terminates(talk: Probe) -> None:
+    """The server ends when it is told to (SIGTERM)."""
     wire = talk.process
     wire.terminate()
     seconds = _exit_timeout(talk)
@@ -173,18 +160,16 @@ async def check_terminates(talk: Probe) -> None:
         raise talk.violation(f"it still runs {seconds:g} s after SIGTERM")
 
 
-CRLF = Rule(
+@rule(
     "stdio/crlf",
     "may",
-    "A line that ends with CR and LF is read: for JSON the CR is a blank.",
+    case="a request that ends with CR and LF",
     at=_PLACES,
     over=STDIO,
     cause="The line is split at LF and compared or parsed with the CR as part of it.",
 )
-
-
-@CRLF.case("a request that ends with CR and LF")
-async def check_crlf(talk: Probe) -> None:
+async def stdio_crlf(talk: Probe) -> None:
+    """A line that ends with CR and LF is read: for JSON the CR is a blank."""
     message = talk.build_request(talk.harmless_method)
     pending = talk.send(message, misbehaved=False, ending=b"\r")
     await pending.wait()

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from accord.check.engine.rule import STDIO, NotObserved, Rule
+from accord.check.engine.rule import STDIO, NotObserved, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import harmless_request
@@ -19,18 +19,17 @@ _LONG_ID = "x" * 500
 """So that the answers are longer than a pipe holds (64 KiB on Linux)."""
 _NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b"[[[[[[", b'"', b"\x1b[31mred\x1b[0m")
 
-PIECES = Rule(
+
+@rule(
     "stdio/pieces",
     "must",
-    "A message is read whole when its bytes arrive in pieces, and when several arrive at once.",
+    case="a message in five pieces, with pauses",
     at=_PLACES,
     over=STDIO,
     cause="Each read of stdin is taken for a message: collect bytes until a newline.",
 )
-
-
-@PIECES.case("a message in five pieces, with pauses")
-async def check_pieces_message_five_pieces_pauses(talk: Probe) -> None:
+async def stdio_pieces(talk: Probe) -> None:
+    """A message is read whole when its bytes arrive in pieces, and when several arrive at once."""
     message = harmless_request(talk)
     pending = talk.add_request(message)
     line = msgspec.json.encode(message) + b"\n"
@@ -42,8 +41,8 @@ async def check_pieces_message_five_pieces_pauses(talk: Probe) -> None:
     await pending.wait()
 
 
-@PIECES.case("twenty in one piece")
-async def check_pieces_twenty_piece(talk: Probe) -> None:
+@stdio_pieces.case("twenty in one piece")
+async def stdio_pieces_twenty_piece(talk: Probe) -> None:
     messages = [harmless_request(talk) for _ in range(20)]
     pending = [talk.add_request(message) for message in messages]
     talk.process.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
@@ -51,59 +50,59 @@ async def check_pieces_twenty_piece(talk: Probe) -> None:
         await each.wait()
 
 
-NOISE = Rule(
+@rule(
     "stdio/noise",
     "should",
-    "A line that is not a message is skipped, and the messages after it are served.",
+    case="seven kinds of noise after the opening",
+    kind="own",
+    shares=True,
     at=_PLACES,
     over=STDIO,
     cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
 )
-
-
-@NOISE.case("seven kinds of noise after the opening", kind="own", shares=True)
-async def check_noise_seven_kinds_noise_opening(talk: Probe) -> None:
+async def stdio_noise(talk: Probe) -> None:
+    """A line that is not a message is skipped, and the messages after it are served."""
     for noise in _NOISE:
         talk.send(noise)
     await talk.fence()
 
 
-@NOISE.case("noise before the first message", kind="raw")
-async def check_noise_noise_first_message(talk: Probe) -> None:
+@stdio_noise.case("noise before the first message", kind="raw")
+async def stdio_noise_noise_first_message(talk: Probe) -> None:
     talk.send(_NOISE[0])
     await talk.negotiate()
 
 
-LONG_LINES = Rule(
+@rule(
     "stdio/long-lines",
     "should",
-    "A long line is read, or refused, and what follows is served.",
+    case="a message of 5 MB",
+    kind="own",
+    shares=True,
     at=_PLACES,
     over=STDIO,
     cause="The reader has a fixed buffer (64 KiB with asyncio's StreamReader) and ends with an error beyond it.",
 )
-
-
-@LONG_LINES.case("a message of 5 MB", kind="own", shares=True)
-async def check_long_lines(talk: Probe) -> None:
+async def stdio_long_lines(talk: Probe) -> None:
+    """A long line is read, or refused, and what follows is served."""
     message = harmless_request(talk)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
     talk.send(message)
     await talk.fence(seconds=talk.settings.timeout * 4)
 
 
-SLOW_READER = Rule(
+@rule(
     "stdio/slow-reader",
     "must",
-    "Output is not lost when the client reads slowly.",
+    case="more answers than a pipe holds, read late",
+    kind="own",
+    shares=True,
     at=_PLACES,
     over=STDIO,
     cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",
 )
-
-
-@SLOW_READER.case("more answers than a pipe holds, read late", kind="own", shares=True)
-async def check_slow_reader(talk: Probe) -> None:
+async def stdio_slow_reader(talk: Probe) -> None:
+    """Output is not lost when the client reads slowly."""
     wire = talk.process
     wire.pause()
     method = talk.harmless_method
@@ -114,18 +113,17 @@ async def check_slow_reader(talk: Probe) -> None:
         await each.wait(talk.settings.timeout * 4)
 
 
-RESTART = Rule(
+@rule(
     "stdio/restart",
     "should",
-    "A server that was killed can be started again, and says the same of itself.",
+    case="kill -9 with requests in flight, and another start",
+    kind="own",
     at=("basic/lifecycle#initialization", "basic/transports/stdio#unexpected-termination"),
     over=STDIO,
     cause="A lock, a port or a file that the first one held is not free: a server must come up after kill -9.",
 )
-
-
-@RESTART.case("kill -9 with requests in flight, and another start", kind="own")
-async def check_restart(talk: Probe) -> None:
+async def stdio_restart(talk: Probe) -> None:
+    """A server that was killed can be started again, and says the same of itself."""
     for _ in range(5):
         talk.begin(talk.harmless_method)
     talk.process.kill()
@@ -140,23 +138,24 @@ async def check_restart(talk: Probe) -> None:
         await again.close()
 
 
-CURSORS_SURVIVE = Rule(
-    "stdio/cursors-survive",
-    "should",
-    "A cursor is good after a restart, too, or is refused with -32602.",
-    at=("server/utilities/pagination#implementation-guidelines", "basic/transports/stdio#unexpected-termination"),
-    over=STDIO,
-    cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
-)
-
-
 async def _require_pages(talk: Probe) -> None:
     if not isinstance((await talk.result("tools/list")).get("nextCursor"), str):
         raise NotObserved("its tools fit on one page")
 
 
-@CURSORS_SURVIVE.case("the second page from another process", kind="own", needs="tools", applies=_require_pages)
-async def check_cursors_survive(talk: Probe) -> None:
+@rule(
+    "stdio/cursors-survive",
+    "should",
+    case="the second page from another process",
+    kind="own",
+    needs="tools",
+    applies=_require_pages,
+    at=("server/utilities/pagination#implementation-guidelines", "basic/transports/stdio#unexpected-termination"),
+    over=STDIO,
+    cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
+)
+async def stdio_cursors_survive(talk: Probe) -> None:
+    """A cursor is good after a restart, too, or is refused with -32602."""
     first = await talk.result("tools/list")
     cursor = first.get("nextCursor")
     if not isinstance(cursor, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.lists import PROMPTS, RESOURCES, TOOLS
 from accord.check.probes.message_log import MessageLog
@@ -29,31 +29,33 @@ from accord.messages.meta import SUBSCRIPTION_ID
 
 _PLACE = "basic/patterns/subscriptions"
 
-ACKNOWLEDGED_RULE = Rule(
+
+@rule(
     "subscriptions/acknowledged",
     "must",
-    "A subscription is acknowledged before anything else is told on it, with the id of its request.",
+    case="a subscription to all lists",
+    kind="own",
+    shares=True,
+    applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
     cause="The request is kept open without a word, or answered at once as if it were over.",
 )
-
-
-@ACKNOWLEDGED_RULE.case("a subscription to all lists", kind="own", shares=True, applies=require_subscriptions)
-async def check_acknowledged_subscription_lists(talk: Probe) -> None:
+async def subscriptions_acknowledged(talk: Probe) -> None:
+    """A subscription is acknowledged before anything else is told on it, with the id of its request."""
     said = await _acknowledge_and_end(talk, ALL_LISTS)
     granted = said.get("params", {}).get("notifications")
     if not isinstance(granted, dict):
         raise talk.violation(f"what is granted is {preview_json(granted)}")
 
 
-@ACKNOWLEDGED_RULE.case("one whose id is a text", kind="own", shares=True, applies=require_subscriptions)
-async def check_acknowledged_whose_id_text(talk: Probe) -> None:
+@subscriptions_acknowledged.case("one whose id is a text", kind="own", shares=True, applies=require_subscriptions)
+async def subscriptions_acknowledged_acknowledged_whose_id_text(talk: Probe) -> None:
     await _acknowledge_and_end(talk, ALL_LISTS, id="accord-check-subscription")
 
 
-@ACKNOWLEDGED_RULE.case("one that wants nothing", kind="own", shares=True, applies=require_subscriptions)
-async def check_acknowledged_wants_nothing(talk: Probe) -> None:
+@subscriptions_acknowledged.case("one that wants nothing", kind="own", shares=True, applies=require_subscriptions)
+async def subscriptions_acknowledged_acknowledged_wants_nothing(talk: Probe) -> None:
     await _acknowledge_and_end(talk, {})
 
 
@@ -65,18 +67,19 @@ async def _acknowledge_and_end(talk: Probe, wish: JSONObject, **more: Any) -> JS
     return said
 
 
-GRANTED = Rule(
+@rule(
     "subscriptions/granted",
     "must",
-    "What is granted is no more than what was wanted.",
+    case="a subscription to one list",
+    kind="own",
+    shares=True,
+    applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
     cause="The server grants all that it has, whatever is asked.",
 )
-
-
-@GRANTED.case("a subscription to one list", kind="own", shares=True, applies=require_subscriptions)
-async def check_granted(talk: Probe) -> None:
+async def subscriptions_granted(talk: Probe) -> None:
+    """What is granted is no more than what was wanted."""
     said = await _acknowledge_and_end(talk, {"toolsListChanged": True})
     granted = said.get("params", {}).get("notifications") or {}
     more = [
@@ -88,18 +91,19 @@ async def check_granted(talk: Probe) -> None:
         raise talk.violation(f"{', '.join(more)} is granted, and was not wanted")
 
 
-SUPPORTED = Rule(
+@rule(
     "subscriptions/supported",
     "should",
-    "What the server does not have is not granted.",
+    case="a subscription to all lists",
+    kind="own",
+    shares=True,
+    applies=require_subscriptions,
     at="schema#subscriptionsacknowledgednotification",
     since="2026-07-28",
     cause="The wish is given back as it came: the client waits for what never comes.",
 )
-
-
-@SUPPORTED.case("a subscription to all lists", kind="own", shares=True, applies=require_subscriptions)
-async def check_supported(talk: Probe) -> None:
+async def subscriptions_supported(talk: Probe) -> None:
+    """What the server does not have is not granted."""
     said = await _acknowledge_and_end(talk, ALL_LISTS)
     granted = said.get("params", {}).get("notifications") or {}
     for listing in (TOOLS, PROMPTS, RESOURCES):
@@ -107,93 +111,81 @@ async def check_supported(talk: Probe) -> None:
             raise talk.violation(f"{listing.filter_field} is granted, and {listing.capability} are not declared")
 
 
-WANTED_ONLY = Rule(
+@rule(
     "subscriptions/wanted-only",
     "must",
-    "Nothing is told on a subscription that it did not want.",
+    case="all that was told",
     at=f"{_PLACE}#subscribing",
     since="2026-07-28",
 )
-
-
-@WANTED_ONLY.reading("all that was told")
-def read_wanted_only(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def subscriptions_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nothing is told on a subscription that it did not want."""
     for record in records:
         wishes = requested_filters(record)
         for told in subscription_notifications(record):
             kind = FILTER_FIELDS.get(told.method)
             if kind is not None and id_key(told.subscription_id) in wishes:
-                judged += 1
+                yield
                 if not wishes[id_key(told.subscription_id)].get(kind):
                     raise told.received.violation(f"{told.method} came on a subscription that did not want it")
-    return judged
 
 
-TAGGED = Rule(
+@rule(
     "subscriptions/tagged",
     "must",
-    "What is told of changes bears the id of a subscription, as the request had it.",
+    case="all that was told",
     at=f"{_PLACE}#notifications",
     since="2026-07-28",
     cause='Notifications are sent as in earlier revisions, to whoever is connected; or 7 has become "7".',
 )
-
-
-@TAGGED.reading("all that was told")
-def read_tagged(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def subscriptions_tagged(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is told of changes bears the id of a subscription, as the request had it."""
     for record in records:
         wishes = requested_filters(record)
         for each in received_messages([record]):
             method = each.message.get("method")
             if method in FILTER_FIELDS or method == ACKNOWLEDGED:
-                judged += 1
+                yield
                 if id_key(subscription_id(each.message)) not in wishes:
                     raise each.violation(
                         f"{method} has the subscription id {preview_json(subscription_id(each.message))}"
                     )
-    return judged
 
 
-ORDER = Rule(
+@rule(
     "subscriptions/order",
     "must",
-    "Nothing is told on a subscription before it is acknowledged.",
+    case="all that was told",
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
 )
-
-
-@ORDER.reading("all that was told")
-def read_order(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def subscriptions_order(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nothing is told on a subscription before it is acknowledged."""
     for record in records:
         acknowledged = set()
         for told in subscription_notifications(record):
             if told.method == ACKNOWLEDGED:
+                yield
                 acknowledged.add(id_key(told.subscription_id))
             elif told.method in FILTER_FIELDS:
-                judged += 1
+                yield
                 if id_key(told.subscription_id) not in acknowledged:
                     raise told.received.violation(f"{told.method} came before the acknowledgment")
-    return judged or sum(
-        told.method == ACKNOWLEDGED for record in records for told in subscription_notifications(record)
-    )
 
 
-SEVERAL = Rule(
+@rule(
     "subscriptions/several",
     "must",
-    "A client may have several subscriptions at once, each by its own id.",
+    case="two at once",
+    kind="own",
+    shares=True,
+    applies=require_subscriptions,
     at=f"{_PLACE}#multiple-subscriptions",
     since="2026-07-28",
     cause="A second subscription takes the place of the first.",
 )
-
-
-@SEVERAL.case("two at once", kind="own", shares=True, applies=require_subscriptions)
-async def check_several(talk: Probe) -> None:
+async def subscriptions_several(talk: Probe) -> None:
+    """A client may have several subscriptions at once, each by its own id."""
     first = await subscribe(talk, {"toolsListChanged": True})
     await wait_for_acknowledgment(talk, first)
     second = await subscribe(talk, {"promptsListChanged": True})
@@ -206,18 +198,19 @@ async def check_several(talk: Probe) -> None:
         raise talk.violation("the first subscription ended when the second began")
 
 
-ENDED = Rule(
+@rule(
     "subscriptions/ended",
     "should",
-    "A subscription that its client cancels is over: it is answered or not, and the connection goes on.",
+    case="a subscription that is cancelled",
+    kind="own",
+    shares=True,
+    applies=require_subscriptions,
     at=(f"{_PLACE}#ending-a-subscription", "basic/patterns/cancellation"),
     since="2026-07-28",
     over=LINE_TRANSPORTS,
 )
-
-
-@ENDED.case("a subscription that is cancelled", kind="own", shares=True, applies=require_subscriptions)
-async def check_ended(talk: Probe) -> None:
+async def subscriptions_ended(talk: Probe) -> None:
+    """A subscription that its client cancels is over: it is answered or not, and the connection goes on."""
     pending = await subscribe(talk, ALL_LISTS)
     await wait_for_acknowledgment(talk, pending)
     talk.notify("notifications/cancelled", {"requestId": pending.id})
@@ -231,44 +224,40 @@ async def check_ended(talk: Probe) -> None:
         raise talk.violation("it is still told of changes")
 
 
-RESULT = Rule(
+@rule(
     "subscriptions/result",
     "must",
-    "A subscription that ends well is answered with a result that bears its id.",
+    case="all answers to subscriptions",
     at=f"{_PLACE}#graceful-closure",
     since="2026-07-28",
 )
-
-
-@RESULT.reading("all answers to subscriptions")
-def read_result(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def subscriptions_result(records: Sequence[MessageLog]) -> JudgedItems:
+    """A subscription that ends well is answered with a result that bears its id."""
     for record in records:
         wishes = requested_filters(record)
         for each in received_messages([record]):
             result = each.message.get("result")
             if isinstance(result, dict) and id_key(each.message.get("id")) in wishes:
-                judged += 1
+                yield
                 meta = result.get("_meta")
                 id = meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
                 if id_key(id) != id_key(each.message.get("id")):
                     raise each.violation(f"its result has the subscription id {preview_json(id)}")
-    return judged
 
 
-GRACEFUL = Rule(
+@rule(
     "subscriptions/graceful",
     "should",
-    "A server that is told to end (SIGTERM) answers its subscriptions, so that clients know that nothing broke.",
+    case="a subscription, and SIGTERM",
+    kind="own",
+    applies=require_subscriptions,
     at=(f"{_PLACE}#graceful-closure", f"{_PLACE}#cancellation"),
     since="2026-07-28",
     over=STDIO,
     cause="The process ends on the signal, or the answer is not written before it does.",
 )
-
-
-@GRACEFUL.case("a subscription, and SIGTERM", kind="own", applies=require_subscriptions)
-async def check_graceful(talk: Probe) -> None:
+async def subscriptions_graceful(talk: Probe) -> None:
+    """A server that is told to end (SIGTERM) answers its subscriptions, so that clients know that nothing broke."""
     pending = await subscribe(talk, ALL_LISTS)
     await wait_for_acknowledgment(talk, pending)
     if not isinstance(talk.wire, ChildWire):

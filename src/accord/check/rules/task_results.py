@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from accord.check.engine.rule import Rule
+from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import AnsweredRequest, answered_requests
@@ -19,54 +19,49 @@ _PLACE = "basic/utilities/tasks"
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _QUESTIONS = ("elicitation/create", "sampling/createMessage")
 
-RESULT = Rule(
+
+@rule(
     "tasks/result",
     "must",
-    "tasks/result gives what the call would have given: the result of a tool, or an error.",
+    case="all results of tasks",
+    needs="tasks",
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
     cause="The state of the task is given, or the result inside something else.",
 )
-
-
-@RESULT.reading("all results of tasks", needs="tasks")
-def read_result(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_result(records: Sequence[MessageLog]) -> JudgedItems:
+    """tasks/result gives what the call would have given: the result of a tool, or an error."""
     for answered in _results(records):
-        judged += 1
+        yield
         try:
             type_ = view(CallToolResult, answered.received.log.revision, strict=True, closed=False)
             msgspec.convert(answered.result, type_)
         except msgspec.ValidationError as exc:
             raise answered.violation(f"it is no result of a tool: {exc}") from exc
-    return judged
 
 
-RESULT_AGAIN = Rule(
+@rule(
     "tasks/result-again",
     "must",
-    "The result of a task that is over is the same whenever it is asked for.",
+    case="all results of tasks that were asked for again",
+    needs="tasks",
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
     cause="The result is made when it is asked for, or is handed out once.",
 )
-
-
-@RESULT_AGAIN.reading("all results of tasks that were asked for again", needs="tasks")
-def read_result_again(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_result_again(records: Sequence[MessageLog]) -> JudgedItems:
+    """The result of a task that is over is the same whenever it is asked for."""
     first: dict[str, AnsweredRequest] = {}
     for answered, later in _with_later_states(records):
         before = first.setdefault(preview_json(get_object(answered.request, "params").get("taskId")), answered)
         if before is not answered and later:  # it may be deleted: "After a task's ttl lifetime has elapsed"
-            judged += 1
+            yield
             if _outcome(before) != _outcome(answered):
                 raise answered.received.violation(
                     "it is another than before", about=(before.received.entry, answered.request_entry)
                 )
-    return judged
 
 
 def _with_later_states(records: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
@@ -81,98 +76,86 @@ def _outcome(answered: AnsweredRequest) -> Any:
     return answered.result, get_object(answered.received.message, "error").get("code")
 
 
-WAITS = Rule(
+@rule(
     "tasks/waits",
     "must",
-    "tasks/result of a task that is at work is answered when the task is over, and no sooner.",
+    case="all answers to tasks/result, and the states after them",
+    needs="tasks",
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
     cause="There is no result yet, and that is what is answered: wait for the end instead.",
 )
-
-
-@WAITS.reading("all answers to tasks/result, and the states after them", needs="tasks")
-def read_waits(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_waits(records: Sequence[MessageLog]) -> JudgedItems:
+    """tasks/result of a task that is at work is answered when the task is over, and no sooner."""
     for answered, later in _with_later_states(records):
-        judged += len(later)
+        yield from later
         early = [state for state in later if not state.is_final]
         if early:
             raise answered.violation(f"the task is {preview_json(early[0].status)} after that")
-    return judged
 
 
-FAILED = Rule(
+@rule(
     "tasks/failed",
     "should",
-    "A task whose call has failed is `failed`, and one that is `completed` has not.",
+    case="all results of tasks, and the states after them",
+    needs="tasks",
     at=f"{_PLACE}#task-execution-errors",
     since=_SINCE,
     until=_UNTIL,
     cause="Whatever a tool gives is a success: a result with `isError`, and an error, make a failed task.",
 )
-
-
-@FAILED.reading("all results of tasks, and the states after them", needs="tasks")
-def read_failed(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_failed(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task whose call has failed is `failed`, and one that is `completed` has not."""
     for answered, later in _with_later_states(records):
         has_failed = answered.result is None or get_object(answered.result).get("isError") is True
         for state in later:
             if state.is_final:
-                judged += 1
+                yield
                 if state.status == ("completed" if has_failed else "failed"):
                     raise answered.violation(f"the task is {state.status}")
-    return judged
 
 
-RELATED = Rule(
+@rule(
     "tasks/related",
     "must",
-    "What comes of tasks/result names its task in `_meta`.",
+    case="all results of tasks",
+    needs="tasks",
     at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#related-task-metadata"),
     since=_SINCE,
     until=_UNTIL,
     cause="The result is given as the tool made it: put io.modelcontextprotocol/related-task into its `_meta`.",
 )
-
-
-@RELATED.reading("all results of tasks", needs="tasks")
-def read_related(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_related(records: Sequence[MessageLog]) -> JudgedItems:
+    """What comes of tasks/result names its task in `_meta`."""
     for answered in _results(records):
-        judged += 1
+        yield
         id = get_object(answered.request, "params").get("taskId")
         if related_task_id(answered.received.message) != id:
             raise answered.violation(
                 f"its related task is {preview_json(related_task_id(answered.received.message))}, "
                 f"not {preview_json(id)}"
             )
-    return judged
 
 
-RELATED_QUESTIONS = Rule(
+@rule(
     "tasks/related-questions",
     "must",
-    "What a server asks because of a task names that task in `_meta`.",
+    case="all questions while nothing but tasks was at work",
+    needs="tasks",
     at=(f"{_PLACE}#input-required-status", f"{_PLACE}#associating-task-related-messages"),
     since=_SINCE,
     until=_UNTIL,
     cause="Questions are asked as in a plain call: a client cannot tell which task waits for the answer.",
 )
-
-
-@RELATED_QUESTIONS.reading("all questions while nothing but tasks was at work", needs="tasks")
-def read_related_questions(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_related_questions(records: Sequence[MessageLog]) -> JudgedItems:
+    """What a server asks because of a task names that task in `_meta`."""
     for record in records:
         for question, tasks in requests_during_tasks(record):
             if question.message["method"] in _QUESTIONS:
-                judged += 1
+                yield
                 if related_task_id(question.message) not in tasks:
                     raise question.violation(f"its related task is {preview_json(related_task_id(question.message))}")
-    return judged
 
 
 def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:

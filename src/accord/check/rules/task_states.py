@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import get_object, preview_json, time_fault
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
@@ -31,179 +31,165 @@ from accord.messages.meta import RELATED_TASK
 _PLACE = "basic/utilities/tasks"
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 
-TIMES = Rule(
+
+@rule(
     "tasks/times",
     "must",
-    "A task says when it was made and when it last changed, as times of ISO 8601 with their zone.",
+    case="all states of tasks",
+    needs="tasks",
     at=f"{_PLACE}#ttl-and-resource-management",
     since=_SINCE,
     until=_UNTIL,
     cause="Seconds since 1970, or a local time without a zone.",
 )
-
-
-@TIMES.reading("all states of tasks", needs="tasks")
-def read_times(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_times(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task says when it was made and when it last changed, as times of ISO 8601 with their zone."""
     for state in task_states(records):
         for name in ("createdAt", "lastUpdatedAt"):
-            judged += 1
+            yield
             fault = time_fault(state.task.get(name), zoned=True)
             if fault:
                 raise state.received.violation(f"{name} {fault}")
-    return judged
 
 
-FINAL = Rule(
+@rule(
     "tasks/final",
     "must",
-    "A task that is completed, failed or cancelled stays so.",
+    case="all states of tasks",
+    needs="tasks",
     at=(f"{_PLACE}#task-status-lifecycle", f"{_PLACE}#task-cancellation"),
     since=_SINCE,
     until=_UNTIL,
     cause="Work that goes on after a cancellation writes its end over it.",
 )
-
-
-@FINAL.reading("all states of tasks", needs="tasks")
-def read_final(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_final(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task that is completed, failed or cancelled stays so."""
     over: dict[Any, TaskObservation] = {}
     for state in sorted(task_states(records), key=lambda each: each.received.entry.at):
-        judged += 1
+        yield
         # only what was asked after the end was heard: answers may overtake each other
         last = over.get(preview_json(state.id))
         if last is not None and state.requested_at > last.received.entry.at and state.status != last.status:
             raise state.received.violation(f"a task was {last.status}, and is {preview_json(state.status)} now")
         if state.is_final:
             over.setdefault(preview_json(state.id), state)
-    return judged
 
 
-CANCEL_FINISHED = Rule(
+@rule(
     "tasks/cancel-finished",
     "must",
-    "A task that is over cannot be cancelled: error -32602.",
+    case="all answers to tasks/cancel of tasks that were over",
+    needs="tasks.cancel",
     at=(f"{_PLACE}#task-cancellation", f"{_PLACE}#protocol-errors"),
     since=_SINCE,
     until=_UNTIL,
     cause="The status is overwritten, or the cancellation is a success whatever it is for.",
 )
-
-
-@CANCEL_FINISHED.reading("all answers to tasks/cancel of tasks that were over", needs="tasks.cancel")
-def read_cancel_finished(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_cancel_finished(records: Sequence[MessageLog]) -> JudgedItems:
+    """A task that is over cannot be cancelled: error -32602."""
     told = list(task_states(records))
     for answered in answered_requests(records, "tasks/cancel"):
         id = get_object(answered.request, "params").get("taskId")
         if any(
             state.id == id and state.is_final and state.received.entry.at < answered.request_entry.at for state in told
         ):
-            judged += 1
+            yield
             error = answered.received.message.get("error")
             if get_object(error).get("code") != INVALID_PARAMS:
                 raise answered.violation(f"it is answered with {preview_json(error or answered.result)}")
-    return judged
 
 
-FAILED_WHY = Rule(
+@rule(
     "tasks/failed-why",
     "should",
-    "tasks/get says why a task has failed, in `statusMessage`.",
+    case="all states of failed tasks",
+    needs="tasks",
     at=f"{_PLACE}#task-execution-errors",
     since=_SINCE,
     until=_UNTIL,
 )
-
-
-@FAILED_WHY.reading("all states of failed tasks", needs="tasks")
-def read_failed_why(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_failed_why(records: Sequence[MessageLog]) -> JudgedItems:
+    """tasks/get says why a task has failed, in `statusMessage`."""
     for answered in answered_requests(records, "tasks/get"):
         if get_object(answered.result).get("status") == "failed":
-            judged += 1
+            yield
             if not answered.result.get("statusMessage"):
                 raise answered.violation("it does not say why")
-    return judged
 
 
-NAMED_ONCE = Rule(
+@rule(
     "tasks/named-once",
     "should",
-    "What has the id of a task already does not name it in `_meta` again.",
+    case="answers to tasks/get, tasks/list and tasks/cancel, and news of tasks",
+    needs="tasks",
     at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#task-notifications"),
     since=_SINCE,
     until=_UNTIL,
 )
-
-
-@NAMED_ONCE.reading("answers to tasks/get, tasks/list and tasks/cancel, and news of tasks", needs="tasks")
-def read_named_once(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_named_once(records: Sequence[MessageLog]) -> JudgedItems:
+    """What has the id of a task already does not name it in `_meta` again."""
     told = [each for each in received_messages(records) if each.message.get("method") == "notifications/tasks/status"]
     given = answered_requests(records, "tasks/get", "tasks/list", "tasks/cancel")
     for each in (*told, *(answered.received for answered in given if answered.result is not None)):
-        judged += 1
+        yield
         if related_task_id(each.message) is not None:
             raise each.violation("it names a related task")
-    return judged
 
 
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _AFTER = 1.0
 """Seconds in which work that was not stopped may come to its end."""
 
-UNKNOWN = Rule(
+
+@rule(
     "tasks/unknown",
     "must",
-    "A task that nobody has is refused with error -32602: by tasks/get, tasks/result and tasks/cancel.",
+    case="an id that nobody gave",
+    needs="tasks",
     at=f"{_PLACE}#protocol-errors",
     since=_SINCE,
     until=_UNTIL,
     cause="The lookup fails with an internal error, or tasks/result waits for a task that never comes.",
 )
-
-
-@UNKNOWN.case("an id that nobody gave", needs="tasks")
-async def check_unknown(talk: Probe) -> None:
+async def tasks_unknown(talk: Probe) -> None:
+    """A task that nobody has is refused with error -32602: by tasks/get, tasks/result and tasks/cancel."""
     for method in TASK_METHODS if talk.has_capability("tasks.cancel") else TASK_METHODS[:2]:
         _require_refused(
             talk, await talk.request(method, {"taskId": talk.unknown_name}), f"{method} of an unknown task"
         )
 
 
-CURSOR = Rule(
+@rule(
     "tasks/cursor",
     "must",
-    "A cursor that the server never gave is refused by tasks/list with error -32602.",
+    case="a cursor that nobody gave",
+    needs="tasks.list",
     at=f"{_PLACE}#protocol-errors",
     since=_SINCE,
     until=_UNTIL,
     cause="Cursors are not looked at: the first page comes again, and clients that follow it never end.",
 )
-
-
-@CURSOR.case("a cursor that nobody gave", needs="tasks.list")
-async def check_cursor(talk: Probe) -> None:
+async def tasks_cursor(talk: Probe) -> None:
+    """A cursor that the server never gave is refused by tasks/list with error -32602."""
     _require_refused(
         talk, await talk.request("tasks/list", {"cursor": talk.unknown_name}), "tasks/list with an unknown cursor"
     )
 
 
-LISTED = Rule(
+@rule(
     "tasks/listed",
     "must",
-    "A task that can be looked at is in the list, on one of its pages.",
+    case="a new task",
+    kind="own",
+    needs="tasks.list",
+    calls=True,
     at=f"{_PLACE}#task-listing",
     since=_SINCE,
     until=_UNTIL,
     cause="The list shows the first page only, or only tasks that are over.",
 )
-
-
-@LISTED.case("a new task", kind="own", needs="tasks.list", calls=True)
-async def check_listed(talk: Probe) -> None:
+async def tasks_listed(talk: Probe) -> None:
+    """A task that can be looked at is in the list, on one of its pages."""
     _require_tasks(talk)
     _, id = await start_task(talk)
     listed = [
@@ -215,19 +201,20 @@ async def check_listed(talk: Probe) -> None:
         raise talk.violation(f"the task {id!r} is there, and is not in the list")
 
 
-BY_ITS_ID = Rule(
+@rule(
     "tasks/by-its-id",
     "must",
-    "Which task is meant is said by `taskId`, whatever `_meta` names.",
+    case="tasks/get of one task, and another in `_meta`",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{_PLACE}#associating-task-related-messages",
     since=_SINCE,
     until=_UNTIL,
     cause="The related task in `_meta` is looked up before the params.",
 )
-
-
-@BY_ITS_ID.case("tasks/get of one task, and another in `_meta`", kind="own", needs=CAPABILITY, calls=True)
-async def check_by_its_id(talk: Probe) -> None:
+async def tasks_by_its_id(talk: Probe) -> None:
+    """Which task is meant is said by `taskId`, whatever `_meta` names."""
     tool, first = await start_task(talk)
     second = created_task_id(await call_as_task(talk, tool)) or talk.unknown_name
     answer = await talk.request("tasks/get", {"taskId": first}, meta={RELATED_TASK: {"taskId": second}})
@@ -236,19 +223,20 @@ async def check_by_its_id(talk: Probe) -> None:
         raise talk.violation(f"{first!r} was asked for, and what came is {preview_json(answer.result)}")
 
 
-CANCELLED = Rule(
+@rule(
     "tasks/cancelled",
     "must",
-    "A task that is cancelled is `cancelled` when that is answered, and stays so.",
+    case="a task that is at work",
+    kind="own",
+    needs="tasks.cancel",
+    calls=True,
     at=f"{_PLACE}#task-cancellation",
     since=_SINCE,
     until=_UNTIL,
     cause="The work is told to stop, and the answer comes before it has: set the status first.",
 )
-
-
-@CANCELLED.case("a task that is at work", kind="own", needs="tasks.cancel", calls=True)
-async def check_cancelled(talk: Probe) -> None:
+async def tasks_cancelled(talk: Probe) -> None:
+    """A task that is cancelled is `cancelled` when that is answered, and stays so."""
     _require_tasks(talk)
     _, id = await start_task(talk)
     answer = await talk.request("tasks/cancel", {"taskId": id})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import HTTP, NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import declares, get_object, get_objects, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
@@ -26,33 +26,31 @@ _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _SHORTEST_ID = 16
 """Characters: 128 random bits have 22 in Base64, and a UUID has 36."""
 
-CREATED = Rule(
+
+@rule(
     "tasks/created",
     "must",
-    "A call that asks to be a task, of a tool that can be one, is answered with the task, and nothing else.",
+    case="all calls that asked to be a task",
+    needs=CAPABILITY,
     at=(f"{_PLACE}#creating-tasks", f"{_PLACE}#result-retrieval"),
     since=_SINCE,
     until=_UNTIL,
     cause="`task` in the params is not looked at, or the call is finished before it is answered.",
 )
-
-
-@CREATED.reading("all calls that asked to be a task", needs=CAPABILITY)
-def read_created(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_created(records: Sequence[MessageLog]) -> JudgedItems:
+    """A call that asks to be a task, of a tool that can be one, is answered with the task, and nothing else."""
     for record in records:
         able = _task_capable_tools(record)
         for answered in answered_requests([record], "tools/call"):
             params = get_object(answered.request, "params")
             if "task" not in params or params.get("name") not in able or answered.result is None:
                 continue
-            judged += 1
+            yield
             id = get_object(answered.result, "task").get("taskId")
             if not isinstance(id, str) or not id:
                 raise answered.violation(f"it is answered with no task, but with {preview_json(answered.result)}")
             if "content" in answered.result:
                 raise answered.violation("it is answered with a task and with the result of the call")
-    return judged
 
 
 def _task_capable_tools(record: MessageLog) -> set[object]:
@@ -61,42 +59,39 @@ def _task_capable_tools(record: MessageLog) -> set[object]:
     return {tool.get("name") for tool in listed if task_support(tool) != "forbidden"}
 
 
-BEGINS = Rule(
+@rule(
     "tasks/begins",
-    "should",  # they MUST begin as `working`; but a quick one may be further when its first answer is written
-    "A new task is at work: its status is `working`.",
+    "should",
+    case="all calls that became a task",
+    needs=CAPABILITY,
     at=f"{_PLACE}#task-status-lifecycle",
     since=_SINCE,
     until=_UNTIL,
     cause="The call is finished before it is answered: a client waits as long as without a task.",
 )
-
-
-@BEGINS.reading("all calls that became a task", needs=CAPABILITY)
-def read_begins(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_begins(records: Sequence[MessageLog]) -> JudgedItems:
+    """A new task is at work: its status is `working`."""
     for answered in answered_requests(records, "tools/call"):
         task = get_object(answered.result, "task")
         if task and "task" in get_object(answered.request, "params"):
-            judged += 1
+            yield
             if task.get("status") != "working":
                 raise answered.violation(f"a new task is {preview_json(task.get('status'))}")
-    return judged
 
 
-REQUIRED = Rule(
+@rule(
     "tasks/required",
     "must",
-    "A tool that can only be run as a task refuses a plain call with error -32601.",
+    case="a call without `task`",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{_PLACE}#tool-level-negotiation",
     since=_SINCE,
     until=_UNTIL,
     cause="`execution.taskSupport` is told to clients, and not looked at when the tool is called.",
 )
-
-
-@REQUIRED.case("a call without `task`", needs=CAPABILITY, calls=True)
-async def check_required(talk: Probe) -> None:
+async def tasks_required(talk: Probe) -> None:
+    """A tool that can only be run as a task refuses a plain call with error -32601."""
     for tool in await tools_with_support(talk, "required"):
         answer = await talk.send(talk.build_request("tools/call", call_params(tool)), misbehaved=True).wait()
         # "Non-task-augmented request when receiver requires task augmentation for that request type: -32600"
@@ -104,19 +99,19 @@ async def check_required(talk: Probe) -> None:
             raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-FORBIDDEN = Rule(
+@rule(
     "tasks/forbidden",
     "should",
-    "A tool that cannot be run as a task refuses a call that asks for it with error -32601.",
+    case="a call with `task`",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{_PLACE}#tool-level-negotiation",
     since=_SINCE,
     until=_UNTIL,
     cause="A tool without `execution.taskSupport` cannot be a task: that is the default.",
 )
-
-
-@FORBIDDEN.case("a call with `task`", needs=CAPABILITY, calls=True)
-async def check_forbidden(talk: Probe) -> None:
+async def tasks_forbidden(talk: Probe) -> None:
+    """A tool that cannot be run as a task refuses a call that asks for it with error -32601."""
     tool = (await tools_with_support(talk, "forbidden"))[0]
     message = talk.build_request("tools/call", {**call_params(tool), "task": {}})
     answer = await talk.send(message, misbehaved=True).wait()
@@ -124,19 +119,19 @@ async def check_forbidden(talk: Probe) -> None:
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
-UNDECLARED = Rule(
+@rule(
     "tasks/undeclared",
     "must",
-    "A server that does not declare tasks for calls takes no notice of `task`: the call is a plain one.",
+    case="a call with `task`",
+    needs="tools",
+    calls=True,
     at=(f"{_PLACE}#task-support-and-handling", f"{_PLACE}#capabilities"),
     since=_SINCE,
     until=_UNTIL,
     cause="Params that are not known are refused, or tasks are made and not declared.",
 )
-
-
-@UNDECLARED.case("a call with `task`", needs="tools", calls=True)
-async def check_undeclared(talk: Probe) -> None:
+async def tasks_undeclared(talk: Probe) -> None:
+    """A server that does not declare tasks for calls takes no notice of `task`: the call is a plain one."""
     if talk.has_capability(CAPABILITY):
         raise NotApplicable("it declares tasks for calls")
     for tool in await tools_with_support(talk, "forbidden", "optional"):
@@ -151,19 +146,20 @@ async def check_undeclared(talk: Probe) -> None:
     raise NotObserved("no plain call succeeds")
 
 
-UNIQUE_IDS = Rule(
+@rule(
     "tasks/unique-ids",
     "must",
-    "Each task has an id of its own.",
+    case="three tasks of one tool",
+    kind="own",
+    needs=CAPABILITY,
+    calls=True,
     at=f"{_PLACE}#task-id-requirements",
     since=_SINCE,
     until=_UNTIL,
     cause="The id is made of the request id or the name of the tool, which come again.",
 )
-
-
-@UNIQUE_IDS.case("three tasks of one tool", kind="own", needs=CAPABILITY, calls=True)
-async def check_unique_ids(talk: Probe) -> None:
+async def tasks_unique_ids(talk: Probe) -> None:
+    """Each task has an id of its own."""
     tool, first = await start_task(talk)
     more = [created_task_id(await call_as_task(talk, tool)) for _ in range(2)]
     ids = [first, *(id for id in more if id is not None)]
@@ -172,43 +168,41 @@ async def check_unique_ids(talk: Probe) -> None:
         raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
-UNGUESSABLE = Rule(
+@rule(
     "tasks/unguessable",
-    "should",  # a MUST where requestors cannot be told apart, which one of them does not see
-    "Nobody can guess the id of a task.",
+    "should",
+    case="the ids of all new tasks",
+    needs=CAPABILITY,
     at=f"{_PLACE}#task-isolation-and-access-control",
     since=_SINCE,
     until=_UNTIL,
     cause="Tasks are counted: take a random UUID, since whoever knows an id gets at the result.",
 )
-
-
-@UNGUESSABLE.reading("the ids of all new tasks", needs=CAPABILITY)
-def read_unguessable(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_unguessable(records: Sequence[MessageLog]) -> JudgedItems:
+    """Nobody can guess the id of a task."""
     for answered in answered_requests(records, "tools/call"):
         id = get_object(answered.result, "task").get("taskId")
         if isinstance(id, str):
-            judged += 1
+            yield
             if len(id) < _SHORTEST_ID or id.isdigit():
                 raise answered.violation(f"the id of a task is {id!r}")
-    return judged
 
 
-LISTED_APART = Rule(
+@rule(
     "tasks/listed-apart",
     "should",
-    "A server that cannot tell its clients apart lists nobody's tasks: it does not declare `tasks.list`.",
+    case="a task of one session, and the list of another",
+    kind="own",
+    needs="tasks.list",
+    calls=True,
     at=f"{_PLACE}#task-isolation-and-access-control",
     since=_SINCE,
     until=_UNTIL,
     over=HTTP,
     cause="All tasks are in one list, whoever asks: keep them by session or by principal.",
 )
-
-
-@LISTED_APART.case("a task of one session, and the list of another", kind="own", needs="tasks.list", calls=True)
-async def check_listed_apart(talk: Probe) -> None:
+async def tasks_listed_apart(talk: Probe) -> None:
+    """A server that cannot tell its clients apart lists nobody's tasks: it does not declare `tasks.list`."""
     if talk.settings.headers:
         raise NotApplicable("both sessions may be of one principal (--header)")
     if not declares(talk.capabilities, CAPABILITY):
@@ -221,25 +215,21 @@ async def check_listed_apart(talk: Probe) -> None:
         raise other.violation("the task of another session is in the list")
 
 
-OWN_REQUESTS = Rule(
+@rule(
     "tasks/own-requests",
     "should",
-    "The server does not ask its client to run a question as a task, where the client has not declared that.",
+    case="all questions of the server",
     at=f"{_PLACE}#capability-negotiation",
     since=_SINCE,
     until=_UNTIL,
     cause="`task` is put into each question: look at the `tasks` capability of the client first.",
 )
-
-
-@OWN_REQUESTS.reading("all questions of the server")
-def read_own_requests(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tasks_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
+    """The server does not ask its client to run a question as a task, where the client has not declared that."""
     for each in received_messages(records):
         if "method" in each.message and "id" in each.message:
-            judged += 1
+            yield
             if "task" in get_object(each.message, "params") and "tasks" not in each.log.client_capabilities:
                 raise each.violation(
                     f"{preview_json(each.message['method'])} asks a client for a task that declared none"
                 )
-    return judged

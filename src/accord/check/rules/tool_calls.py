@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from accord.check.engine.rule import LINE_TRANSPORTS, NotApplicable, NotObserved, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes import lists
 from accord.check.probes.content import (
     all_strings,
@@ -29,50 +29,51 @@ from accord.messages.base import JSONObject
 _MOST = 20
 """Tools that are tried."""
 
-UNKNOWN_NAME = Rule(
+
+@rule(
     "tools/unknown-name",
     "must",
-    "A call of a tool that does not exist does not succeed.",
+    case="a name that nobody has",
+    needs="tools",
     at="server/tools#error-handling",
     cause="The handler answers whatever name it is given.",
 )
-
-
-@UNKNOWN_NAME.case("a name that nobody has", needs="tools")
-async def check_unknown_name(talk: Probe) -> None:
+async def tools_unknown_name(talk: Probe) -> None:
+    """A call of a tool that does not exist does not succeed."""
     answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
     _require_refused(talk, answer, "a tool that does not exist")
 
 
-UNKNOWN_NAME_CODE = Rule(
+@rule(
     "tools/unknown-name-code",
     "should",
-    "A call of a tool that does not exist is answered with the JSON-RPC error -32602, not with the result of a tool.",
+    case="a name that nobody has",
+    needs="tools",
     at=("server/tools#error-handling", "schema#calltoolresult"),
     cause="The missing tool is reported like a failure inside a tool: errors in finding it belong to the protocol.",
 )
-
-
-@UNKNOWN_NAME_CODE.case("a name that nobody has", needs="tools")
-async def check_unknown_name_code(talk: Probe) -> None:
+async def tools_unknown_name_code(talk: Probe) -> None:
+    """A call of a tool that does not exist is answered with the JSON-RPC error -32602, not with the result
+    of a tool.
+    """
     answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
     if answer.code != INVALID_PARAMS:
-        symptom = "" if answer.error or _failed(answer) else UNKNOWN_NAME.id
+        symptom = "" if answer.error or _failed(answer) else tools_unknown_name.id
         raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
-CASE = Rule(
+@rule(
     "tools/case",
     "should",
-    "Names of tools differ when the case of a letter does.",
+    case="the name of a tool with the case of its letters turned",
+    needs="tools",
+    calls=True,
     at="server/tools#tool-names",
     since="2025-11-25",
     cause="Names are folded to one case before they are looked up.",
 )
-
-
-@CASE.case("the name of a tool with the case of its letters turned", needs="tools", calls=True)
-async def check_case(talk: Probe) -> None:
+async def tools_case(talk: Probe) -> None:
+    """Names of tools differ when the case of a letter does."""
     known = {str(tool.get("name")) for tool in await talk.tools()}
     turned = [tool for tool in await talk.callable_tools() if str(tool.get("name")).swapcase() not in known]
     if not turned:
@@ -83,33 +84,32 @@ async def check_case(talk: Probe) -> None:
         _require_refused(talk, answer, f"{name!r}, which is not listed,")
 
 
-MALFORMED_CALL = Rule(
+@rule(
     "tools/malformed-call",
     "must",
-    "A call without a name, or with one that is no text, does not succeed.",
+    case="no name, and names of other types",
+    needs="tools",
     at="server/tools#security-considerations",
     cause="The params are used as they come.",
 )
-
-
-@MALFORMED_CALL.case("no name, and names of other types", needs="tools")
-async def check_malformed_call(talk: Probe) -> None:
+async def tools_malformed_call(talk: Probe) -> None:
+    """A call without a name, or with one that is no text, does not succeed."""
     wrong: tuple[JSONObject, ...] = ({}, {"name": None}, {"name": 5}, {"name": ["a"]}, {"name": {}})
     for params in wrong:
         _require_refused(talk, await talk.request("tools/call", params), f"a call with {preview_json(params)}")
 
 
-ARGUMENTS_CHECKED = Rule(
+@rule(
     "tools/arguments-checked",
     "must",
-    "Arguments that do not fit the schema of a tool are refused.",
+    case="required arguments left out, and arguments of other types",
+    needs="tools",
+    calls=True,
     at=("server/tools#security-considerations", "server/tools#error-handling"),
     cause="The schema is shown to clients, and nothing on the server looks at it.",
 )
-
-
-@ARGUMENTS_CHECKED.case("required arguments left out, and arguments of other types", needs="tools", calls=True)
-async def check_arguments_checked(talk: Probe) -> None:
+async def tools_arguments_checked(talk: Probe) -> None:
+    """Arguments that do not fit the schema of a tool are refused."""
     judged = 0
     for tool in (await talk.callable_tools())[:_MOST]:
         for arguments in invalid_arguments(get_object(tool, "inputSchema")):
@@ -123,44 +123,42 @@ async def check_arguments_checked(talk: Probe) -> None:
         raise NotObserved("no tool that may be called has a schema that forbids anything")
 
 
-ARGUMENT_ERRORS = Rule(
+@rule(
     "tools/argument-errors",
     "should",
-    "That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them.",
+    case="all calls with arguments that their schema forbids",
+    needs="tools",
     at="server/tools#error-handling",
     since="2025-11-25",
     cause="Arguments are checked before the tool is found: a JSON-RPC error does not reach the model.",
 )
-
-
-@ARGUMENT_ERRORS.reading("all calls with arguments that their schema forbids", needs="tools")
-def read_argument_errors(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tools_argument_errors(records: Sequence[MessageLog]) -> JudgedItems:
+    """That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them."""
     known = listed_tools(records)
     for each in answered_requests(records, "tools/call"):
         params = get_object(each.request, "params")
         tool = known.get(str(params.get("name")))
         arguments = params.get("arguments", {})
         if tool and isinstance(arguments, dict) and matches_schema(get_object(tool, "inputSchema"), arguments) is False:
-            judged += 1
+            yield
             if get_object(each.received.message, "error").get("code") == INVALID_PARAMS:
                 raise each.violation("arguments that do not fit are answered with a JSON-RPC error")
-    return judged
 
 
-ADDITIVE = Rule(
+@rule(
     "tools/additive",
     "should",
-    "A tool with `destructiveHint: false` takes nothing out of the lists.",
+    case="a call of each tool that says so",
+    kind="own",
+    needs="tools",
+    calls=True,
     at=("server/tools#tool", "schema#toolannotations"),
     since="2025-03-26",
-    over=LINE_TRANSPORTS,  # over HTTP others may change the lists meanwhile
+    over=LINE_TRANSPORTS,
     cause="The hint was copied from another tool: hosts run such tools with less care.",
 )
-
-
-@ADDITIVE.case("a call of each tool that says so", kind="own", needs="tools", calls=True)
-async def check_additive(talk: Probe) -> None:
+async def tools_additive(talk: Probe) -> None:
+    """A tool with `destructiveHint: false` takes nothing out of the lists."""
     gentle = [tool for tool in await talk.callable_tools() if _only_adds(get_object(tool, "annotations"))]
     if not gentle:
         raise NotApplicable("no tool that may be called says so")
@@ -207,101 +205,92 @@ def _requires_input(answer: Answer) -> bool:
 _VALIDATION_ERROR = "Output validation error"
 """The official SDKs for Python and TypeScript refuse output that does not fit with these words."""
 
-STRUCTURED = Rule(
+
+@rule(
     "tools/structured",
     "must",
-    "The result of a tool with an `outputSchema` has `structuredContent` that fits it.",
+    case="all results of tools with an outputSchema",
+    needs="tools",
     at="server/tools#output-schema",
     since="2025-06-18",
     cause="The schema and what the tool returns are written apart, and have drifted.",
 )
-
-
-@STRUCTURED.reading("all results of tools with an outputSchema", needs="tools")
-def read_structured_results_tools_outputschema(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tools_structured(records: Sequence[MessageLog]) -> JudgedItems:
+    """The result of a tool with an `outputSchema` has `structuredContent` that fits it."""
     known = listed_tools(records)
     for each in _successful_calls(records):
         schema = known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema")
         if isinstance(schema, dict):
-            judged += 1
+            yield
             if "structuredContent" not in each.result:
                 raise each.violation("it has no structuredContent, though the tool has an outputSchema")
             fault = schema_mismatch(schema, each.result["structuredContent"])
             if fault:
                 raise each.violation(f"structuredContent does not fit the outputSchema: {fault}")
-    return judged
 
 
-@STRUCTURED.reading("what SDKs say of tools whose output they refuse", needs="tools")
-def read_structured_sdks_say_tools_whose(records: Sequence[MessageLog]) -> int:
-    judged = 0
+@tools_structured.case("what SDKs say of tools whose output they refuse", needs="tools")
+def tools_structured_sdks_say_tools_whose(records: Sequence[MessageLog]) -> JudgedItems:
     known = listed_tools(records)
     for each in answered_requests(records, "tools/call"):
         if known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema"):
-            judged += 1
+            yield
             if any(_VALIDATION_ERROR in said for said in all_strings(each.received.message)):
                 raise each.violation("the server itself says that the output of the tool does not fit its outputSchema")
-    return judged
 
 
-STRUCTURED_AS_TEXT = Rule(
+@rule(
     "tools/structured-as-text",
     "should",
-    "What is structured stands in a block of text, too, for clients that know only text.",
+    case="all structured results",
+    needs="tools",
     at="server/tools#structured-content",
     since="2025-06-18",
     cause="`content` is left empty where there is `structuredContent`.",
 )
+def tools_structured_as_text(records: Sequence[MessageLog]) -> JudgedItems:
+    """What is structured stands in a block of text, too, for clients that know only text."""
+    for each in _successful_calls(records):
+        if "structuredContent" in each.result:
+            yield
+            if not any(block.get("type") == "text" for block in content_blocks(each.result)):
+                raise each.violation("it has structuredContent, and no block of text")
 
 
-@STRUCTURED_AS_TEXT.reading("all structured results", needs="tools")
-def read_structured_as_text(records: Sequence[MessageLog]) -> int:
-    found = [each for each in _successful_calls(records) if "structuredContent" in each.result]
-    for each in found:
-        if not any(block.get("type") == "text" for block in content_blocks(each.result)):
-            raise each.violation("it has structuredContent, and no block of text")
-    return len(found)
-
-
-MEDIA = Rule(
+@rule(
     "tools/media",
     "must",
-    "Images and sounds in the result of a tool are base64, and say their MIME type.",
+    case="all images and sounds in results of tools",
+    needs="tools",
     at=("server/tools#image-content", "schema#imagecontent"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-
-
-@MEDIA.reading("all images and sounds in results of tools", needs="tools")
-def read_media(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def tools_media(records: Sequence[MessageLog]) -> JudgedItems:
+    """Images and sounds in the result of a tool are base64, and say their MIME type."""
     for each in answered_requests(records, "tools/call"):
         for block in content_blocks(complete_result(each.result)):
             if block.get("type") in ("image", "audio"):
-                judged += 1
+                yield
                 if fault := media_fault(block):
                     raise each.violation(f"a block of type {block['type']!r} {fault}")
-    return judged
 
 
-EMBEDDED = Rule(
+@rule(
     "tools/embedded",
     "should",
-    "A server whose tools give resources declares the capability `resources`.",
+    case="all resources in results of tools",
+    needs="tools",
     at="server/tools#embedded-resources",
     since="2025-06-18",
     cause="Clients want to read again what they were given: offer `resources/read` for these URIs.",
 )
-
-
-@EMBEDDED.reading("all resources in results of tools", needs="tools")
-def read_embedded(records: Sequence[MessageLog]) -> int:
-    found = [each for each in answered_requests(records, "tools/call") if _embeds(complete_result(each.result))]
-    for each in found:
-        if not declares(get_object(each.received.log.handshake_result, "capabilities"), "resources"):
-            raise each.violation("it holds a resource, and the server does not declare `resources`")
-    return len(found)
+def tools_embedded(records: Sequence[MessageLog]) -> JudgedItems:
+    """A server whose tools give resources declares the capability `resources`."""
+    for each in answered_requests(records, "tools/call"):
+        if _embeds(complete_result(each.result)):
+            yield
+            if not declares(get_object(each.received.log.handshake_result, "capabilities"), "resources"):
+                raise each.violation("it holds a resource, and the server does not declare `resources`")
 
 
 def _embeds(result: JSONObject) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from accord.check.engine.rule import NotApplicable, Rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, rule
 from accord.check.probes import lists
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.lists import TOOLS
@@ -25,61 +25,57 @@ from accord.check.probes.schemas import schema_fault
 from accord.messages.base import JSONObject
 from accord.wire.headers import ANNOTATION, mirrored
 
-DECLARED = Rule(
+
+@rule(
     "tools/declared",
     "must",
-    "A server that has tools declares the capability `tools`.",
+    case="tools/list, whatever is declared",
     at="server/tools#capabilities",
     cause="The capabilities are written by hand: add `tools`, or clients will not look for any.",
 )
-
-
-@DECLARED.case("tools/list, whatever is declared")
-async def check_declared(talk: Probe) -> None:
+async def tools_declared(talk: Probe) -> None:
+    """A server that has tools declares the capability `tools`."""
     await lists.require_declared(talk, TOOLS)
 
 
-LISTED = Rule(
+@rule(
     "tools/listed",
     "must",
-    "A server that declares the capability `tools` lists its tools.",
+    case="tools/list",
+    needs="tools",
     at="server/tools#listing-tools",
     cause="The capability is declared, and no handler answers `tools/list`.",
 )
-
-
-@LISTED.case("tools/list", needs="tools")
-async def check_listed(talk: Probe) -> None:
+async def tools_listed(talk: Probe) -> None:
+    """A server that declares the capability `tools` lists its tools."""
     await lists.require_list(talk, TOOLS)
 
 
-SAME_EVERYWHERE = Rule(
+@rule(
     "tools/same-everywhere",
     "must",
-    "The list of tools depends neither on the connection nor on earlier requests.",
+    case="two connections at the same time",
+    needs="tools",
     at="server/tools#capabilities",
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-
-
-@SAME_EVERYWHERE.case("two connections at the same time", needs="tools")
-async def check_same_everywhere(talk: Probe) -> None:
+async def tools_same_everywhere(talk: Probe) -> None:
+    """The list of tools depends neither on the connection nor on earlier requests."""
     await lists.require_same_list(talk, TOOLS)
 
 
-ORDER = Rule(
+@rule(
     "tools/order",
     "should",
-    "Tools are listed in the same order each time.",
+    case="three lists in a row",
+    needs="tools",
     at="server/tools#capabilities",
     since="2026-07-28",
     cause="The tools are kept in a set or a map without an order; sort them, for caches of models depend on it.",
 )
-
-
-@ORDER.case("three lists in a row", needs="tools")
-async def check_order(talk: Probe) -> None:
+async def tools_order(talk: Probe) -> None:
+    """Tools are listed in the same order each time."""
     first = await lists.list_names(talk, TOOLS)
     for _ in range(2):
         again = await lists.list_names(talk, TOOLS)
@@ -87,67 +83,66 @@ async def check_order(talk: Probe) -> None:
             raise talk.violation(f"first {preview_json(first)}, then {preview_json(again)}")
 
 
-LIST_CHANGED = Rule(
+@rule(
     "tools/list-changed",
     "should",
-    "A server that declares `tools.listChanged` says so when its list of tools changes.",
+    case="calls that may change the list",
+    kind="own",
+    needs="tools.listChanged",
+    calls=True,
     at="server/tools#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-
-
-@LIST_CHANGED.case("calls that may change the list", kind="own", needs="tools.listChanged", calls=True)
-async def check_list_changed(talk: Probe) -> None:
+async def tools_list_changed(talk: Probe) -> None:
+    """A server that declares `tools.listChanged` says so when its list of tools changes."""
     await lists.require_change_notification(talk, TOOLS)
 
 
-UNIQUE_NAMES = Rule(
+@rule(
     "tools/unique-names",
     "should",
-    "No two tools have the same name.",
+    case="all names",
+    needs="tools",
     at=("server/tools#tool-names", "server/tools#tool"),
     cause="Tools of several sources are put together without a prefix.",
 )
-
-
-@UNIQUE_NAMES.case("all names", needs="tools")
-async def check_unique_names(talk: Probe) -> None:
+async def tools_unique_names(talk: Probe) -> None:
+    """No two tools have the same name."""
     name = lists.duplicate_name(await talk.tools(), TOOLS)
     if name is not None:
         raise talk.violation(f"two tools are called {name!r}")
 
 
-NAMES = Rule(
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
+
+
+@rule(
     "tools/names",
     "should",
-    "The name of a tool has 1 to 128 characters: letters and digits of ASCII, `_`, `-` and `.`.",
+    case="all names",
+    needs="tools",
     at="server/tools#tool-names",
     since="2025-11-25",
     cause="A title stands where the name should: other names are refused by models and by clients.",
 )
-
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
-
-
-@NAMES.case("all names", needs="tools")
-async def check_names(talk: Probe) -> None:
+async def tools_names(talk: Probe) -> None:
+    """The name of a tool has 1 to 128 characters: letters and digits of ASCII, `_`, `-` and `.`."""
     wrong = [name for tool in await talk.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
     if wrong:
         raise talk.violation(f"names with other characters, or too long: {preview_json(wrong)}")
 
 
-SCHEMAS = Rule(
+@rule(
     "tools/schemas",
     "must",
-    "What a tool takes and gives is described by valid JSON Schemas.",
+    case="every schema, in any dialect",
+    needs="tools",
     at="server/tools#tool",
     until="2025-11-25",
     cause="The schema is written by hand and has a mistake: from 2025-11-25 on it says in which dialect it is written.",
 )
-
-
-@SCHEMAS.case("every schema, in any dialect", needs="tools")
-async def check_schemas(talk: Probe) -> None:
+async def tools_schemas(talk: Probe) -> None:
+    """What a tool takes and gives is described by valid JSON Schemas."""
     for tool, field in await _tool_schemas(talk):
         faults = [schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
         if all(faults):
@@ -164,19 +159,19 @@ async def _tool_schemas(talk: Probe) -> list[tuple[JSONObject, str]]:
     return [(tool, field) for tool in await talk.tools() for field in fields if isinstance(tool.get(field), dict)]
 
 
-MIRRORED_ARGUMENTS = Rule(
+@rule(
     "tools/mirrored-arguments",
     "must",
-    "Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean, "
-    "which is reached by `properties` alone.",
+    case="each inputSchema",
+    needs="tools",
     at="server/tools#x-mcp-header",
     since="2026-07-28",
     cause="Clients over HTTP leave out the tool: mend the annotation, or take it away.",
 )
-
-
-@MIRRORED_ARGUMENTS.case("each inputSchema", needs="tools")
-async def check_mirrored_arguments(talk: Probe) -> None:
+async def tools_mirrored_arguments(talk: Probe) -> None:
+    """Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean,
+    which is reached by `properties` alone.
+    """
     for tool in await _tools_with_headers(talk):
         try:
             mirrored(tool["inputSchema"])
@@ -184,20 +179,20 @@ async def check_mirrored_arguments(talk: Probe) -> None:
             raise talk.violation(f"{tool.get('name')!r}: {exc}") from None
 
 
-MIRRORED_SECRETS = Rule(
+_SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refresh)_?token", re.IGNORECASE).search
+
+
+@rule(
     "tools/mirrored-secrets",
     "should",
-    "Arguments that are secret do not stand in headers.",
+    case="the names of arguments with x-mcp-header",
+    needs="tools",
     at="server/tools#x-mcp-header",
     since="2026-07-28",
     cause="Headers are seen, and written to logs, by everything between client and server.",
 )
-
-_SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refresh)_?token", re.IGNORECASE).search
-
-
-@MIRRORED_SECRETS.case("the names of arguments with x-mcp-header", needs="tools")
-async def check_mirrored_secrets(talk: Probe) -> None:
+async def tools_mirrored_secrets(talk: Probe) -> None:
+    """Arguments that are secret do not stand in headers."""
     for tool in await _tools_with_headers(talk):
         for name, schema in get_object(tool, "inputSchema", "properties").items():
             if isinstance(schema, dict) and ANNOTATION in schema and _SECRET(name):
@@ -220,67 +215,60 @@ SINCE = "2025-11-25"
 _OWNERS = ("tools", "prompts", "resources", "resourceTemplates")
 _SIZE = re.compile(r"[1-9]\d*x[1-9]\d*|any")
 
-SOURCE = Rule(
+
+@rule(
     "icons/source",
     "should",
-    "An icon is at an http or https URL, or is a data URI.",
+    case="all icons",
     at=(ICONS, "schema#icon"),
     since=SINCE,
     cause="A path or a scheme of the server's own is given: clients must refuse it.",
 )
-DATA = Rule(
+def icons_source(records: Sequence[MessageLog]) -> JudgedItems:
+    """An icon is at an http or https URL, or is a data URI."""
+    for each, icon in _icons(records):
+        yield
+        if not str(icon.get("src")).lower().startswith(("https://", "http://", "data:")):
+            raise each.violation(f"src is {preview_json(icon.get('src'))}")
+
+
+@rule(
     "icons/data",
     "should",
-    "The data URI of an icon is a picture in base64.",
+    case="all icons that are data URIs",
     at=(ICONS, "schema#icon"),
     since=SINCE,
     cause="The bytes are written as they are, or the part before the comma does not say what they are.",
 )
-SIZES = Rule(
+def icons_data(records: Sequence[MessageLog]) -> JudgedItems:
+    """The data URI of an icon is a picture in base64."""
+    for each, icon in _icons(records):
+        source = str(icon.get("src"))
+        if source.lower().startswith("data:"):
+            yield
+            kind, _, data = source[5:].partition(",")
+            if not kind.lower().startswith("image/") or not kind.lower().endswith(";base64") or not _is_base64(data):
+                raise each.violation(f"src is {preview_json(source)}")
+
+
+@rule(
     "icons/sizes",
     "should",
-    "The sizes of an icon are texts such as 48x48, or any.",
+    case="all icons that say their sizes",
     at=(ICONS, "schema#icon"),
     since=SINCE,
     cause="One text holds all sizes, or a size is one number.",
 )
-
-
-@SOURCE.reading("all icons")
-def read_source(records: Sequence[MessageLog]) -> int:
-    judged = 0
-    for each, icon in _icons(records):
-        judged += 1
-        if not str(icon.get("src")).lower().startswith(("https://", "http://", "data:")):
-            raise each.violation(f"src is {preview_json(icon.get('src'))}")
-    return judged
-
-
-@DATA.reading("all icons that are data URIs")
-def read_data(records: Sequence[MessageLog]) -> int:
-    judged = 0
-    for each, icon in _icons(records):
-        source = str(icon.get("src"))
-        if source.lower().startswith("data:"):
-            judged += 1
-            kind, _, data = source[5:].partition(",")
-            if not kind.lower().startswith("image/") or not kind.lower().endswith(";base64") or not _is_base64(data):
-                raise each.violation(f"src is {preview_json(source)}")
-    return judged
-
-
-@SIZES.reading("all icons that say their sizes")
-def read_sizes(records: Sequence[MessageLog]) -> int:
-    judged = 0
+def icons_sizes(records: Sequence[MessageLog]) -> JudgedItems:
+    """The sizes of an icon are texts such as 48x48, or any."""
     for each, icon in _icons(records):
         if "sizes" in icon:
-            judged += 1
+            yield
             sizes = icon["sizes"]
             if not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes
             ):
                 raise each.violation(f"sizes are {preview_json(sizes)}")
-    return judged
 
 
 def _is_base64(data: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import Violation
 
 _SINCE = "2026-07-28"
 _AT = "server/utilities/caching#time-to-live-ttl-field"
@@ -13,35 +13,6 @@ _LISTS = ("tools/list", "resources/list", "prompts/list", "resources/templates/l
 _MORE = 10
 """Requests more than usual that may have another reason."""
 
-NO_POLLING = Rule(
-    "client-caching/no-polling",
-    "should",
-    "ttlMs is not the interval at which a client asks again by itself.",
-    at="server/utilities/caching#freshness-calculation",
-    role="client",
-    since=_SINCE,
-    cause="A timer is set for the end of each result.",
-)
-
-NEGATIVE = Rule(
-    "client-caching/negative",
-    "should",
-    "A negative ttlMs is taken for 0.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="The number is used as it is, or refused.",
-)
-
-ABSENT = Rule(
-    "client-caching/absent",
-    "should",
-    "Results without hints are taken as before.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="ttlMs or cacheScope is required when results are read.",
-)
 
 SHORT_LIVED_SCENARIO = Scenario("short-lived", "results that may be kept for a moment", since=_SINCE)
 
@@ -51,8 +22,16 @@ async def answer_short_lived(ask: IncomingRequest) -> ScriptedAnswer:
     return {**await ask.default_result(), "ttlMs": 50}
 
 
-@SHORT_LIVED_SCENARIO.case(NO_POLLING, "results that may be kept for 50 ms")
-def check_no_polling(run: ClientRun) -> None:
+@SHORT_LIVED_SCENARIO.rule(
+    "client-caching/no-polling",
+    "should",
+    case="results that may be kept for 50 ms",
+    at="server/utilities/caching#freshness-calculation",
+    since=_SINCE,
+    cause="A timer is set for the end of each result.",
+)
+def client_caching_no_polling(run: ClientRun) -> None:
+    """ttlMs is not the interval at which a client asks again by itself."""
     run.require_progress()
     more = len(run.requests(*_LISTS)) - len(run.ordinary_run.requests(*_LISTS))
     if more > _MORE:
@@ -67,8 +46,16 @@ async def answer_negative_ttl(ask: IncomingRequest) -> ScriptedAnswer:
     return {**await ask.default_result(), "ttlMs": -1}
 
 
-@NEGATIVE_TTL_SCENARIO.case(NEGATIVE, "a ttlMs of -1")
-def check_negative(run: ClientRun) -> None:
+@NEGATIVE_TTL_SCENARIO.rule(
+    "client-caching/negative",
+    "should",
+    case="a ttlMs of -1",
+    at=_AT,
+    since=_SINCE,
+    cause="The number is used as it is, or refused.",
+)
+def client_caching_negative(run: ClientRun) -> None:
+    """A negative ttlMs is taken for 0."""
     run.require_ordinary_behavior()
 
 
@@ -80,6 +67,14 @@ async def answer_no_hints(ask: IncomingRequest) -> ScriptedAnswer:
     return {name: value for name, value in (await ask.default_result()).items() if name not in ("ttlMs", "cacheScope")}
 
 
-@NO_HINTS_SCENARIO.case(ABSENT, "lists without ttlMs and cacheScope")
-def check_absent(run: ClientRun) -> None:
+@NO_HINTS_SCENARIO.rule(
+    "client-caching/absent",
+    "should",
+    case="lists without ttlMs and cacheScope",
+    at=_AT,
+    since=_SINCE,
+    cause="ttlMs or cacheScope is required when results are read.",
+)
+def client_caching_absent(run: ClientRun) -> None:
+    """Results without hints are taken as before."""
     run.require_ordinary_behavior()

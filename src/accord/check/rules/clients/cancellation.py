@@ -9,7 +9,7 @@ from accord.check.clients.conversation import CANCELLED
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_reader import id_key
 from accord.messages.revision import RULES
@@ -21,97 +21,20 @@ _RACE = 1.0
 """Seconds in which a cancellation and an answer may cross."""
 _SILENCE_LIMIT = 5.0
 
-OWN_ACTIVE = Rule(
+
+@rule(
     "client-cancel/own-active",
     "must",
-    "A client cancels only what it has asked for, and what is not answered yet.",
-    at=_AT,
+    case="every cancellation",
     role="client",
+    at=_AT,
     cause="Every request is cancelled when it ends, or the id is written with another type.",
 )
-
-NOT_INITIALIZE = Rule(
-    "client-cancel/not-initialize",
-    "must",
-    "initialize is never cancelled.",
-    at="basic/utilities/cancellation#behavior-requirements",
-    role="client",
-    until=_SINCE,
-    cause="The timeout treats every request alike.",
-)
-
-ON_TIMEOUT = Rule(
-    "client-cancel/on-timeout",
-    "should",
-    "A request that is given up is cancelled, so that the server can stop.",
-    at=("basic/lifecycle#timeouts", "basic/patterns/cancellation#timeouts"),
-    role="client",
-    cause="The caller gets an error, and the server is told nothing.",
-)
-
-BY_NOTIFICATION = Rule(
-    "client-cancel/by-notification",
-    "must",
-    "Over stdio a request is cancelled by notifications/cancelled.",
-    at="basic/transports/stdio#cancellation",
-    role="client",
-    since=_SINCE,
-    over=LINE_TRANSPORTS,
-    cause="The caller gets an error, and the server is told nothing.",
-)
-
-BY_CLOSING = Rule(
-    "client-cancel/by-closing",
-    "should",
-    "Over HTTP a request is cancelled by closing its stream, and by nothing else.",
-    at=("basic/transports/streamable-http#cancellation", "basic/patterns/cancellation#transport-specific-cancellation"),
-    role="client",
-    since=_SINCE,
-    over=HTTP,
-    cause="The stream is left open, or notifications/cancelled is posted as in older revisions.",
-)
-
-LATE_ANSWER = Rule(
-    "client-cancel/late-answer",
-    "should",
-    "An answer that comes after the client has given up is passed over.",
-    at=_AT,
-    role="client",
-    cause="Every answer has to be for a request that is known.",
-)
-
-TIMEOUTS = Rule(
-    "client-robust/timeouts",
-    "should",
-    "A request that is never answered is given up at some time.",
-    at=("basic/lifecycle#timeouts", "basic/patterns/cancellation#timeouts"),
-    role="client",
-    cause="There is no timeout by default.",
-)
-
-TOKEN_TYPE = Rule(
-    "client-progress/token-type",
-    "must",
-    "A progress token is a string or an integer.",
-    at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
-    role="client",
-    cause="A number with a fraction, or null, stands there.",
-)
-
-TOKEN_ONCE = Rule(
-    "client-progress/token-once",
-    "must",
-    "No two requests in flight have the same progress token.",
-    at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
-    role="client",
-    cause="The token is a constant.",
-)
-
-
-@OWN_ACTIVE.reading("every cancellation")
-def read_own_active(runs: Sequence[ClientRun]) -> int:
+def client_cancel_own_active(runs: Sequence[ClientRun]) -> JudgedItems:
+    """A client cancels only what it has asked for, and what is not answered yet."""
     cancels = [(run, each) for run in runs for each in run.notifications(CANCELLED)]
     for run, cancel in cancels:
+        yield
         target = id_key(cancel.params.get("requestId"))
         asked = [each for each in _requests_before(run, cancel) if id_key(each.body["id"]) == target]
         if not asked:
@@ -121,7 +44,6 @@ def read_own_active(runs: Sequence[ClientRun]) -> int:
         if answer is not None and answer.at < cancel.entry.at - _RACE and _is_read(asked[-1], answer):
             text = "a request was cancelled long after its answer"
             raise Violation(text, evidence=run.evidence(asked[-1].entry, answer, cancel.entry))
-    return len(cancels)
 
 
 def _is_read(request: ClientMessage, answer: LogEntry) -> bool:
@@ -129,30 +51,53 @@ def _is_read(request: ClientMessage, answer: LogEntry) -> bool:
     return not any(said.misbehaved and said.at <= answer.at for said in request.conversation.log.entries)
 
 
-@NOT_INITIALIZE.reading("every cancellation")
-def read_not_initialize(runs: Sequence[ClientRun]) -> int:
+@rule(
+    "client-cancel/not-initialize",
+    "must",
+    case="every cancellation",
+    role="client",
+    at="basic/utilities/cancellation#behavior-requirements",
+    until=_SINCE,
+    cause="The timeout treats every request alike.",
+)
+def client_cancel_not_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
+    """initialize is never cancelled."""
     cancels = [(run, each) for run in runs for each in run.notifications(CANCELLED)]
     for run, cancel in cancels:
+        yield
         for asked in _requests_before(run, cancel):
             if asked.method == "initialize" and id_key(asked.body["id"]) == id_key(cancel.params.get("requestId")):
                 raise Violation("initialize was cancelled", evidence=run.evidence(asked.entry, cancel.entry))
-    return len(cancels)
 
 
-@TOKEN_TYPE.reading("every progress token")
-def read_token_type(runs: Sequence[ClientRun]) -> int:
-    tokens = [*_requests_with_token(runs)]
-    for each in tokens:
+@rule(
+    "client-progress/token-type",
+    "must",
+    case="every progress token",
+    role="client",
+    at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
+    cause="A number with a fraction, or null, stands there.",
+)
+def client_progress_token_type(runs: Sequence[ClientRun]) -> JudgedItems:
+    """A progress token is a string or an integer."""
+    for each in _requests_with_token(runs):
+        yield
         token = each.meta["progressToken"]
         if not isinstance(token, str | int) or isinstance(token, bool):
             raise Violation(f"the progress token is {token!r}", evidence=[each.entry.line()])
-    return len(tokens)
 
 
-@TOKEN_ONCE.reading("every progress token")
-def read_token_once(runs: Sequence[ClientRun]) -> int:
+@rule(
+    "client-progress/token-once",
+    "must",
+    case="every progress token",
+    role="client",
+    at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
+    cause="The token is a constant.",
+)
+def client_progress_token_once(runs: Sequence[ClientRun]) -> JudgedItems:
+    """No two requests in flight have the same progress token."""
     open_: dict[Any, ClientMessage] = {}
-    judged = 0
     for each in _requests_with_token(runs):
         place = (id(each.conversation), id_key(each.meta["progressToken"]))
         before = open_.get(place)
@@ -160,8 +105,7 @@ def read_token_once(runs: Sequence[ClientRun]) -> int:
         if before is not None and (answer is None or answer.at > each.entry.at) and not _is_retry(before, each):
             raise Violation("two requests in flight have one token", evidence=[before.entry.line(), each.entry.line()])
         open_[place] = each
-        judged += 1
-    return judged
+        yield
 
 
 def _is_retry(before: ClientMessage, after: ClientMessage) -> bool:
@@ -183,16 +127,30 @@ async def answer_silence(ask: IncomingRequest) -> ScriptedAnswer:
     return None
 
 
-@SILENCE_SCENARIO.case(TIMEOUTS, "a call that is never answered")
-def check_timeouts(run: ClientRun) -> None:
+@SILENCE_SCENARIO.rule(
+    "client-robust/timeouts",
+    "should",
+    case="a call that is never answered",
+    at=("basic/lifecycle#timeouts", "basic/patterns/cancellation#timeouts"),
+    cause="There is no timeout by default.",
+)
+def client_robust_timeouts(run: ClientRun) -> None:
+    """A request that is never answered is given up at some time."""
     run.require_no_crash()
     if run.messages_after() or run.ending == "itself":
         return
     raise NotObserved(f"after {_SILENCE_LIMIT:g} s the client still waited; its timeout may be longer")
 
 
-@SILENCE_SCENARIO.case(ON_TIMEOUT, "a call that is never answered")
-def check_on_timeout(run: ClientRun) -> None:
+@SILENCE_SCENARIO.rule(
+    "client-cancel/on-timeout",
+    "should",
+    case="a call that is never answered",
+    at=("basic/lifecycle#timeouts", "basic/patterns/cancellation#timeouts"),
+    cause="The caller gets an error, and the server is told nothing.",
+)
+def client_cancel_on_timeout(run: ClientRun) -> None:
+    """A request that is given up is cancelled, so that the server can stop."""
     silent = _abandoned_request(run)
     closed = run.transport == "http" and not RULES[run.revision].handshake
     if not _is_cancelled(run, silent) and not (
@@ -201,8 +159,17 @@ def check_on_timeout(run: ClientRun) -> None:
         raise Violation("the request was given up, and not cancelled", evidence=run.evidence())
 
 
-@SILENCE_SCENARIO.case(BY_NOTIFICATION, "a call that is never answered")
-def check_by_notification(run: ClientRun) -> None:
+@SILENCE_SCENARIO.rule(
+    "client-cancel/by-notification",
+    "must",
+    case="a call that is never answered",
+    at="basic/transports/stdio#cancellation",
+    since=_SINCE,
+    over=LINE_TRANSPORTS,
+    cause="The caller gets an error, and the server is told nothing.",
+)
+def client_cancel_by_notification(run: ClientRun) -> None:
+    """Over stdio a request is cancelled by notifications/cancelled."""
     if not _is_cancelled(run, _abandoned_request(run)):
         raise Violation("the request was given up, and not cancelled", evidence=run.evidence())
 
@@ -213,8 +180,17 @@ def _is_cancelled(run: ClientRun, request: ClientMessage) -> bool:
     return any(id_key(each.params.get("requestId")) == id for each in run.notifications(CANCELLED))
 
 
-@SILENCE_SCENARIO.case(BY_CLOSING, "a call that is never answered")
-def check_by_closing(run: ClientRun) -> None:
+@SILENCE_SCENARIO.rule(
+    "client-cancel/by-closing",
+    "should",
+    case="a call that is never answered",
+    at=("basic/transports/streamable-http#cancellation", "basic/patterns/cancellation#transport-specific-cancellation"),
+    since=_SINCE,
+    over=HTTP,
+    cause="The stream is left open, or notifications/cancelled is posted as in older revisions.",
+)
+def client_cancel_by_closing(run: ClientRun) -> None:
+    """Over HTTP a request is cancelled by closing its stream, and by nothing else."""
     silent = _abandoned_request(run)
     for cancel in run.notifications(CANCELLED):
         raise Violation("notifications/cancelled was posted", evidence=[cancel.entry.line()])
@@ -248,8 +224,15 @@ async def answer_late_answer(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@LATE_ANSWER_SCENARIO.case(LATE_ANSWER, "an answer after a cancellation")
-def check_late_answer(run: ClientRun) -> None:
+@LATE_ANSWER_SCENARIO.rule(
+    "client-cancel/late-answer",
+    "should",
+    case="an answer after a cancellation",
+    at=_AT,
+    cause="Every answer has to be for a request that is known.",
+)
+def client_cancel_late_answer(run: ClientRun) -> None:
+    """An answer that comes after the client has given up is passed over."""
     run.require_no_crash()
     told = any(each.method == CANCELLED for each in run.messages_after())
     if not told and not any(
@@ -274,8 +257,8 @@ async def answer_silent_initialize(ask: IncomingRequest) -> ScriptedAnswer:
     return None
 
 
-@SILENT_INITIALIZE_SCENARIO.case(NOT_INITIALIZE, "initialize that is never answered")
-def check_not_initialize(run: ClientRun) -> None:
+@SILENT_INITIALIZE_SCENARIO.case(client_cancel_not_initialize, "initialize that is never answered")
+def client_cancel_not_initialize_again(run: ClientRun) -> None:
     run.require_no_crash()
     opened = run.requests("initialize")
     for cancel in run.notifications(CANCELLED):

@@ -12,7 +12,7 @@ from accord.check.clients.features import ScriptedFeatures
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun, error_code
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule, Violation
+from accord.check.engine.rule import CaseVariant, NotApplicable, NotObserved, Violation
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 
@@ -22,68 +22,6 @@ _PAGES = "2025-11-25"
 _PERSON = 5.0
 """Seconds that a person or a model may take."""
 
-UNDECLARED = Rule(
-    "client-answers/undeclared",
-    "must",
-    "A request for what the client did not declare is answered with an error.",
-    at=("basic/lifecycle#operation", "client/roots#error-handling"),
-    role="client",
-    until=_UNTIL,
-    cause="It is answered as if it were declared, or not at all.",
-)
-
-ROOTS = Rule(
-    "client-answers/roots",
-    "must",
-    "A client that declares roots answers with a list of them, each a file: URI.",
-    at="client/roots#data-types",
-    role="client",
-    until=_UNTIL,
-    cause="Paths are sent in place of URIs, or nothing is there that answers.",
-)
-
-SAMPLING = Rule(
-    "client-answers/sampling",
-    "must",
-    "A client that declares sampling answers with a message of the model, or with an error.",
-    at="client/sampling#creating-messages",
-    role="client",
-    until=_UNTIL,
-    cause="The result has no role, content or model.",
-)
-
-ELICITATION = Rule(
-    "client-answers/elicitation",
-    "must",
-    "A client that declares elicitation answers with what the person did, and what they filled in only if they agreed.",
-    at="client/elicitation#response-actions",
-    role="client",
-    since=_FORMS,
-    until=_UNTIL,
-    cause="The action is missing, or is none of accept, decline and cancel.",
-)
-
-FORM = Rule(
-    "client-answers/form",
-    "should",
-    "What is filled in fits the schema of the form.",
-    at="client/elicitation#security-considerations",
-    role="client",
-    since=_FORMS,
-    until=_UNTIL,
-    cause="The fields are sent as text, or required ones are left out.",
-)
-
-NO_MODE = Rule(
-    "client-answers/no-mode",
-    "must",
-    "An elicitation that names no mode is a form.",
-    at="client/elicitation#elicitation-requests",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="The mode is required when the request is read.",
-)
 
 _QUESTION: JSONObject = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}],
@@ -112,8 +50,16 @@ async def answer_asks(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@ASKS_SCENARIO.case(ROOTS, "a list of roots")
-def check_roots(run: ClientRun) -> None:
+@ASKS_SCENARIO.rule(
+    "client-answers/roots",
+    "must",
+    case="a list of roots",
+    at="client/roots#data-types",
+    until=_UNTIL,
+    cause="Paths are sent in place of URIs, or nothing is there that answers.",
+)
+def client_answers_roots(run: ClientRun) -> None:
+    """A client that declares roots answers with a list of them, each a file: URI."""
     result = _result_of(run, "roots/list", "roots")
     roots = result.get("roots")
     if not isinstance(roots, list):
@@ -123,15 +69,34 @@ def check_roots(run: ClientRun) -> None:
             raise Violation(f"{root!r} is no root with a file: URI")
 
 
-@ASKS_SCENARIO.case(SAMPLING, "a question for the model")
-def check_sampling(run: ClientRun) -> None:
+@ASKS_SCENARIO.rule(
+    "client-answers/sampling",
+    "must",
+    case="a question for the model",
+    at="client/sampling#creating-messages",
+    until=_UNTIL,
+    cause="The result has no role, content or model.",
+)
+def client_answers_sampling(run: ClientRun) -> None:
+    """A client that declares sampling answers with a message of the model, or with an error."""
     result = _result_of(run, "sampling/createMessage", "sampling")
     if not isinstance(result.get("role"), str) or not result.get("content") or not isinstance(result.get("model"), str):
         raise Violation("the result has no role, content and model")
 
 
-@ASKS_SCENARIO.case(ELICITATION, "a form", since=_FORMS)
-def check_elicitation(run: ClientRun) -> None:
+@ASKS_SCENARIO.rule(
+    "client-answers/elicitation",
+    "must",
+    case="a form",
+    at="client/elicitation#response-actions",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The action is missing, or is none of accept, decline and cancel.",
+)
+def client_answers_elicitation(run: ClientRun) -> None:
+    """A client that declares elicitation answers with what the person did, and what they filled in only if
+    they agreed.
+    """
     result = _result_of(run, "elicitation/create", "elicitation")
     if result.get("action") not in ("accept", "decline", "cancel"):
         raise Violation(f"the action is {result.get('action')!r}")
@@ -139,8 +104,17 @@ def check_elicitation(run: ClientRun) -> None:
         raise Violation("the person agreed, and there is no content")
 
 
-@ASKS_SCENARIO.case(FORM, "a form with four fields", since=_FORMS)
-def check_form(run: ClientRun) -> None:
+@ASKS_SCENARIO.rule(
+    "client-answers/form",
+    "should",
+    case="a form with four fields",
+    at="client/elicitation#security-considerations",
+    since=_FORMS,
+    until=_UNTIL,
+    cause="The fields are sent as text, or required ones are left out.",
+)
+def client_answers_form(run: ClientRun) -> None:
+    """What is filled in fits the schema of the form."""
     content = _result_of(run, "elicitation/create", "elicitation").get("content")
     if not isinstance(content, dict):
         raise NotObserved("the form was not filled in")
@@ -157,8 +131,17 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-@ASKS_SCENARIO.case(NO_MODE, "a form that does not say it is one", since=_PAGES)
-def check_no_mode(run: ClientRun) -> None:
+@ASKS_SCENARIO.rule(
+    "client-answers/no-mode",
+    "must",
+    case="a form that does not say it is one",
+    at="client/elicitation#elicitation-requests",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is required when the request is read.",
+)
+def client_answers_no_mode(run: ClientRun) -> None:
+    """An elicitation that names no mode is a form."""
     run.require_intervention()
     if not run.declares("elicitation") or (
         run.declares("elicitation", "url") and not run.declares("elicitation", "form")
@@ -172,23 +155,32 @@ def check_no_mode(run: ClientRun) -> None:
             raise Violation("a form without a mode was refused", evidence=run.exchange_lines(request))
 
 
-def _undeclared_case(method: str, capability: str, since: str | None) -> None:
-    """One request for what may be not declared."""
-
-    @ASKS_SCENARIO.case(UNDECLARED, f"{method} without {capability}", since=since)
-    def check(run: ClientRun) -> None:
-        run.require_intervention()
-        if run.declares(capability):
-            raise NotApplicable(f"the client declares {capability}")
-        for request in run.server_requests(method):
-            if "error" not in (run.response_to(request["id"]) or {}):
-                text = f"{method} was not answered with an error, although {capability} is not declared"
-                raise Violation(text, evidence=run.exchange_lines(request))
-
-
-_undeclared_case("roots/list", "roots", None)
-_undeclared_case("sampling/createMessage", "sampling", None)
-_undeclared_case("elicitation/create", "elicitation", _FORMS)
+@ASKS_SCENARIO.rule(
+    "client-answers/undeclared",
+    "must",
+    variants=[
+        CaseVariant("roots/list without roots", method="roots/list", capability="roots"),
+        CaseVariant("sampling/createMessage without sampling", method="sampling/createMessage", capability="sampling"),
+        CaseVariant(
+            "elicitation/create without elicitation",
+            method="elicitation/create",
+            capability="elicitation",
+            since=_FORMS,
+        ),
+    ],
+    at=("basic/lifecycle#operation", "client/roots#error-handling"),
+    until=_UNTIL,
+    cause="It is answered as if it were declared, or not at all.",
+)
+def client_answers_undeclared(run: ClientRun, method: str, capability: str) -> None:
+    """A request for what the client did not declare is answered with an error."""
+    run.require_intervention()
+    if run.declares(capability):
+        raise NotApplicable(f"the client declares {capability}")
+    for request in run.server_requests(method):
+        if "error" not in (run.response_to(request["id"]) or {}):
+            text = f"{method} was not answered with an error, although {capability} is not declared"
+            raise Violation(text, evidence=run.exchange_lines(request))
 
 
 def _result_of(run: ClientRun, method: str, capability: str) -> JSONObject:
@@ -212,26 +204,6 @@ def _result_of(run: ClientRun, method: str, capability: str) -> JSONObject:
     raise NotObserved("it did not come to that")
 
 
-CAPABILITIES = Rule(
-    "client-opening/capabilities",
-    "must",
-    "The client uses only what the server has declared.",
-    at="basic/lifecycle#operation",
-    role="client",
-    since="2025-06-18",
-    until="2026-07-28",
-    cause="Tools, resources or prompts are asked for without a look at the capabilities of the server.",
-)
-
-UNKNOWN_THINGS = Rule(
-    "client-opening/unknown-things",
-    "must",
-    "Fields and capabilities that the client does not know change nothing.",
-    at=("basic/lifecycle#capability-negotiation", "schema"),
-    role="client",
-    cause="What the server says is read with a schema that allows no other fields.",
-)
-
 BARE_SCENARIO = Scenario(
     "bare",
     "a server that declares nothing",
@@ -252,8 +224,17 @@ _NEEDS = {
 }
 
 
-@BARE_SCENARIO.case(CAPABILITIES, "a server that declares nothing")
-def check_capabilities(run: ClientRun) -> None:
+@BARE_SCENARIO.rule(
+    "client-opening/capabilities",
+    "must",
+    case="a server that declares nothing",
+    at="basic/lifecycle#operation",
+    since="2025-06-18",
+    until="2026-07-28",
+    cause="Tools, resources or prompts are asked for without a look at the capabilities of the server.",
+)
+def client_opening_capabilities(run: ClientRun) -> None:
+    """The client uses only what the server has declared."""
     if not set(_NEEDS) & run.ordinary_run.methods:
         raise NotObserved("the client does not use what a server may have")
     for request in run.requests(*_NEEDS):
@@ -280,6 +261,13 @@ async def answer_unknown_things(ask: IncomingRequest) -> ScriptedAnswer:
     return result | _MORE | {"_meta": {**own, "com.example/trace": "1"}}
 
 
-@UNKNOWN_THINGS_SCENARIO.case(UNKNOWN_THINGS, "unknown fields, capabilities and metadata")
-def check_unknown_things(run: ClientRun) -> None:
+@UNKNOWN_THINGS_SCENARIO.rule(
+    "client-opening/unknown-things",
+    "must",
+    case="unknown fields, capabilities and metadata",
+    at=("basic/lifecycle#capability-negotiation", "schema"),
+    cause="What the server says is read with a schema that allows no other fields.",
+)
+def client_opening_unknown_things(run: ClientRun) -> None:
+    """Fields and capabilities that the client does not know change nothing."""
     run.require_ordinary_behavior()

@@ -8,88 +8,10 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest, build_notification
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import CaseVariant, JudgedItems, Violation, rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_reader import id_key
 from accord.wire.transcript import RECEIVED, SENT
-
-VALID = Rule(
-    "client-envelope/valid",
-    "must",
-    "Whatever the client sends is a message: UTF-8, JSON, an object that says it is JSON-RPC 2.0.",
-    at="basic#messages",
-    role="client",
-    cause="Something else is written where messages go: a log line, a prompt, a pretty-printed or partial message.",
-)
-
-ID = Rule(
-    "client-envelope/id",
-    "must",
-    "The id of a request is a string or an integer, never null.",
-    at="basic#requests",
-    role="client",
-    cause="The id is null, a fraction, or something structured.",
-)
-
-ID_ONCE = Rule(
-    "client-envelope/id-once",
-    "must",
-    "An id is used for one request only: ever in a session, or as long as the request is not answered (2026-07-28).",
-    at="basic#requests",
-    role="client",
-    cause="The counter starts again within a connection, or every request has the same id.",
-)
-
-RESPONSE = Rule(
-    "client-envelope/response",
-    "must",
-    "An answer of the client has the id of a request of the server, with its type, and either a result or an error.",
-    at=("basic#responses", "basic#result-responses"),
-    role="client",
-    until="2026-07-28",
-    cause="The id is turned into a string or a number, or result and error are both set.",
-)
-
-NO_ANSWER_TO_NOTIFICATIONS = Rule(
-    "client-envelope/no-answer-to-notifications",
-    "must",
-    "Nothing is answered to a notification.",
-    at="basic#notifications",
-    role="client",
-    cause="Unknown notifications are treated as requests, and refused with an error.",
-)
-
-SINGLE = Rule(
-    "client-envelope/single",
-    "must",
-    "A message is a single object, not a batch.",
-    at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
-    role="client",
-    since="2025-06-18",
-    cause="Requests are collected in arrays, which only 2025-03-26 has.",
-)
-
-ERROR = Rule(
-    "client-envelope/error",
-    "must",
-    "An error has an integer as its code, and a message.",
-    at=("basic#responses", "basic#error-responses"),
-    role="client",
-    until="2026-07-28",
-    cause="The code is a name, or the message is missing.",
-)
-
-
-BATCH = Rule(
-    "client-envelope/batch",
-    "must",
-    "Batches of the server are understood.",
-    at="basic#batching",
-    role="client",
-    since="2025-03-26",
-    until="2025-06-18",
-    cause="A message is taken to be an object.",
-)
 
 BATCH_SCENARIO = Scenario("batch", "answers come in batches", since="2025-03-26", until="2025-06-18")
 
@@ -100,69 +22,134 @@ async def answer_batch(ask: IncomingRequest) -> ScriptedAnswer:
     return RawMessage([told, ask.build_response(await ask.default_result())])
 
 
-@BATCH_SCENARIO.case(BATCH, "a notification and the answer in one batch")
-def check_batch(run: ClientRun) -> None:
+@BATCH_SCENARIO.rule(
+    "client-envelope/batch",
+    "must",
+    case="a notification and the answer in one batch",
+    at="basic#batching",
+    since="2025-03-26",
+    until="2025-06-18",
+    cause="A message is taken to be an object.",
+)
+def client_envelope_batch(run: ClientRun) -> None:
+    """Batches of the server are understood."""
     run.require_ordinary_behavior()
 
 
-@VALID.reading("every message")
-def read_valid(runs: Sequence[ClientRun]) -> int:
-    heard = [(run, said) for run in runs for said in _received_entries(run)]
-    for run, said in heard:
-        items = said.message if isinstance(said.message, list) else [said.message]
-        if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
-            raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
-    return len(heard)
-
-
-@ID.reading("every request")
-def read_id(runs: Sequence[ClientRun]) -> int:
-    requests = [request for run in runs for request in run.requests()]
-    for request in requests:
-        id = request.body["id"]
-        if not isinstance(id, str | int) or isinstance(id, bool):
-            raise Violation(f"{request.method} has the id {id!r}", evidence=[request.entry.line()])
-    return len(requests)
-
-
-@ID_ONCE.reading("all requests of a session", until="2026-07-28")
-def read_id_once_requests_session(runs: Sequence[ClientRun]) -> int:
-    return sum(_require_unique_ids(run) for run in runs)
-
-
-@ID_ONCE.reading("all requests in flight", since="2026-07-28")
-def read_id_once_requests_flight(runs: Sequence[ClientRun]) -> int:
-    return sum(_require_unique_ids_in_flight(run) for run in runs)
-
-
-@RESPONSE.reading("every answer")
-def read_response(runs: Sequence[ClientRun]) -> int:
-    answers = [(run, answer) for run in runs for answer in run.responses()]
-    for run, answer in answers:
-        if ("result" in answer.body) == ("error" in answer.body):
-            raise Violation("an answer has not exactly one of result and error", evidence=run.evidence(answer.entry))
-        if answer.body.get("id") is not None and id_key(answer.body["id"]) not in _server_request_ids(answer):
-            text = f"an answer has the id {answer.body['id']!r}, which no request of the server had"
-            raise Violation(text, evidence=run.evidence(answer.entry))
-    return len(answers)
-
-
-@ERROR.reading("every error")
-def read_error(runs: Sequence[ClientRun]) -> int:
-    errors = [answer for run in runs for answer in run.responses() if "error" in answer.body]
-    for answer in errors:
-        error = answer.body["error"]
-        is_one = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
-        if not is_one:
-            raise Violation("an error has no integer as code, or no message", evidence=[answer.entry.line()])
-    return len(errors)
-
-
-@NO_ANSWER_TO_NOTIFICATIONS.reading("every notification of the server")
-def read_no_answer_to_notifications(runs: Sequence[ClientRun]) -> int:
-    told = 0
+@rule(
+    "client-envelope/valid",
+    "must",
+    case="every message",
+    role="client",
+    at="basic#messages",
+    cause="Something else is written where messages go: a log line, a prompt, a pretty-printed or partial message.",
+)
+def client_envelope_valid(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Whatever the client sends is a message: UTF-8, JSON, an object that says it is JSON-RPC 2.0."""
     for run in runs:
-        told += sum(1 for _ in _server_notifications(run))
+        for said in _received_entries(run):
+            yield
+            items = said.message if isinstance(said.message, list) else [said.message]
+            if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
+                raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
+
+
+@rule(
+    "client-envelope/id",
+    "must",
+    case="every request",
+    role="client",
+    at="basic#requests",
+    cause="The id is null, a fraction, or something structured.",
+)
+def client_envelope_id(runs: Sequence[ClientRun]) -> JudgedItems:
+    """The id of a request is a string or an integer, never null."""
+    for run in runs:
+        for request in run.requests():
+            yield
+            id = request.body["id"]
+            if not isinstance(id, str | int) or isinstance(id, bool):
+                raise Violation(f"{request.method} has the id {id!r}", evidence=[request.entry.line()])
+
+
+@rule(
+    "client-envelope/id-once",
+    "must",
+    variants=[CaseVariant("all requests of a session", until="2026-07-28")],
+    role="client",
+    at="basic#requests",
+    cause="The counter starts again within a connection, or every request has the same id.",
+)
+def client_envelope_id_once(runs: Sequence[ClientRun]) -> JudgedItems:
+    """An id is used for one request only: ever in a session, or as long as the request is not answered (2026-07-28)."""
+    for run in runs:
+        yield from _require_unique_ids(run)
+
+
+@client_envelope_id_once.case("all requests in flight", since="2026-07-28")
+def client_envelope_id_once_requests_flight(runs: Sequence[ClientRun]) -> JudgedItems:
+    for run in runs:
+        yield from _require_unique_ids_in_flight(run)
+
+
+@rule(
+    "client-envelope/response",
+    "must",
+    case="every answer",
+    role="client",
+    at=("basic#responses", "basic#result-responses"),
+    until="2026-07-28",
+    cause="The id is turned into a string or a number, or result and error are both set.",
+)
+def client_envelope_response(runs: Sequence[ClientRun]) -> JudgedItems:
+    """An answer of the client has the id of a request of the server, with its type, and either a result or an error."""
+    for run in runs:
+        for answer in run.responses():
+            yield
+            if ("result" in answer.body) == ("error" in answer.body):
+                raise Violation(
+                    "an answer has not exactly one of result and error", evidence=run.evidence(answer.entry)
+                )
+            if answer.body.get("id") is not None and id_key(answer.body["id"]) not in _server_request_ids(answer):
+                text = f"an answer has the id {answer.body['id']!r}, which no request of the server had"
+                raise Violation(text, evidence=run.evidence(answer.entry))
+
+
+@rule(
+    "client-envelope/error",
+    "must",
+    case="every error",
+    role="client",
+    at=("basic#responses", "basic#error-responses"),
+    until="2026-07-28",
+    cause="The code is a name, or the message is missing.",
+)
+def client_envelope_error(runs: Sequence[ClientRun]) -> JudgedItems:
+    """An error has an integer as its code, and a message."""
+    for run in runs:
+        for answer in run.responses():
+            if "error" in answer.body:
+                yield
+                error = answer.body["error"]
+                is_one = (
+                    isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+                )
+                if not is_one:
+                    raise Violation("an error has no integer as code, or no message", evidence=[answer.entry.line()])
+
+
+@rule(
+    "client-envelope/no-answer-to-notifications",
+    "must",
+    case="every notification of the server",
+    role="client",
+    at="basic#notifications",
+    cause="Unknown notifications are treated as requests, and refused with an error.",
+)
+def client_envelope_no_answer_to_notifications(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Nothing is answered to a notification."""
+    for run in runs:
+        yield from _server_notifications(run)
         for answer in run.responses():
             if (
                 answer.body.get("id") is None
@@ -170,16 +157,24 @@ def read_no_answer_to_notifications(runs: Sequence[ClientRun]) -> int:
                 and not _follows_invalid_message(answer)
             ):
                 raise Violation("the client answered a notification", evidence=run.evidence(answer.entry))
-    return told
 
 
-@SINGLE.reading("every message")
-def read_single(runs: Sequence[ClientRun]) -> int:
-    heard = [(run, said) for run in runs for said in _received_entries(run)]
-    for run, said in heard:
-        if isinstance(said.message, list):
-            raise Violation("the client sent a batch", evidence=run.evidence(said))
-    return len(heard)
+@rule(
+    "client-envelope/single",
+    "must",
+    case="every message",
+    role="client",
+    at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
+    since="2025-06-18",
+    cause="Requests are collected in arrays, which only 2025-03-26 has.",
+)
+def client_envelope_single(runs: Sequence[ClientRun]) -> JudgedItems:
+    """A message is a single object, not a batch."""
+    for run in runs:
+        for said in _received_entries(run):
+            yield
+            if isinstance(said.message, list):
+                raise Violation("the client sent a batch", evidence=run.evidence(said))
 
 
 def _received_entries(run: ClientRun) -> Iterator[LogEntry]:
@@ -187,29 +182,30 @@ def _received_entries(run: ClientRun) -> Iterator[LogEntry]:
         yield from (said for said in conversation.log.entries if said.direction == RECEIVED)
 
 
-def _require_unique_ids(run: ClientRun) -> int:
+def _require_unique_ids(run: ClientRun) -> JudgedItems:
     """Each id once in a conversation."""
     seen: set[Any] = set()
     for request in run.requests():
         place = (request.conversation.number, id_key(request.body["id"]))
         if place in seen:
             raise Violation(f"the id {request.body['id']!r} is used again", evidence=run.evidence(request.entry))
+        if seen:
+            yield
         seen.add(place)
-    return max(len(seen) - 1, 0)
 
 
-def _require_unique_ids_in_flight(run: ClientRun) -> int:
+def _require_unique_ids_in_flight(run: ClientRun) -> JudgedItems:
     """No id of a request that is neither answered nor given up."""
-    requests = run.requests()
     open_: dict[Any, ClientMessage] = {}
-    for request in requests:
+    for request in run.requests():
         place = (request.conversation.number, id_key(request.body["id"]))
         before = open_.get(place)
         if before is not None and not _is_finished(before, request):
             text = f"the id {request.body['id']!r} is used again while its first request is not answered"
             raise Violation(text, evidence=[before.entry.line(), request.entry.line()])
+        if open_:
+            yield
         open_[place] = request
-    return max(len(requests) - 1, 0)
 
 
 def _is_finished(request: ClientMessage, later: ClientMessage) -> bool:

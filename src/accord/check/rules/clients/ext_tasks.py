@@ -19,7 +19,7 @@ from accord.check.clients.tasks import (
     task_updates,
     tasks_requiring_input,
 )
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, NotObserved, Violation
 from accord.check.probes.content import get_object
 from accord.check.probes.extension_tasks import EXTENSION, PAGE, SINCE, TASK_METHODS
 from accord.check.probes.message_reader import id_key
@@ -35,96 +35,6 @@ _TIME = "2026-07-28T00:00:00Z"
 _FORM: JSONObject = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 _OFFER = ScriptedFeatures(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
 
-HANDLED = Rule(
-    "client-ext-tasks/handled",
-    "must",
-    "A client that declares the extension looks after the tasks that calls become.",
-    at=f"{PAGE}#capability-negotiation",
-    role="client",
-    since=SINCE,
-    cause="The extension is declared, and only plain results are understood.",
-)
-
-CALLS_ONLY = Rule(
-    "client-ext-tasks/calls-only",
-    "must",
-    "A task in answer to a request that cannot become one is an invalid answer: the client does not look after it.",
-    at=f"{PAGE}#capability-negotiation",
-    role="client",
-    since=SINCE,
-    cause="The resultType is looked at before the method.",
-)
-
-INTERVAL = Rule(
-    "client-ext-tasks/interval",
-    "should",
-    "A client looks at a task no more often than its pollIntervalMs wishes.",
-    at=(f"{PAGE}#task-polling", f"{PAGE}#tasks"),
-    role="client",
-    since=SINCE,
-    cause="The client has an interval of its own, or takes milliseconds for seconds.",
-)
-
-TO_THE_END = Rule(
-    "client-ext-tasks/to-the-end",
-    "should",
-    "A client looks at a task until it is over, or cancels it.",
-    at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
-    role="client",
-    since=SINCE,
-    cause="The first state is handed on as the result.",
-)
-
-ANSWERS = Rule(
-    "client-ext-tasks/answers",
-    "should",
-    "What a task asks is answered by tasks/update, if the client has declared that it can be asked.",
-    at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-status"),
-    role="client",
-    since=SINCE,
-    cause="Only requests, and results of calls, are looked at for questions.",
-)
-
-KEYS = Rule(
-    "client-ext-tasks/keys",
-    "must",
-    "Answers stand under the keys under which the task asks.",
-    at=f"{PAGE}#task-update-requests",
-    role="client",
-    since=SINCE,
-    cause="Answers come in a list, or under keys of the client's own.",
-)
-
-ONCE = Rule(
-    "client-ext-tasks/once",
-    "should",
-    "A question is answered once, though the task may show it for a while.",
-    at=f"{PAGE}#task-update-requests",
-    role="client",
-    since=SINCE,
-    cause="Each look at the task is taken for a new question: people are asked twice.",
-)
-
-CANCELLED = Rule(
-    "client-ext-tasks/cancelled",
-    "must",
-    "A task is given up by tasks/cancel, never by notifications/cancelled for the call that became it.",
-    at=f"{PAGE}#task-cancellation",
-    role="client",
-    since=SINCE,
-    cause="The call counts as open until the task is over, and is cancelled as every other.",
-)
-
-NAME_HEADER = Rule(
-    "client-ext-tasks/name-header",
-    "must",
-    "Over HTTP the Mcp-Name of a request about a task is the id of the task.",
-    at=f"{PAGE}#streamable-http-routing-headers",
-    role="client",
-    since=SINCE,
-    over=HTTP,
-    cause="The header is known for tools, prompts and resources only: a proxy cannot find who has the task.",
-)
 
 EXTENSION_TASKS_SCENARIO = Scenario(
     "extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, offer=_OFFER
@@ -182,8 +92,16 @@ def _task_fields(id: str) -> JSONObject:
     return {"taskId": id, **times, "ttlMs": None, "pollIntervalMs": _INTERVAL}
 
 
-@EXTENSION_TASKS_SCENARIO.case(HANDLED, "all calls that became tasks")
-def check_handled(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/handled",
+    "must",
+    case="all calls that became tasks",
+    at=f"{PAGE}#capability-negotiation",
+    since=SINCE,
+    cause="The extension is declared, and only plain results are understood.",
+)
+def client_ext_tasks_handled(run: ClientRun) -> None:
+    """A client that declares the extension looks after the tasks that calls become."""
     ids = created_tasks(run)
     asked_for = {request.params.get("taskId") for request in run.requests(*TASK_METHODS)}
     listened = [
@@ -194,8 +112,16 @@ def check_handled(run: ClientRun) -> None:
     run.require_progress()
 
 
-@EXTENSION_TASKS_SCENARIO.case(INTERVAL, "all looks at tasks")
-def check_interval(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/interval",
+    "should",
+    case="all looks at tasks",
+    at=(f"{PAGE}#task-polling", f"{PAGE}#tasks"),
+    since=SINCE,
+    cause="The client has an interval of its own, or takes milliseconds for seconds.",
+)
+def client_ext_tasks_interval(run: ClientRun) -> None:
+    """A client looks at a task no more often than its pollIntervalMs wishes."""
     judged = 0
     for id in created_tasks(run):
         for first, second in pairwise(task_requests(run, id, "tasks/get", "tasks/update")):
@@ -209,31 +135,63 @@ def check_interval(run: ClientRun) -> None:
         raise NotObserved("the client looks at no task twice")
 
 
-@EXTENSION_TASKS_SCENARIO.case(TO_THE_END, "all tasks that it looked at")
-def check_to_the_end(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/to-the-end",
+    "should",
+    case="all tasks that it looked at",
+    at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
+    since=SINCE,
+    cause="The first state is handed on as the result.",
+)
+def client_ext_tasks_to_the_end(run: ClientRun) -> None:
+    """A client looks at a task until it is over, or cancels it."""
     over = {state.get("taskId") for state in sent_task_states(run) if state.get("status") in TERMINAL_STATUSES}
     for id in polled_tasks(run):
         if id not in over and not task_requests(run, id, "tasks/cancel"):
             raise Violation("a task was looked at, and left before its end", evidence=run.evidence())
 
 
-@EXTENSION_TASKS_SCENARIO.case(ANSWERS, "a question in each task")
-def check_answers(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/answers",
+    "should",
+    case="a question in each task",
+    at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-status"),
+    since=SINCE,
+    cause="Only requests, and results of calls, are looked at for questions.",
+)
+def client_ext_tasks_answers(run: ClientRun) -> None:
+    """What a task asks is answered by tasks/update, if the client has declared that it can be asked."""
     for id in tasks_requiring_input(run):
         if not task_requests(run, id, "tasks/update") and not task_requests(run, id, "tasks/cancel"):
             raise Violation("a task asks, and no answer comes", evidence=run.evidence())
 
 
-@EXTENSION_TASKS_SCENARIO.case(KEYS, "all answers")
-def check_keys(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/keys",
+    "must",
+    case="all answers",
+    at=f"{PAGE}#task-update-requests",
+    since=SINCE,
+    cause="Answers come in a list, or under keys of the client's own.",
+)
+def client_ext_tasks_keys(run: ClientRun) -> None:
+    """Answers stand under the keys under which the task asks."""
     for update in task_updates(run):
         given = update.params.get("inputResponses")
         if not isinstance(given, dict) or given.keys() - {f"who {update.params.get('taskId')}"}:
             raise Violation("what comes is under no key that was asked", evidence=run.evidence(update.entry))
 
 
-@EXTENSION_TASKS_SCENARIO.case(ONCE, "a question that is shown for a while after its answer")
-def check_once(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/once",
+    "should",
+    case="a question that is shown for a while after its answer",
+    at=f"{PAGE}#task-update-requests",
+    since=SINCE,
+    cause="Each look at the task is taken for a new question: people are asked twice.",
+)
+def client_ext_tasks_once(run: ClientRun) -> None:
+    """A question is answered once, though the task may show it for a while."""
     given: set[tuple[str, str]] = set()
     for update in task_updates(run):
         keys = {(str(update.params.get("taskId")), name) for name in get_object(update.params, "inputResponses")}
@@ -242,8 +200,16 @@ def check_once(run: ClientRun) -> None:
         given |= keys
 
 
-@EXTENSION_TASKS_SCENARIO.case(CANCELLED, "all calls that became tasks")
-def check_cancelled(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/cancelled",
+    "must",
+    case="all calls that became tasks",
+    at=f"{PAGE}#task-cancellation",
+    since=SINCE,
+    cause="The call counts as open until the task is over, and is cancelled as every other.",
+)
+def client_ext_tasks_cancelled(run: ClientRun) -> None:
+    """A task is given up by tasks/cancel, never by notifications/cancelled for the call that became it."""
     created_tasks(run)
     calls = {id_key(id) for id, result in sent_results(run) if result.get("resultType") == "task"}
     for each in run.notifications("notifications/cancelled"):
@@ -251,8 +217,17 @@ def check_cancelled(run: ClientRun) -> None:
             raise Violation("a call that became a task is cancelled", evidence=run.evidence(each.entry))
 
 
-@EXTENSION_TASKS_SCENARIO.case(NAME_HEADER, "all requests about tasks", over=HTTP)
-def check_name_header(run: ClientRun) -> None:
+@EXTENSION_TASKS_SCENARIO.rule(
+    "client-ext-tasks/name-header",
+    "must",
+    case="all requests about tasks",
+    at=f"{PAGE}#streamable-http-routing-headers",
+    since=SINCE,
+    over=HTTP,
+    cause="The header is known for tools, prompts and resources only: a proxy cannot find who has the task.",
+)
+def client_ext_tasks_name_header(run: ClientRun) -> None:
+    """Over HTTP the Mcp-Name of a request about a task is the id of the task."""
     carried = [each for each in run.requests(*TASK_METHODS) if 0 < each.entry.stream <= len(run.exchanges)]
     for request in carried:
         exchange, id = run.exchanges[request.entry.stream - 1], str(request.params.get("taskId"))
@@ -275,8 +250,16 @@ async def answer_extension_task_elsewhere(ask: IncomingRequest) -> ScriptedAnswe
     return ask.with_result_fields({"resultType": "task", **_task_fields(str(uuid.uuid4())), "status": "working"})
 
 
-@EXTENSION_TASK_ELSEWHERE_SCENARIO.case(CALLS_ONLY, "a prompt and a resource")
-def check_calls_only(run: ClientRun) -> None:
+@EXTENSION_TASK_ELSEWHERE_SCENARIO.rule(
+    "client-ext-tasks/calls-only",
+    "must",
+    case="a prompt and a resource",
+    at=f"{PAGE}#capability-negotiation",
+    since=SINCE,
+    cause="The resultType is looked at before the method.",
+)
+def client_ext_tasks_calls_only(run: ClientRun) -> None:
+    """A task in answer to a request that cannot become one is an invalid answer: the client does not look after it."""
     ids = created_tasks(run)
     for request in run.requests(*TASK_METHODS):
         if request.params.get("taskId") in ids:

@@ -9,7 +9,7 @@ from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 from accord.wire.headers import decode_value, mirrored, parameter_headers
@@ -18,83 +18,49 @@ from accord.wire.request_headers import NAME_FIELDS
 _SINCE = "2026-07-28"
 _AT = "basic/transports/streamable-http#"
 
-METHOD_HEADER = Rule(
+
+@rule(
     "client-http/method-header",
     "must",
-    "Mcp-Method is the method of the request.",
-    at=_AT + "standard-request-headers",
+    case="every request",
     role="client",
+    at=_AT + "standard-request-headers",
     since=_SINCE,
     over=HTTP,
     cause="The header is left out, or written otherwise than the method.",
 )
+def client_http_method_header(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Mcp-Method is the method of the request."""
+    for request, exchange in _requests_with_exchange(runs):
+        yield
+        if exchange.headers.get("mcp-method") != request.method:
+            said = exchange.headers.get("mcp-method")
+            raise Violation(f"Mcp-Method is {said!r} for {request.method}", evidence=[exchange.line()])
 
-NAME_HEADER = Rule(
+
+@rule(
     "client-http/name-header",
     "must",
-    "Mcp-Name is the name of the tool or prompt, or the URI of the resource, in Base64 where a header cannot have it.",
-    at=(_AT + "standard-request-headers", _AT + "value-encoding"),
+    case="every call, every prompt, every resource",
     role="client",
+    at=(_AT + "standard-request-headers", _AT + "value-encoding"),
     since=_SINCE,
     over=HTTP,
     cause="The header is left out, or carries the value as it is, whatever it is.",
 )
-
-PARAMETER_HEADERS = Rule(
-    "client-http/parameter-headers",
-    "must",
-    "An argument that the schema wants in a header stands there, encoded where it must be, and nothing for null.",
-    at=(_AT + "custom-headers-from-tool-parameters", _AT + "value-encoding", _AT + "client-behavior"),
-    role="client",
-    since=_SINCE,
-    over=HTTP,
-    cause="x-mcp-header is not looked at, or a value goes into the header as it is.",
-)
-
-INVALID_PARAMETER_HEADERS = Rule(
-    "client-http/invalid-parameter-headers",
-    "must",
-    "A tool that declares its headers wrongly is left out; the others are used.",
-    at=_AT + "schema-extension",
-    role="client",
-    since=_SINCE,
-    over=HTTP,
-    cause="The declaration is taken as it is, or one wrong tool spoils the whole list.",
-)
-
-HEADER_MISMATCH_RULE = Rule(
-    "client-http/header-mismatch",
-    "should",
-    "Refused for its headers, a client lists the tools again and calls once more.",
-    at=_AT + "client-behavior",
-    role="client",
-    since=_SINCE,
-    over=HTTP,
-    cause="The error is handed on without a look at the schema, which may have changed.",
-)
-
-
-@METHOD_HEADER.reading("every request")
-def read_method_header(runs: Sequence[ClientRun]) -> int:
-    requests = [*_requests_with_exchange(runs)]
-    for request, exchange in requests:
-        if exchange.headers.get("mcp-method") != request.method:
-            said = exchange.headers.get("mcp-method")
-            raise Violation(f"Mcp-Method is {said!r} for {request.method}", evidence=[exchange.line()])
-    return len(requests)
-
-
-@NAME_HEADER.reading("every call, every prompt, every resource")
-def read_name_header(runs: Sequence[ClientRun]) -> int:
-    named = [
-        (request, exchange) for request, exchange in _requests_with_exchange(runs) if request.method in NAME_FIELDS
-    ]
-    for request, exchange in named:
-        subject = request.params.get(NAME_FIELDS[str(request.method)])
-        said = exchange.headers.get("mcp-name")
-        if isinstance(subject, str) and _decode_header(said) != subject:
-            raise Violation(f"Mcp-Name is {said!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()])
-    return len(named)
+def client_http_name_header(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Mcp-Name is the name of the tool or prompt, or the URI of the resource, in Base64 where a header
+    cannot have it.
+    """
+    for request, exchange in _requests_with_exchange(runs):
+        if request.method in NAME_FIELDS:
+            yield
+            subject = request.params.get(NAME_FIELDS[str(request.method)])
+            said = exchange.headers.get("mcp-name")
+            if isinstance(subject, str) and _decode_header(said) != subject:
+                raise Violation(
+                    f"Mcp-Name is {said!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()]
+                )
 
 
 # --- arguments in headers ----------------------------------------------------------------------------------------
@@ -148,8 +114,17 @@ async def answer_parameter_headers(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@PARAMETER_HEADERS_SCENARIO.case(PARAMETER_HEADERS, "arguments of every kind")
-def check_parameter_headers(run: ClientRun) -> None:
+@PARAMETER_HEADERS_SCENARIO.rule(
+    "client-http/parameter-headers",
+    "must",
+    case="arguments of every kind",
+    at=(_AT + "custom-headers-from-tool-parameters", _AT + "value-encoding", _AT + "client-behavior"),
+    since=_SINCE,
+    over=HTTP,
+    cause="x-mcp-header is not looked at, or a value goes into the header as it is.",
+)
+def client_http_parameter_headers(run: ClientRun) -> None:
+    """An argument that the schema wants in a header stands there, encoded where it must be, and nothing for null."""
     called = [(each, exchange) for each, exchange in _requests_with_exchange([run]) if _calls_tool(each, MIRRORED)]
     if not called:
         raise NotObserved("the client did not call the tool")
@@ -166,8 +141,17 @@ def check_parameter_headers(run: ClientRun) -> None:
                 raise Violation(text, evidence=[exchange.line(), request.entry.line()])
 
 
-@PARAMETER_HEADERS_SCENARIO.case(INVALID_PARAMETER_HEADERS, "tools that declare their headers wrongly")
-def check_invalid_parameter_headers(run: ClientRun) -> None:
+@PARAMETER_HEADERS_SCENARIO.rule(
+    "client-http/invalid-parameter-headers",
+    "must",
+    case="tools that declare their headers wrongly",
+    at=_AT + "schema-extension",
+    since=_SINCE,
+    over=HTTP,
+    cause="The declaration is taken as it is, or one wrong tool spoils the whole list.",
+)
+def client_http_invalid_parameter_headers(run: ClientRun) -> None:
+    """A tool that declares its headers wrongly is left out; the others are used."""
     run.require_intervention()
     calls = run.requests("tools/call")
     for each in calls:
@@ -197,8 +181,17 @@ async def answer_header_mismatch(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@HEADER_MISMATCH_SCENARIO.case(HEADER_MISMATCH_RULE, "a call that is refused for its headers")
-def check_header_mismatch(run: ClientRun) -> None:
+@HEADER_MISMATCH_SCENARIO.rule(
+    "client-http/header-mismatch",
+    "should",
+    case="a call that is refused for its headers",
+    at=_AT + "client-behavior",
+    since=_SINCE,
+    over=HTTP,
+    cause="The error is handed on without a look at the schema, which may have changed.",
+)
+def client_http_header_mismatch(run: ClientRun) -> None:
+    """Refused for its headers, a client lists the tools again and calls once more."""
     run.require_progress()
     methods = [each.method for each in run.messages_after()]
     if "tools/list" not in methods or "tools/call" not in methods[methods.index("tools/list") :]:

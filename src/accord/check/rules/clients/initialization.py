@@ -10,7 +10,7 @@ from accord.check.clients.features import ScriptedFeatures, handshake_result
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import JudgedItems, Violation, rule
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, is_in_revision
@@ -20,86 +20,6 @@ _SLOW = 0.4
 """Seconds that a slow server takes for `initialize`."""
 _UNKNOWN_REVISION = "1999-01-01"
 """A revision that no client speaks."""
-
-FIRST = Rule(
-    "client-opening/first",
-    "must",
-    "The first request of a connection is initialize; only a try of a newer revision, and pings, may come before.",
-    at="basic/lifecycle#initialization",
-    role="client",
-    until="2026-07-28",
-    cause="Requests are sent as soon as the transport is open.",
-)
-
-INITIALIZE = Rule(
-    "client-opening/initialize",
-    "must",
-    "initialize says which revision the client wants, what it can do, and who it is.",
-    at="basic/lifecycle#initialization",
-    role="client",
-    until="2026-07-28",
-    cause="protocolVersion, capabilities or clientInfo (with name and version) is left out.",
-)
-
-INITIALIZED = Rule(
-    "client-opening/initialized",
-    "must",
-    "Once initialize is answered, the client says that it is ready: notifications/initialized.",
-    at="basic/lifecycle#initialization",
-    role="client",
-    until="2026-07-28",
-    cause="The notification is forgotten, or sent as a request.",
-)
-
-NO_EARLY_REQUESTS = Rule(
-    "client-opening/no-early-requests",
-    "should",
-    "Before initialize is answered, the client sends no other request than pings.",
-    at="basic/lifecycle#initialization",
-    role="client",
-    until="2026-07-28",
-    cause="Requests are not held back while the handshake is on its way.",
-)
-
-VERSION = Rule(
-    "client-opening/version",
-    "must",
-    "initialize asks for a revision that is opened by a handshake.",
-    at="basic/lifecycle#version-negotiation",
-    role="client",
-    until="2026-07-28",
-    cause="The version of the client's own software stands there, or 2026-07-28, which has no handshake.",
-)
-
-LATEST = Rule(
-    "client-opening/latest",
-    "should",
-    "initialize asks for the latest revision that the client speaks.",
-    at="basic/lifecycle#version-negotiation",
-    role="client",
-    until="2026-07-28",
-    cause="An older revision is written into the client as a constant.",
-)
-
-UNSUPPORTED_VERSION = Rule(
-    "client-opening/unsupported-version",
-    "must",  # "it MUST disconnect" in schema.ts, of which the pages make a SHOULD
-    "A client that does not speak the revision of the answer to initialize disconnects.",
-    at=("basic/lifecycle#version-negotiation", "schema#initializeresult"),
-    role="client",
-    until="2026-07-28",
-    cause="The protocolVersion of the answer is not looked at.",
-)
-
-REFUSED = Rule(
-    "client-opening/refused",
-    "should",
-    "A client whose initialize is refused does not go on as if it were open, and does not wait for ever.",
-    at="basic/lifecycle#error-handling",
-    role="client",
-    until="2026-07-28",
-    cause="An error in place of the result of initialize is not looked for.",
-)
 
 
 def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientConversation, list[ClientMessage]]]:
@@ -111,60 +31,107 @@ def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientCo
                 yield run, conversation, said
 
 
-@FIRST.reading("the first request of every connection")
-def read_first(runs: Sequence[ClientRun]) -> int:
+@rule(
+    "client-opening/first",
+    "must",
+    case="the first request of every connection",
+    role="client",
+    at="basic/lifecycle#initialization",
+    until="2026-07-28",
+    cause="Requests are sent as soon as the transport is open.",
+)
+def client_opening_first(runs: Sequence[ClientRun]) -> JudgedItems:
+    """The first request of a connection is initialize; only a try of a newer revision, and pings, may come before."""
     for run in runs:
         first = {each.conversation.number: each for each in reversed(run.requests()) if not _may_come_before(each)}
         for request in first.values():
             if request.method != "initialize":
                 raise Violation(f"{request.method} came first", evidence=run.evidence(request.entry))
-    return len([*_handshakes(runs)])
+    yield from _handshakes(runs)
 
 
 def _may_come_before(request: ClientMessage) -> bool:
     return request.method == "ping" or PROTOCOL_VERSION in request.meta
 
 
-@INITIALIZE.reading("every initialize")
-def read_initialize(runs: Sequence[ClientRun]) -> int:
-    opened = [each for run in runs for each in run.requests("initialize")]
-    for each in opened:
-        info = each.params.get("clientInfo")
-        named = isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
-        for what, fits in (
-            ("protocolVersion", isinstance(each.params.get("protocolVersion"), str)),
-            ("capabilities", isinstance(each.params.get("capabilities"), dict)),
-            ("clientInfo with name and version", named),
-        ):
-            if not fits:
-                raise Violation(f"initialize has no {what}", evidence=[each.entry.line()])
-    return len(opened)
+@rule(
+    "client-opening/initialize",
+    "must",
+    case="every initialize",
+    role="client",
+    at="basic/lifecycle#initialization",
+    until="2026-07-28",
+    cause="protocolVersion, capabilities or clientInfo (with name and version) is left out.",
+)
+def client_opening_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
+    """initialize says which revision the client wants, what it can do, and who it is."""
+    for run in runs:
+        for each in run.requests("initialize"):
+            yield
+            info = each.params.get("clientInfo")
+            named = (
+                isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+            )
+            for what, fits in (
+                ("protocolVersion", isinstance(each.params.get("protocolVersion"), str)),
+                ("capabilities", isinstance(each.params.get("capabilities"), dict)),
+                ("clientInfo with name and version", named),
+            ):
+                if not fits:
+                    raise Violation(f"initialize has no {what}", evidence=[each.entry.line()])
 
 
-@VERSION.reading("every initialize")
-def read_version(runs: Sequence[ClientRun]) -> int:
-    opened = [each for run in runs for each in run.requests("initialize")]
-    for each in opened:
-        wanted = each.params.get("protocolVersion")
-        if not isinstance(wanted, str) or not _DATE.fullmatch(wanted) or wanted not in HANDSHAKE:
-            raise Violation(f"initialize asks for {wanted!r}", evidence=[each.entry.line()])
-    return len(opened)
+@rule(
+    "client-opening/version",
+    "must",
+    case="every initialize",
+    role="client",
+    at="basic/lifecycle#version-negotiation",
+    until="2026-07-28",
+    cause="The version of the client's own software stands there, or 2026-07-28, which has no handshake.",
+)
+def client_opening_version(runs: Sequence[ClientRun]) -> JudgedItems:
+    """initialize asks for a revision that is opened by a handshake."""
+    for run in runs:
+        for each in run.requests("initialize"):
+            yield
+            wanted = each.params.get("protocolVersion")
+            if not isinstance(wanted, str) or not _DATE.fullmatch(wanted) or wanted not in HANDSHAKE:
+                raise Violation(f"initialize asks for {wanted!r}", evidence=[each.entry.line()])
 
 
-@LATEST.reading("every initialize")
-def read_latest(runs: Sequence[ClientRun]) -> int:
-    opened = [(run, each) for run in runs for each in run.requests("initialize") if run.ordinary_run is run]
-    for run, each in opened:
-        wanted = each.params.get("protocolVersion")
-        if wanted in HANDSHAKE and not is_in_revision(str(wanted), run.revision, None):
-            text = f"initialize asks for {wanted}, although the client speaks {run.revision}"
-            raise Violation(text, evidence=[each.entry.line()])
-    return len(opened)
+@rule(
+    "client-opening/latest",
+    "should",
+    case="every initialize",
+    role="client",
+    at="basic/lifecycle#version-negotiation",
+    until="2026-07-28",
+    cause="An older revision is written into the client as a constant.",
+)
+def client_opening_latest(runs: Sequence[ClientRun]) -> JudgedItems:
+    """initialize asks for the latest revision that the client speaks."""
+    for run in runs:
+        for each in run.requests("initialize"):
+            if run.ordinary_run is run:
+                yield
+                wanted = each.params.get("protocolVersion")
+                if wanted in HANDSHAKE and not is_in_revision(str(wanted), run.revision, None):
+                    text = f"initialize asks for {wanted}, although the client speaks {run.revision}"
+                    raise Violation(text, evidence=[each.entry.line()])
 
 
-@INITIALIZED.reading("every handshake")
-def read_initialized(runs: Sequence[ClientRun]) -> int:
-    judged = 0
+@rule(
+    "client-opening/initialized",
+    "must",
+    case="every handshake",
+    role="client",
+    at="basic/lifecycle#initialization",
+    until="2026-07-28",
+    cause="The notification is forgotten, or sent as a request.",
+)
+def client_opening_initialized(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Once initialize is answered, the client says that it is ready: notifications/initialized."""
     for run, _, said in _handshakes(runs):
         later = said[[each.method for each in said].index("initialize") + 1 :]
         requests = [each for each in later if each.method not in ("ping", "initialize") and "id" in each.body]
@@ -173,8 +140,8 @@ def read_initialized(runs: Sequence[ClientRun]) -> int:
             raise Violation(
                 "notifications/initialized never came", evidence=run.evidence(*(one.entry for one in said[:6]))
             )
-        judged += bool(ready)
-    return judged
+        if ready:
+            yield
 
 
 # --- a slow handshake --------------------------------------------------------------------------------------------
@@ -188,8 +155,16 @@ async def answer_slow_initialize(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@SLOW_INITIALIZE_SCENARIO.case(NO_EARLY_REQUESTS, "initialize that takes a while")
-def check_no_early_requests(run: ClientRun) -> None:
+@SLOW_INITIALIZE_SCENARIO.rule(
+    "client-opening/no-early-requests",
+    "should",
+    case="initialize that takes a while",
+    at="basic/lifecycle#initialization",
+    until="2026-07-28",
+    cause="Requests are not held back while the handshake is on its way.",
+)
+def client_opening_no_early_requests(run: ClientRun) -> None:
+    """Before initialize is answered, the client sends no other request than pings."""
     run.require_intervention()
     for request in run.requests("initialize")[:1]:
         early = [each for each in run.requests() if request.entry.at < each.entry.at < request.entry.at + _SLOW * 0.9]
@@ -213,8 +188,16 @@ async def answer_unsupported_version(ask: IncomingRequest) -> ScriptedAnswer:
     }
 
 
-@UNSUPPORTED_VERSION_SCENARIO.case(UNSUPPORTED_VERSION, "a server of a revision that nobody has")
-def check_unsupported_version(run: ClientRun) -> None:
+@UNSUPPORTED_VERSION_SCENARIO.rule(
+    "client-opening/unsupported-version",
+    "must",
+    case="a server of a revision that nobody has",
+    at=("basic/lifecycle#version-negotiation", "schema#initializeresult"),
+    until="2026-07-28",
+    cause="The protocolVersion of the answer is not looked at.",
+)
+def client_opening_unsupported_version(run: ClientRun) -> None:
+    """A client that does not speak the revision of the answer to initialize disconnects."""
     _require_disconnect(run, f"the server speaks {_UNKNOWN_REVISION}, and the client went on")
 
 
@@ -226,8 +209,16 @@ async def answer_initialize_refused(ask: IncomingRequest) -> ScriptedAnswer:
     raise ScriptedError(-32603, "Internal error: the server has no configuration")
 
 
-@INITIALIZE_REFUSED_SCENARIO.case(REFUSED, "initialize that is answered with an error")
-def check_refused(run: ClientRun) -> None:
+@INITIALIZE_REFUSED_SCENARIO.rule(
+    "client-opening/refused",
+    "should",
+    case="initialize that is answered with an error",
+    at="basic/lifecycle#error-handling",
+    until="2026-07-28",
+    cause="An error in place of the result of initialize is not looked for.",
+)
+def client_opening_refused(run: ClientRun) -> None:
+    """A client whose initialize is refused does not go on as if it were open, and does not wait for ever."""
     _require_disconnect(run, "initialize was refused, and the client went on")
     if run.ending != "itself" and run.ordinary_run.ending == "itself":
         raise Violation("the client does not end: it waits for what will not come")

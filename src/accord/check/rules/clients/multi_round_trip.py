@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import NotObserved, Violation
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
@@ -19,75 +19,6 @@ _ROUNDS = 200
 _ENOUGH = 100
 """Rounds after which nobody can say that a client ends them."""
 
-STATE = Rule(
-    "client-rounds/state",
-    "must",
-    "requestState comes back exactly as it was.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="It is decoded, trimmed, or written anew on its way.",
-)
-
-NO_STATE = Rule(
-    "client-rounds/no-state",
-    "must",
-    "Where the result has no requestState, the next try has none.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="A state from before is kept, or an empty one is sent.",
-)
-
-NEW_ID = Rule(
-    "client-rounds/new-id",
-    "must",
-    "The next try has an id of its own.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="The same message is sent again.",
-)
-
-RESPONSES = Rule(
-    "client-rounds/responses",
-    "must",
-    "inputResponses has an answer under every key of inputRequests, each a result and no error.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="Answers come in a list, under other keys, or wrapped as JSON-RPC.",
-)
-
-SAME_REQUEST = Rule(
-    "client-rounds/same-request",
-    "must",
-    "But for what was asked, the next try is the same request.",
-    at="basic/patterns/mrtr#basic-workflow",
-    role="client",
-    since=_SINCE,
-    cause="Name or arguments are left out of the next try.",
-)
-
-OTHER_REQUESTS = Rule(
-    "client-rounds/other-requests",
-    "must",
-    "No other request carries the state or the answers.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="They are kept for the connection, not for the request.",
-)
-
-BOUNDED = Rule(
-    "client-rounds/bounded",
-    "may",
-    "A request whose answer asks for input again and again is given up at some time.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="Nothing counts the rounds.",
-)
 
 _FORM = {
     "mode": "form",
@@ -128,30 +59,62 @@ def _build_input_requests(ask: IncomingRequest) -> JSONObject:
     }
 
 
-@INPUT_REQUIRED_SCENARIO.case(STATE, "a state that is no simple text")
-def check_state(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/state",
+    "must",
+    case="a state that is no simple text",
+    at=_AT,
+    since=_SINCE,
+    cause="It is decoded, trimmed, or written anew on its way.",
+)
+def client_rounds_state(run: ClientRun) -> None:
+    """requestState comes back exactly as it was."""
     for round in _retried_with_field(run, "requestState"):
         wanted, came = round.result["requestState"], round.retry.params.get("requestState")
         if came != wanted:
             raise Violation(f"the state was {wanted!r}, and came back as {came!r}", evidence=round.lines())
 
 
-@INPUT_REQUIRED_SCENARIO.case(NO_STATE, "a result without a state")
-def check_no_state(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/no-state",
+    "must",
+    case="a result without a state",
+    at=_AT,
+    since=_SINCE,
+    cause="A state from before is kept, or an empty one is sent.",
+)
+def client_rounds_no_state(run: ClientRun) -> None:
+    """Where the result has no requestState, the next try has none."""
     for round in _retried_with_field(run, "requestState", without=True):
         if "requestState" in round.retry.params:
             raise Violation("there was no state, and one came", evidence=round.lines())
 
 
-@INPUT_REQUIRED_SCENARIO.case(NEW_ID, "the next try")
-def check_new_id(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/new-id",
+    "must",
+    case="the next try",
+    at=_AT,
+    since=_SINCE,
+    cause="The same message is sent again.",
+)
+def client_rounds_new_id(run: ClientRun) -> None:
+    """The next try has an id of its own."""
     for round in _retried_requests(run):
         if round.first.body["id"] == round.retry.body["id"]:
             raise Violation(f"the next try has the id {round.first.body['id']!r} as well", evidence=round.lines())
 
 
-@INPUT_REQUIRED_SCENARIO.case(RESPONSES, "roots, the model and the person, as far as they are declared")
-def check_responses(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/responses",
+    "must",
+    case="roots, the model and the person, as far as they are declared",
+    at=_AT,
+    since=_SINCE,
+    cause="Answers come in a list, under other keys, or wrapped as JSON-RPC.",
+)
+def client_rounds_responses(run: ClientRun) -> None:
+    """inputResponses has an answer under every key of inputRequests, each a result and no error."""
     for round in _retried_with_field(run, "inputRequests"):
         responses = round.retry.params.get("inputResponses")
         for key in round.result["inputRequests"]:
@@ -160,15 +123,31 @@ def check_responses(run: ClientRun) -> None:
                 raise Violation(f"{key!r} has no result in inputResponses", evidence=round.lines())
 
 
-@INPUT_REQUIRED_SCENARIO.case(SAME_REQUEST, "the next try")
-def check_same_request(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/same-request",
+    "must",
+    case="the next try",
+    at="basic/patterns/mrtr#basic-workflow",
+    since=_SINCE,
+    cause="Name or arguments are left out of the next try.",
+)
+def client_rounds_same_request(run: ClientRun) -> None:
+    """But for what was asked, the next try is the same request."""
     for round in _retried_requests(run):
         if _comparable_request(round.first) != _comparable_request(round.retry):
             raise Violation("the next try is another request", evidence=round.lines())
 
 
-@INPUT_REQUIRED_SCENARIO.case(OTHER_REQUESTS, "requests that have nothing to do with it")
-def check_other_requests(run: ClientRun) -> None:
+@INPUT_REQUIRED_SCENARIO.rule(
+    "client-rounds/other-requests",
+    "must",
+    case="requests that have nothing to do with it",
+    at=_AT,
+    since=_SINCE,
+    cause="They are kept for the connection, not for the request.",
+)
+def client_rounds_other_requests(run: ClientRun) -> None:
+    """No other request carries the state or the answers."""
     retries = {id(round.retry.body) for round in _retried_requests(run)}
     for request in run.requests():
         carries = "requestState" in request.params or "inputResponses" in request.params
@@ -193,8 +172,16 @@ async def answer_endless_rounds(ask: IncomingRequest) -> ScriptedAnswer:
     )
 
 
-@ENDLESS_ROUNDS_SCENARIO.case(BOUNDED, "a result that asks again and again")
-def check_bounded(run: ClientRun) -> None:
+@ENDLESS_ROUNDS_SCENARIO.rule(
+    "client-rounds/bounded",
+    "may",
+    case="a result that asks again and again",
+    at=_AT,
+    since=_SINCE,
+    cause="Nothing counts the rounds.",
+)
+def client_rounds_bounded(run: ClientRun) -> None:
+    """A request whose answer asks for input again and again is given up at some time."""
     run.require_no_crash()
     states = [
         each for each in run.requests(*_INPUT_METHODS) if str(each.params.get("requestState")).startswith("round ")

@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import LINE_TRANSPORTS, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotObserved, Rule, Violation, rule
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 
@@ -18,102 +18,80 @@ _NOTIFICATIONS = 300
 _EXTRA_REQUESTS = 20
 """Requests more than usual that a storm may cause."""
 
-UNKNOWN_NOTIFICATION = Rule(
+
+@rule(
     "client-changes/unknown-notification",
     "must",
-    "A notification that the client does not know is passed over.",
-    at="basic#notifications",
     role="client",
+    at="basic#notifications",
     cause="Every method has to be in a list, and what is not in it ends the connection.",
 )
+def client_changes_unknown_notification(run: ClientRun) -> None:
+    """A notification that the client does not know is passed over."""
+    run.require_ordinary_behavior()
 
-LOG_MESSAGES = Rule(
+
+@rule(
     "client-changes/log-messages",
     "must",
-    "Log messages may come at any time, with data of any kind.",
-    at=("server/utilities/logging#log-message-notifications", "server/utilities/logging#per-request-log-level"),
     role="client",
+    at=("server/utilities/logging#log-message-notifications", "server/utilities/logging#per-request-log-level"),
     cause="Their data is taken for text.",
 )
+def client_changes_log_messages(run: ClientRun) -> None:
+    """Log messages may come at any time, with data of any kind."""
+    run.require_ordinary_behavior()
 
-UNKNOWN = Rule(
+
+@rule(
     "client-progress/unknown",
     "must",
-    "Progress with a token that belongs to no request is passed over.",
-    at=("basic/utilities/progress#behavior-requirements", "basic/patterns/progress#behavior-requirements"),
     role="client",
+    at=("basic/utilities/progress#behavior-requirements", "basic/patterns/progress#behavior-requirements"),
     cause="The token is looked up without a thought that it may not be there.",
 )
+def client_progress_unknown(run: ClientRun) -> None:
+    """Progress with a token that belongs to no request is passed over."""
+    run.require_ordinary_behavior()
 
-BY_SERVER = Rule(
+
+@rule(
     "client-cancel/by-server",
     "must",
-    "A cancellation of a request that nobody has is passed over.",
-    at=("basic/utilities/cancellation#behavior-requirements", "basic/patterns/cancellation#behavior-requirements"),
     role="client",
+    at=("basic/utilities/cancellation#behavior-requirements", "basic/patterns/cancellation#behavior-requirements"),
     cause="The id is looked up without a thought that it may not be there.",
 )
+def client_cancel_by_server(run: ClientRun) -> None:
+    """A cancellation of a request that nobody has is passed over."""
+    run.require_ordinary_behavior()
 
-UNKNOWN_COMPLETION = Rule(
+
+@rule(
     "client-answers/unknown-completion",
     "must",
-    "The end of an elicitation that nobody has is passed over.",
-    at="client/elicitation#completion-notifications-for-url-mode-elicitation",
     role="client",
+    at="client/elicitation#completion-notifications-for-url-mode-elicitation",
     since=_PAGES,
     until=_SINCE,
     cause="The id is looked up without a thought that it may not be there.",
 )
+def client_answers_unknown_completion(run: ClientRun) -> None:
+    """The end of an elicitation that nobody has is passed over."""
+    run.require_ordinary_behavior()
 
-SUBSCRIPTION_TAG = Rule(
+
+@rule(
     "client-changes/subscription-tag",
     "must",
-    "Changes that belong to no subscription of the client, or to none at all, are passed over.",
-    at="basic/patterns/subscriptions#receiving-notifications",
     role="client",
+    at="basic/patterns/subscriptions#receiving-notifications",
     since=_SINCE,
     cause="The subscription id is taken for one that exists.",
 )
-
-STORM = Rule(
-    "client-changes/storm",
-    "may",
-    "A storm of changes is no storm of requests.",
-    at=("server/tools#list-changed-notification", "basic/utilities/progress#implementation-notes"),
-    role="client",
-    cause="Each notification lists everything again.",
-)
-
-ROOTS_CHANGED = Rule(
-    "client-changes/roots-changed",
-    "must",
-    "Only a client that declares roots.listChanged tells that its roots have changed.",
-    at="client/roots#root-list-changes",
-    role="client",
-    until=_SINCE,
-    cause="The notification is sent whatever was declared.",
-)
-
-LISTEN = Rule(
-    "client-changes/listen",
-    "should",
-    "A subscription that is refused is not asked for again and again.",
-    at="basic/patterns/subscriptions#opening-a-stream",
-    role="client",
-    since=_SINCE,
-    cause="The end of the stream is always taken for a broken connection.",
-)
-
-RESUBSCRIBE = Rule(
-    "client-changes/resubscribe",
-    "must",
-    "Where a client starts an ended server again, it subscribes again.",
-    at="basic/patterns/subscriptions#graceful-closure",
-    role="client",
-    since=_SINCE,
-    over=LINE_TRANSPORTS,
-    cause="The new process is taken to know what the old one did.",
-)
+def client_changes_subscription_tag(run: ClientRun) -> None:
+    """Changes that belong to no subscription of the client, or to none at all, are passed over."""
+    run.require_ordinary_behavior()
 
 
 def _notification_scenario(
@@ -128,22 +106,19 @@ def _notification_scenario(
             await ask.notify(method, params)
         return await ask.default_result()
 
-    @scene.case(rule, says)
-    def check(run: ClientRun) -> None:
-        run.require_ordinary_behavior()
-
+    scene.case(rule, says)(rule.check)
     return scene
 
 
 UNKNOWN_NOTIFICATION_SCENARIO = _notification_scenario(
-    UNKNOWN_NOTIFICATION,
+    client_changes_unknown_notification,
     "unknown-notification",
     "notifications that nobody knows",
     ("notifications/unheard-of", {"deep": {"er": [1, None]}}),
     ("com.example/told", None),
 )
 LOG_MESSAGES_SCENARIO = _notification_scenario(
-    LOG_MESSAGES,
+    client_changes_log_messages,
     "log-messages",
     "log messages with data of every kind",
     *(
@@ -159,21 +134,21 @@ LOG_MESSAGES_SCENARIO = _notification_scenario(
     ("notifications/message", {"level": "warning", "data": "no logger"}),
 )
 UNKNOWN_PROGRESS_SCENARIO = _notification_scenario(
-    UNKNOWN,
+    client_progress_unknown,
     "unknown-progress",
     "progress of requests that nobody has",
     ("notifications/progress", {"progressToken": "nobody", "progress": 1}),
     ("notifications/progress", {"progressToken": 987_654_321, "progress": 0.5, "total": 1}),
 )
 UNKNOWN_CANCEL_SCENARIO = _notification_scenario(
-    BY_SERVER,
+    client_cancel_by_server,
     "unknown-cancel",
     "cancellations of requests that nobody has",
     ("notifications/cancelled", {"requestId": "nobody", "reason": "check"}),
     ("notifications/cancelled", {"requestId": 987_654_321}),
 )
 UNKNOWN_COMPLETION_SCENARIO = _notification_scenario(
-    UNKNOWN_COMPLETION,
+    client_answers_unknown_completion,
     "unknown-completion",
     "the end of an elicitation that nobody has",
     ("notifications/elicitation/complete", {"elicitationId": "nobody"}),
@@ -181,7 +156,7 @@ UNKNOWN_COMPLETION_SCENARIO = _notification_scenario(
     until=_SINCE,
 )
 UNKNOWN_SUBSCRIPTION_SCENARIO = _notification_scenario(
-    SUBSCRIPTION_TAG,
+    client_changes_subscription_tag,
     "unknown-subscription",
     "changes that belong to no subscription",
     ("notifications/tools/list_changed", None),
@@ -201,8 +176,15 @@ async def answer_list_changed_storm(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@LIST_CHANGED_STORM_SCENARIO.case(STORM, f"{_NOTIFICATIONS} changes in a row")
-def check_storm(run: ClientRun) -> None:
+@LIST_CHANGED_STORM_SCENARIO.rule(
+    "client-changes/storm",
+    "may",
+    case=f"{_NOTIFICATIONS} changes in a row",
+    at=("server/tools#list-changed-notification", "basic/utilities/progress#implementation-notes"),
+    cause="Each notification lists everything again.",
+)
+def client_changes_storm(run: ClientRun) -> None:
+    """A storm of changes is no storm of requests."""
     run.require_progress()
     lists = [f"{name}/list" for name in _CHANGES]
     more = len(run.requests(*lists)) - len(run.ordinary_run.requests(*lists))
@@ -210,14 +192,23 @@ def check_storm(run: ClientRun) -> None:
         raise Violation(f"the client listed {more} times more than usual", evidence=run.evidence())
 
 
-@ROOTS_CHANGED.reading("every change of the roots")
-def read_roots_changed(runs: Sequence[ClientRun]) -> int:
-    told = [each for run in runs for each in run.notifications("notifications/roots/list_changed")]
-    for each in told:
-        declared = each.conversation.client_capabilities.get("roots")
-        if not isinstance(declared, dict) or declared.get("listChanged") is not True:
-            raise Violation("a change was told that is not declared", evidence=[each.entry.line()])
-    return len(told)
+@rule(
+    "client-changes/roots-changed",
+    "must",
+    case="every change of the roots",
+    role="client",
+    at="client/roots#root-list-changes",
+    until=_SINCE,
+    cause="The notification is sent whatever was declared.",
+)
+def client_changes_roots_changed(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Only a client that declares roots.listChanged tells that its roots have changed."""
+    for run in runs:
+        for each in run.notifications("notifications/roots/list_changed"):
+            yield
+            declared = each.conversation.client_capabilities.get("roots")
+            if not isinstance(declared, dict) or declared.get("listChanged") is not True:
+                raise Violation("a change was told that is not declared", evidence=[each.entry.line()])
 
 
 # --- subscriptions -----------------------------------------------------------------------------------------------
@@ -230,8 +221,16 @@ async def answer_listen_refused(ask: IncomingRequest) -> ScriptedAnswer:
     raise ScriptedError(-32603, "Internal error: nothing to listen to")
 
 
-@LISTEN_REFUSED_SCENARIO.case(LISTEN, "a subscription that is refused")
-def check_listen(run: ClientRun) -> None:
+@LISTEN_REFUSED_SCENARIO.rule(
+    "client-changes/listen",
+    "should",
+    case="a subscription that is refused",
+    at="basic/patterns/subscriptions#opening-a-stream",
+    since=_SINCE,
+    cause="The end of the stream is always taken for a broken connection.",
+)
+def client_changes_listen(run: ClientRun) -> None:
+    """A subscription that is refused is not asked for again and again."""
     run.require_progress()
     asked = len(run.requests("subscriptions/listen"))
     if asked > len(run.ordinary_run.requests("subscriptions/listen")) + _EXTRA_REQUESTS:
@@ -255,8 +254,17 @@ async def answer_server_exits_while_listening(ask: IncomingRequest) -> ScriptedA
     return None
 
 
-@SERVER_EXITS_WHILE_LISTENING_SCENARIO.case(RESUBSCRIBE, "a server that exits while somebody listens")
-def check_resubscribe(run: ClientRun) -> None:
+@SERVER_EXITS_WHILE_LISTENING_SCENARIO.rule(
+    "client-changes/resubscribe",
+    "must",
+    case="a server that exits while somebody listens",
+    at="basic/patterns/subscriptions#graceful-closure",
+    since=_SINCE,
+    over=LINE_TRANSPORTS,
+    cause="The new process is taken to know what the old one did.",
+)
+def client_changes_resubscribe(run: ClientRun) -> None:
+    """Where a client starts an ended server again, it subscribes again."""
     run.require_no_crash()
     later = [each for each in run.requests() if each.conversation.number > 1]
     if not later:

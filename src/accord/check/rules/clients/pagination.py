@@ -6,7 +6,7 @@ from accord.check.clients.features import PROMPTS, RESOURCES, TOOLS
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import NotObserved, Rule, Violation, rule
 from accord.messages.base import JSONObject
 
 _AT = "server/utilities/pagination#implementation-guidelines"
@@ -16,51 +16,30 @@ _ENDLESS = 1_500
 _LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
 _ITEMS = {"tools/list": TOOLS, "resources/list": RESOURCES, "prompts/list": PROMPTS}
 
-CURSOR = Rule(
-    "client-pages/cursor",
-    "must",
-    "A cursor is sent back exactly as it came, and none is made up.",
-    at=_AT,
-    role="client",
-    cause="The cursor is decoded, counted on, or kept from another list.",
-)
 
-PAGE_SIZE = Rule(
-    "client-pages/page-size",
-    "must",
-    "A page may have any number of items, none as well: only the missing cursor is the end.",
-    at=("server/utilities/pagination#pagination-model", _AT),
-    role="client",
-    cause="A short or empty page is taken for the last one.",
-)
-
-EMPTY_CURSOR = Rule(
-    "client-pages/empty-cursor",
-    "must",
-    "A cursor that is empty text is a cursor, and not the end.",
-    at=_AT,
-    role="client",
-    since=_SINCE,
-    cause="The cursor is tested for truth, not for presence.",
-)
-
-BOUNDED = Rule(
+@rule(
     "client-pages/bounded",
     "may",
-    "A list that never ends is given up at some time.",
-    at=_AT,
     role="client",
+    at=_AT,
     cause="Nothing counts the pages.",
 )
+def client_pages_bounded(run: ClientRun) -> None:
+    """A list that never ends is given up at some time."""
+    _require_bounded_reading(run)
 
-REPEATED_CURSOR = Rule(
+
+@rule(
     "client-pages/repeated-cursor",
     "may",
-    "A list whose cursors repeat is given up at some time.",
-    at=_AT,
     role="client",
+    at=_AT,
     cause="Nothing counts the pages.",
 )
+def client_pages_repeated_cursor(run: ClientRun) -> None:
+    """A list whose cursors repeat is given up at some time."""
+    _require_bounded_reading(run)
+
 
 PAGES_SCENARIO = Scenario("pages", "lists come in pages of every size, with awkward cursors")
 
@@ -82,22 +61,44 @@ def _page(ask: IncomingRequest, items: list[JSONObject], cursor: str | None) -> 
     return ask.with_result_fields(page)
 
 
-@PAGES_SCENARIO.case(CURSOR, "a cursor with every kind of character")
-def check_cursor(run: ClientRun) -> None:
+@PAGES_SCENARIO.rule(
+    "client-pages/cursor",
+    "must",
+    case="a cursor with every kind of character",
+    at=_AT,
+    cause="The cursor is decoded, counted on, or kept from another list.",
+)
+def client_pages_cursor(run: ClientRun) -> None:
+    """A cursor is sent back exactly as it came, and none is made up."""
     followed = _page_requests(run)
     for each in followed:
         if each.params["cursor"] not in (_AWKWARD, "third", ""):
             raise Violation(f"no list had the cursor {each.params['cursor']!r}", evidence=[each.entry.line()])
 
 
-@PAGES_SCENARIO.case(PAGE_SIZE, "a page of one item, one of none, one of the rest")
-def check_page_size(run: ClientRun) -> None:
+@PAGES_SCENARIO.rule(
+    "client-pages/page-size",
+    "must",
+    case="a page of one item, one of none, one of the rest",
+    at=("server/utilities/pagination#pagination-model", _AT),
+    cause="A short or empty page is taken for the last one.",
+)
+def client_pages_page_size(run: ClientRun) -> None:
+    """A page may have any number of items, none as well: only the missing cursor is the end."""
     if not any(each.params["cursor"] == "third" for each in _page_requests(run)):
         raise Violation("the client stopped at a page without items, which had a cursor")
 
 
-@PAGES_SCENARIO.case(EMPTY_CURSOR, "an empty cursor")
-def check_empty_cursor(run: ClientRun) -> None:
+@PAGES_SCENARIO.rule(
+    "client-pages/empty-cursor",
+    "must",
+    case="an empty cursor",
+    at=_AT,
+    since=_SINCE,
+    cause="The cursor is tested for truth, not for presence.",
+)
+def client_pages_empty_cursor(run: ClientRun) -> None:
+    """A cursor that is empty text is a cursor, and not the end."""
     if not any(each.params["cursor"] == "" for each in _page_requests(run)):
         raise Violation("the client stopped at an empty cursor")
 
@@ -120,17 +121,20 @@ def _endless_list_scenario(rule: Rule, name: str, says: str, cursor: str) -> Sce
         last = ask.index >= _ENDLESS
         return _page(ask, [], None if last else cursor.format(ask.index))
 
-    @scene.case(rule, says)
-    def check(run: ClientRun) -> None:
-        _page_requests(run)
-        pages = len(run.requests("tools/list"))
-        if pages > _ENDLESS:
-            raise Violation(f"the client read {pages} pages, and would read on", evidence=run.evidence())
-
+    scene.case(rule, says)(rule.check)
     return scene
 
 
-ENDLESS_LIST_SCENARIO = _endless_list_scenario(BOUNDED, "endless-list", "a list that never ends", "page {}")
+def _require_bounded_reading(run: ClientRun) -> None:
+    _page_requests(run)
+    pages = len(run.requests("tools/list"))
+    if pages > _ENDLESS:
+        raise Violation(f"the client read {pages} pages, and would read on", evidence=run.evidence())
+
+
+ENDLESS_LIST_SCENARIO = _endless_list_scenario(
+    client_pages_bounded, "endless-list", "a list that never ends", "page {}"
+)
 REPEATED_CURSOR_SCENARIO = _endless_list_scenario(
-    REPEATED_CURSOR, "repeated-cursor", "a list whose cursor is always the same", "again"
+    client_pages_repeated_cursor, "repeated-cursor", "a list whose cursor is always the same", "again"
 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun, error_code
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotObserved, Rule, Violation
+from accord.check.engine.rule import JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_validation import type_mismatches
 from accord.errors import METHOD_NOT_FOUND
@@ -21,45 +21,6 @@ from accord.messages.revision import RULES
 _UNTIL = "2026-07-28"
 _UNKNOWN_METHOD = "com.example/unheard-of"
 
-PING = Rule(
-    "client-answers/ping",
-    "must",
-    "A ping is answered promptly, with nothing.",
-    at="basic/utilities/ping#behavior-requirements",
-    role="client",
-    until=_UNTIL,
-    cause="Only answers are expected from the server, while a request of the client is open.",
-)
-
-UNKNOWN_METHOD = Rule(
-    "client-answers/unknown-method",
-    "must",
-    "A request that the client does not know is answered with an error.",
-    at="basic#responses",
-    role="client",
-    until=_UNTIL,
-    cause="What is not known is dropped, and the server waits for ever.",
-)
-
-METHOD_NOT_FOUND_RULE = Rule(
-    "client-answers/method-not-found",
-    "should",
-    "That error has the code -32601.",
-    at="basic#responses",
-    role="client",
-    until=_UNTIL,
-    cause="Every failure has the same code.",
-)
-
-ID_TYPES = Rule(
-    "client-answers/id-types",
-    "must",
-    "The id of a request comes back with its type: 7 is not '7'.",
-    at="basic#responses",
-    role="client",
-    until=_UNTIL,
-    cause="Ids are turned into text, or into numbers.",
-)
 
 SERVER_REQUESTS_SCENARIO = Scenario("server-requests", "the server asks while it is asked", until=_UNTIL, asks=True)
 
@@ -72,8 +33,16 @@ async def answer_server_requests(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@SERVER_REQUESTS_SCENARIO.case(PING, "a ping before an answer")
-def check_ping(run: ClientRun) -> None:
+@SERVER_REQUESTS_SCENARIO.rule(
+    "client-answers/ping",
+    "must",
+    case="a ping before an answer",
+    at="basic/utilities/ping#behavior-requirements",
+    until=_UNTIL,
+    cause="Only answers are expected from the server, while a request of the client is open.",
+)
+def client_answers_ping(run: ClientRun) -> None:
+    """A ping is answered promptly, with nothing."""
     run.require_intervention()
     for request in run.server_requests("ping")[:1]:
         answer = run.response_to(request["id"])
@@ -83,8 +52,16 @@ def check_ping(run: ClientRun) -> None:
             raise Violation("a ping was not answered with an empty result", evidence=run.exchange_lines(request))
 
 
-@SERVER_REQUESTS_SCENARIO.case(ID_TYPES, "ids that are numbers, and ids that are text")
-def check_id_types(run: ClientRun) -> None:
+@SERVER_REQUESTS_SCENARIO.rule(
+    "client-answers/id-types",
+    "must",
+    case="ids that are numbers, and ids that are text",
+    at="basic#responses",
+    until=_UNTIL,
+    cause="Ids are turned into text, or into numbers.",
+)
+def client_answers_id_types(run: ClientRun) -> None:
+    """The id of a request comes back with its type: 7 is not '7'."""
     run.require_intervention()
     answered = [request["id"] for request in run.server_requests("ping") if run.response_to(request["id"]) is not None]
     if not answered:
@@ -95,8 +72,16 @@ def check_id_types(run: ClientRun) -> None:
             raise Violation(text, evidence=run.exchange_lines(request))
 
 
-@SERVER_REQUESTS_SCENARIO.case(UNKNOWN_METHOD, "a request that nobody has")
-def check_unknown_method(run: ClientRun) -> None:
+@SERVER_REQUESTS_SCENARIO.rule(
+    "client-answers/unknown-method",
+    "must",
+    case="a request that nobody has",
+    at="basic#responses",
+    until=_UNTIL,
+    cause="What is not known is dropped, and the server waits for ever.",
+)
+def client_answers_unknown_method(run: ClientRun) -> None:
+    """A request that the client does not know is answered with an error."""
     run.require_intervention()
     for request in run.server_requests(_UNKNOWN_METHOD):
         if "error" not in (run.response_to(request["id"]) or {}):
@@ -104,8 +89,16 @@ def check_unknown_method(run: ClientRun) -> None:
             raise Violation(text, evidence=run.exchange_lines(request))
 
 
-@SERVER_REQUESTS_SCENARIO.case(METHOD_NOT_FOUND_RULE, "a request that nobody has")
-def check_method_not_found(run: ClientRun) -> None:
+@SERVER_REQUESTS_SCENARIO.rule(
+    "client-answers/method-not-found",
+    "should",
+    case="a request that nobody has",
+    at="basic#responses",
+    until=_UNTIL,
+    cause="Every failure has the same code.",
+)
+def client_answers_method_not_found(run: ClientRun) -> None:
+    """That error has the code -32601."""
     run.require_intervention()
     for request in run.server_requests(_UNKNOWN_METHOD):
         code = error_code(run.response_to(request["id"]))
@@ -113,46 +106,42 @@ def check_method_not_found(run: ClientRun) -> None:
             raise Violation(f"its error has the code {code}", evidence=run.exchange_lines(request))
 
 
-METHODS = Rule(
+@rule(
     "client-envelope/methods",
     "must",
-    "Of the methods that the protocol names, a client uses only those that its revision has.",
-    at=("basic/lifecycle#operation", "basic/versioning"),
+    case="every method",
     role="client",
+    at=("basic/lifecycle#operation", "basic/versioning"),
     cause="A method of another revision is sent, whatever was agreed.",
 )
+def client_envelope_methods(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Of the methods that the protocol names, a client uses only those that its revision has."""
+    for run in runs:
+        for each in run.messages():
+            if isinstance(each.method, str):
+                yield
+                revision = _revision_of(run, each)
+                if each.method not in table(revision, "client") and each.method in _ANYWHERE:
+                    raise Violation(f"{revision} has no {each.method} of a client", evidence=[each.entry.line()])
 
-SHAPES = Rule(
+
+@rule(
     "client-envelope/shapes",
     "must",
-    "Every message of the client has the fields that its type requires, each of the type that the revision says.",
-    at="basic#messages",
+    case="every message that was heard",
     role="client",
+    at="basic#messages",
     cause="A field is left out, is null instead of absent, or has the shape of another revision.",
 )
-
-
-@METHODS.reading("every method")
-def read_methods(runs: Sequence[ClientRun]) -> int:
-    named = [(run, each) for run in runs for each in run.messages() if isinstance(each.method, str)]
-    for run, each in named:
-        revision = _revision_of(run, each)
-        if each.method not in table(revision, "client") and each.method in _ANYWHERE:
-            raise Violation(f"{revision} has no {each.method} of a client", evidence=[each.entry.line()])
-    return len(named)
-
-
-@SHAPES.reading("every message that was heard")
-def read_shapes(runs: Sequence[ClientRun]) -> int:
-    judged = 0
+def client_envelope_shapes(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Every message of the client has the fields that its type requires, each of the type that the revision says."""
     for run in runs:
         for conversation in run.conversations:
             for wrong in type_mismatches(conversation.log, "client"):
                 if _is_of(run, wrong.entry):
                     text = f"{wrong.what}: at {wrong.where}: {wrong.why}"
                     raise Violation(text, symptom=wrong.symptom, evidence=run.evidence(wrong.entry))
-        judged += sum(1 for _ in run.messages())
-    return judged
+        yield from run.messages()
 
 
 _ANYWHERE = frozenset(name for revision in RULES for name in table(revision, "client"))

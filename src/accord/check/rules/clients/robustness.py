@@ -10,66 +10,60 @@ from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.engine.rule import LINE_TRANSPORTS, Rule
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule, rule
 from accord.messages.base import JSONObject
 
 _HUGE = 8 << 20
 _DEEP = 20_000
 
-UNKNOWN_ANSWERS = Rule(
-    "client-robust/unknown-answers",
-    "may",
-    "Answers to what nobody asked, and answers that come twice, change nothing.",
-    at="basic#responses",
-    role="client",
-    cause="The id is looked up without a thought that it may not be there, or '5' is taken for 5.",
-)
 
-BAD_RESULTS = Rule(
+@rule(
     "client-robust/bad-results",
     "may",
-    "A result that is not what it should be is an error for whoever asked, at once.",
-    at="basic/lifecycle#error-handling",
     role="client",
+    at="basic/lifecycle#error-handling",
     cause="What cannot be read is logged, and the one who waits for it is told nothing.",
 )
+def client_robust_bad_results(run: ClientRun) -> None:
+    """A result that is not what it should be is an error for whoever asked, at once."""
+    run.require_progress()
 
-GARBAGE = Rule(
+
+@rule(
     "client-robust/garbage",
     "may",
-    "What is no message on the server's stdout neither crashes the client nor keeps it waiting for long.",
-    at=("basic/transports#stdio", "basic/transports/stdio#messages"),
     role="client",
+    at=("basic/transports#stdio", "basic/transports/stdio#messages"),
     over=LINE_TRANSPORTS,
     cause="An error of the reader ends it, and with it every call, without a word.",
 )
+def client_robust_garbage(run: ClientRun) -> None:
+    """What is no message on the server's stdout neither crashes the client nor keeps it waiting for long."""
+    run.require_progress()
 
-HUGE = Rule(
+
+@rule(
     "client-robust/huge",
     "should",
-    "A message that is very long neither crashes the client nor keeps it waiting.",
-    at="basic/lifecycle#error-handling",
     role="client",
+    at="basic/lifecycle#error-handling",
     cause="The buffer for a line is small, and its error is not handed on.",
 )
+def client_robust_huge(run: ClientRun) -> None:
+    """A message that is very long neither crashes the client nor keeps it waiting."""
+    run.require_progress()
 
-HOSTILE_TEXT = Rule(
-    "client-robust/hostile-text",
-    "should",
-    "Control characters, markup and text that turns its direction are text.",
-    at="server/tools#security-considerations",
-    role="client",
-    cause="Names and descriptions are used as they are, in terminals, pages, or paths.",
-)
 
-UNKNOWN_CONTENT = Rule(
+@rule(
     "client-robust/unknown-content",
     "may",
-    "Content of a type that nobody knows neither crashes the client nor keeps it waiting for long.",
-    at="server/tools#tool-result",
     role="client",
+    at="server/tools#tool-result",
     cause="The types of content are taken for a closed list, and the error is not handed on.",
 )
+def client_robust_unknown_content(run: ClientRun) -> None:
+    """Content of a type that nobody knows neither crashes the client nor keeps it waiting for long."""
+    run.require_progress()
 
 
 def _faulty_answer_scenario(
@@ -87,10 +81,7 @@ def _faulty_answer_scenario(
     async def answer(ask: IncomingRequest) -> ScriptedAnswer:
         return make(ask, await ask.default_result())
 
-    @scene.case(rule, says)
-    def check(run: ClientRun) -> None:
-        run.require_progress()
-
+    scene.case(rule, says)(rule.check)
     return scene
 
 
@@ -110,8 +101,15 @@ async def answer_unknown_answers(ask: IncomingRequest) -> ScriptedAnswer:
     return result
 
 
-@UNKNOWN_ANSWERS_SCENARIO.case(UNKNOWN_ANSWERS, "answers that nobody asked for, and one that comes twice")
-def check_unknown_answers(run: ClientRun) -> None:
+@UNKNOWN_ANSWERS_SCENARIO.rule(
+    "client-robust/unknown-answers",
+    "may",
+    case="answers that nobody asked for, and one that comes twice",
+    at="basic#responses",
+    cause="The id is looked up without a thought that it may not be there, or '5' is taken for 5.",
+)
+def client_robust_unknown_answers(run: ClientRun) -> None:
+    """Answers to what nobody asked, and answers that come twice, change nothing."""
     run.require_ordinary_behavior()
 
 
@@ -120,7 +118,7 @@ def check_unknown_answers(run: ClientRun) -> None:
 
 def _bad_result_scenario(name: str, says: str, result: Any) -> Scenario:
     return _faulty_answer_scenario(
-        BAD_RESULTS, f"bad-result-{name}", says, lambda ask, good: RawMessage(ask.build_response(result))
+        client_robust_bad_results, f"bad-result-{name}", says, lambda ask, good: RawMessage(ask.build_response(result))
     )
 
 
@@ -128,31 +126,31 @@ BAD_RESULT_NULL_SCENARIO = _bad_result_scenario("null", "a result that is null",
 BAD_RESULT_LIST_SCENARIO = _bad_result_scenario("list", "a result that is a list", [1, 2])
 BAD_RESULT_EMPTY_SCENARIO = _bad_result_scenario("empty", "a result without any of its fields", {})
 BAD_RESULT_TYPES_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "bad-result-types",
     "a result whose fields are of other types",
     lambda ask, good: {**good, **{name: 5 for name in good if not name.startswith("_") and name != "resultType"}},
 )
 RESULT_AND_ERROR_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "result-and-error",
     "an answer with both result and error",
     lambda ask, good: RawMessage(ask.build_response(good) | {"error": {"code": -32603, "message": "both"}}),
 )
 NO_RESULT_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "no-result",
     "an answer with neither result nor error",
     lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id}),
 )
 BAD_ERROR_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "bad-error",
     "an error that is text",
     lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id, "error": "it went wrong"}),
 )
 NO_JSONRPC_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "no-jsonrpc",
     "an answer that does not say it is JSON-RPC",
     lambda ask, good: RawMessage({"id": ask.id, "result": good}),
@@ -172,10 +170,7 @@ def _garbage_lines_scenario(name: str, says: str, *lines: bytes) -> Scenario:
             await ask.send(line)
         return result
 
-    @scene.case(GARBAGE, says)
-    def check(run: ClientRun) -> None:
-        run.require_progress()
-
+    scene.case(client_robust_garbage, says)(client_robust_garbage.check)
     return scene
 
 
@@ -192,14 +187,14 @@ GARBAGE_BYTES_SCENARIO = _garbage_lines_scenario(
 # --- what is too much --------------------------------------------------------------------------------------------
 
 HUGE_RESULT_SCENARIO = _faulty_answer_scenario(
-    HUGE,
+    client_robust_huge,
     "huge-result",
     f"a message of {_HUGE >> 20} MB",
     lambda ask, good: {**good, "_meta": {**good.get("_meta", {}), "com.example/long": "x" * _HUGE}},
     patience=5.0,
 )
 DEEP_RESULT_SCENARIO = _faulty_answer_scenario(
-    BAD_RESULTS,
+    client_robust_bad_results,
     "deep-result",
     f"a message nested {_DEEP:,} deep",
     lambda ask, good: (
@@ -226,13 +221,20 @@ async def answer_hostile_text(ask: IncomingRequest) -> ScriptedAnswer:
     return result | {"content": [text_block(_HOSTILE_TEXT)]} if "content" in result else result
 
 
-@HOSTILE_TEXT_SCENARIO.case(HOSTILE_TEXT, "text that wants to do harm")
-def check_hostile_text(run: ClientRun) -> None:
+@HOSTILE_TEXT_SCENARIO.rule(
+    "client-robust/hostile-text",
+    "should",
+    case="text that wants to do harm",
+    at="server/tools#security-considerations",
+    cause="Names and descriptions are used as they are, in terminals, pages, or paths.",
+)
+def client_robust_hostile_text(run: ClientRun) -> None:
+    """Control characters, markup and text that turns its direction are text."""
     run.require_ordinary_behavior()
 
 
 UNKNOWN_CONTENT_SCENARIO = _faulty_answer_scenario(
-    UNKNOWN_CONTENT,
+    client_robust_unknown_content,
     "unknown-content",
     "a result with content of a type that nobody knows",
     lambda ask, good: {**good, "content": [{"type": "com.example/hologram", "beams": 3}, text_block("and a text")]},

@@ -8,72 +8,12 @@ from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block, t
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.engine.rule import Rule, Violation
+from accord.check.engine.rule import Violation
 from accord.messages.base import JSONObject
 
 _SINCE = "2026-07-28"
 _STRUCTURED = "2025-06-18"
 _ICONS = "2025-11-25"
-
-REMOTE_REFS = Rule(
-    "client-robust/remote-refs",
-    "must",
-    "A $ref that leads over the network is not followed.",
-    at="basic#ref-resolution",
-    role="client",
-    since=_SINCE,
-    cause="The validator fetches what it does not have.",
-)
-
-FETCHED_REFS = Rule(
-    "client-robust/fetched-refs",
-    "should",
-    "A $ref that leads over the network is not followed.",
-    at="server/tools#security-considerations",
-    role="client",
-    until=_SINCE,
-    cause="The validator fetches what it does not have.",
-)
-
-SCHEMA_BOMBS = Rule(
-    "client-robust/schema-bombs",
-    "should",
-    "A schema that is made to be slow does not stop the client.",
-    at=("basic#composition-keyword-resource-use", "server/tools#output-schema"),
-    role="client",
-    since=_STRUCTURED,
-    cause="Validation has no bounds, and regular expressions may take for ever.",
-)
-
-DIALECT = Rule(
-    "client-robust/dialect",
-    "must",
-    "A schema of a dialect that the client does not know is an error it can tell, and no end of the connection.",
-    at="basic#implementation-requirements",
-    role="client",
-    since=_ICONS,
-    cause="The unknown dialect raises where nobody expects it.",
-)
-
-ICONS = Rule(
-    "client-robust/icons",
-    "must",
-    "An icon is fetched over https or taken from its data: URI, never over http or from elsewhere.",
-    at="basic#icons",
-    role="client",
-    since=_ICONS,
-    cause="Whatever stands in src is fetched.",
-)
-
-STRUCTURED = Rule(
-    "client-robust/structured",
-    "should",
-    "A structured result that does not fit its schema is an error for whoever asked, and no more.",
-    at="server/tools#output-schema",
-    role="client",
-    since=_STRUCTURED,
-    cause="The error of the validator ends the connection.",
-)
 
 
 def _with_output(name: str, schema: JSONObject) -> JSONObject:
@@ -112,13 +52,29 @@ async def answer_remote_refs_tools_call(ask: IncomingRequest) -> ScriptedAnswer:
     return ask.with_result_fields({"content": [text_block("{}")], "structuredContent": {"a": 1}})
 
 
-@REMOTE_REFS_SCENARIO.case(REMOTE_REFS, "a $ref to another origin")
-def check_remote_refs(run: ClientRun) -> None:
+@REMOTE_REFS_SCENARIO.rule(
+    "client-robust/remote-refs",
+    "must",
+    case="a $ref to another origin",
+    at="basic#ref-resolution",
+    since=_SINCE,
+    cause="The validator fetches what it does not have.",
+)
+def client_robust_remote_refs(run: ClientRun) -> None:
+    """A $ref that leads over the network is not followed."""
     _require_nothing_fetched(run)
 
 
-@REMOTE_REFS_SCENARIO.case(FETCHED_REFS, "a $ref to another origin")
-def check_fetched_refs(run: ClientRun) -> None:
+@REMOTE_REFS_SCENARIO.rule(
+    "client-robust/fetched-refs",
+    "should",
+    case="a $ref to another origin",
+    at="server/tools#security-considerations",
+    until=_SINCE,
+    cause="The validator fetches what it does not have.",
+)
+def client_robust_fetched_refs(run: ClientRun) -> None:
+    """A $ref that leads over the network is not followed."""
     _require_nothing_fetched(run)
 
 
@@ -133,8 +89,16 @@ async def answer_icons(ask: IncomingRequest) -> ScriptedAnswer:
     return result | {"tools": [each | {"icons": icons} for each in result["tools"]]}
 
 
-@ICONS_SCENARIO.case(ICONS, "icons over http, and of unsafe schemes")
-def check_icons(run: ClientRun) -> None:
+@ICONS_SCENARIO.rule(
+    "client-robust/icons",
+    "must",
+    case="icons over http, and of unsafe schemes",
+    at="basic#icons",
+    since=_ICONS,
+    cause="Whatever stands in src is fetched.",
+)
+def client_robust_icons(run: ClientRun) -> None:
+    """An icon is fetched over https or taken from its data: URI, never over http or from elsewhere."""
     _require_nothing_fetched(run)
 
 
@@ -186,16 +150,40 @@ async def answer_schema_bombs(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@SCHEMA_BOMBS_SCENARIO.case(SCHEMA_BOMBS, "a pattern and a reference that take for ever")
-def check_schema_bombs(run: ClientRun) -> None:
+@SCHEMA_BOMBS_SCENARIO.rule(
+    "client-robust/schema-bombs",
+    "should",
+    case="a pattern and a reference that take for ever",
+    at=("basic#composition-keyword-resource-use", "server/tools#output-schema"),
+    since=_STRUCTURED,
+    cause="Validation has no bounds, and regular expressions may take for ever.",
+)
+def client_robust_schema_bombs(run: ClientRun) -> None:
+    """A schema that is made to be slow does not stop the client."""
     run.require_progress()
 
 
-@SCHEMA_DIALECT_SCENARIO.case(DIALECT, "a dialect that nobody knows")
-def check_dialect(run: ClientRun) -> None:
+@SCHEMA_DIALECT_SCENARIO.rule(
+    "client-robust/dialect",
+    "must",
+    case="a dialect that nobody knows",
+    at="basic#implementation-requirements",
+    since=_ICONS,
+    cause="The unknown dialect raises where nobody expects it.",
+)
+def client_robust_dialect(run: ClientRun) -> None:
+    """A schema of a dialect that the client does not know is an error it can tell, and no end of the connection."""
     run.require_progress()
 
 
-@STRUCTURED_MISFIT_SCENARIO.case(STRUCTURED, "a result that does not fit")
-def check_structured(run: ClientRun) -> None:
+@STRUCTURED_MISFIT_SCENARIO.rule(
+    "client-robust/structured",
+    "should",
+    case="a result that does not fit",
+    at="server/tools#output-schema",
+    since=_STRUCTURED,
+    cause="The error of the validator ends the connection.",
+)
+def client_robust_structured(run: ClientRun) -> None:
+    """A structured result that does not fit its schema is an error for whoever asked, and no more."""
     run.require_progress()

@@ -12,7 +12,7 @@ from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.clients.sse_server import ScriptedSSEServer, SSEReplyChannel
-from accord.check.engine.rule import SSE, NotObserved, Rule, Violation
+from accord.check.engine.rule import SSE, JudgedItems, NotObserved, Violation, rule
 from accord.wire.sse import encode
 from accord.wire.transcript import SENT
 
@@ -21,84 +21,46 @@ _UNTIL = "2025-03-26"
 _SILENCE_LIMIT = 10.0
 """Seconds: what cannot be posted any more is not heard, while a client gives up one call after the other."""
 
-ENDPOINT = Rule(
-    "client-sse/endpoint",
-    "must",
-    "Every message is a POST to the URI that the event `endpoint` names, and none goes before it has come.",
-    at=_PLACE,
-    role="client",
-    until=_UNTIL,
-    over=SSE,
-    cause="The place to post to is made up, loses its query, or is put together with the URL of the stream.",
-)
 
-EVENTS = Rule(
-    "client-sse/events",
-    "must",
-    "The stream is read as the standard says: comments, every kind of line end, data in several lines, and events "
-    "without a name, which are messages.",
-    at=_PLACE,
-    role="client",
-    until=_UNTIL,
-    over=SSE,
-    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
-)
-
-SAME_ORIGIN = Rule(
-    "client-sse/same-origin",
-    "should",
-    "Nothing is posted to a place that has another origin than the stream.",
-    at=_PLACE,
-    role="client",
-    until=_UNTIL,
-    over=SSE,
-    cause="The URI in the event is used as it is, and what the client has of secrets goes wherever a server wants.",
-)
-
-REFUSED = Rule(
-    "client-sse/refused",
-    "should",
-    "A POST that is refused is an error for whoever asked.",
-    at="basic/lifecycle#error-handling",
-    role="client",
-    until=_UNTIL,
-    over=SSE,
-    cause="The status of the POST is not looked at, and the answer is waited for on the stream.",
-)
-
-CUT = Rule(
-    "client-sse/cut",
-    "may",
-    "The end of the stream is an error for whoever waits for an answer on it.",
-    at=_PLACE,
-    role="client",
-    until=_UNTIL,
-    over=SSE,
-    cause="The task that reads the stream ends, and nobody is told.",
-)
-
-FALLBACK = Rule(
+@rule(
     "client-sse/fallback",
     "should",
-    "A client that looks for older servers does so after each of the statuses 400, 404 and 405 for its first POST.",
-    at="https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#backwards-compatibility",
     role="client",
+    at="https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#backwards-compatibility",
     until=_UNTIL,
     over=SSE,
     cause="Only one status is taken as the sign of an older server.",
 )
+def client_sse_fallback(run: ClientRun) -> None:
+    """A client that looks for older servers does so after each of the statuses 400, 404 and 405 for its first POST."""
+    looks = any(each.verb == "GET" for each in run.exchanges)
+    if not looks and not _tried_newer_transport(run.ordinary_run):
+        raise NotObserved("the client does not look for an older server by itself")
+    if not looks:
+        raise Violation(
+            "the client did not try GET after its POST was refused", evidence=[each.line() for each in run.exchanges]
+        )
+    run.require_ordinary_behavior()
 
 
-@ENDPOINT.reading("every message")
-def read_endpoint(runs: Sequence[ClientRun]) -> int:
-    judged = 0
+@rule(
+    "client-sse/endpoint",
+    "must",
+    case="every message",
+    role="client",
+    at=_PLACE,
+    until=_UNTIL,
+    over=SSE,
+    cause="The place to post to is made up, loses its query, or is put together with the URL of the stream.",
+)
+def client_sse_endpoint(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Every message is a POST to the URI that the event `endpoint` names, and none goes before it has come."""
     for run in runs:
         for each in _after_stream(run):
-            judged += 1
+            yield
             if each.verb != "POST" or each.target not in run.endpoint_paths:
                 came = f"{describe_exchange(each)} came by {each.verb} {each.target}"
                 raise Violation(f"{came}; to be posted to was {_named_endpoints(run)}", evidence=[each.line()])
-    return judged
 
 
 def _after_stream(run: ClientRun) -> Iterator[ClientExchange]:
@@ -130,8 +92,8 @@ async def serve_endpoint_absolute(
     return True
 
 
-@ENDPOINT_ABSOLUTE_SCENARIO.case(ENDPOINT, "a place that is a whole URL")
-def check_endpoint(run: ClientRun) -> None:
+@ENDPOINT_ABSOLUTE_SCENARIO.case(client_sse_endpoint, "a place that is a whole URL")
+def client_sse_endpoint_again(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
@@ -171,8 +133,19 @@ def _event_chunks(answer: bytes) -> list[bytes]:
     ]
 
 
-@STREAM_EVENTS_SCENARIO.case(EVENTS, "comments, CRLF, data in two lines, an event without a name")
-def check_events(run: ClientRun) -> None:
+@STREAM_EVENTS_SCENARIO.rule(
+    "client-sse/events",
+    "must",
+    case="comments, CRLF, data in two lines, an event without a name",
+    at=_PLACE,
+    until=_UNTIL,
+    over=SSE,
+    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
+)
+def client_sse_events(run: ClientRun) -> None:
+    """The stream is read as the standard says: comments, every kind of line end, data in several lines, and events
+    without a name, which are messages.
+    """
     run.require_ordinary_behavior()
 
 
@@ -187,8 +160,17 @@ async def answer_stream_cut(ask: IncomingRequest) -> ScriptedAnswer:
     return None
 
 
-@STREAM_CUT_SCENARIO.case(CUT, "a stream that breaks before the answer")
-def check_cut(run: ClientRun) -> None:
+@STREAM_CUT_SCENARIO.rule(
+    "client-sse/cut",
+    "may",
+    case="a stream that breaks before the answer",
+    at=_PLACE,
+    until=_UNTIL,
+    over=SSE,
+    cause="The task that reads the stream ends, and nobody is told.",
+)
+def client_sse_cut(run: ClientRun) -> None:
+    """The end of the stream is an error for whoever waits for an answer on it."""
     run.require_progress()
 
 
@@ -209,8 +191,17 @@ async def serve_endpoint_elsewhere(
     return True
 
 
-@ENDPOINT_ELSEWHERE_SCENARIO.case(SAME_ORIGIN, "a place of another origin")
-def check_same_origin(run: ClientRun) -> None:
+@ENDPOINT_ELSEWHERE_SCENARIO.rule(
+    "client-sse/same-origin",
+    "should",
+    case="a place of another origin",
+    at=_PLACE,
+    until=_UNTIL,
+    over=SSE,
+    cause="The URI in the event is used as it is, and what the client has of secrets goes wherever a server wants.",
+)
+def client_sse_same_origin(run: ClientRun) -> None:
+    """Nothing is posted to a place that has another origin than the stream."""
     run.require_intervention()
     for each in run.stray_requests:
         raise Violation(f"{describe_exchange(each)} was sent to the other origin", evidence=[each.line()])
@@ -229,8 +220,17 @@ async def serve_post_refused(streams: ScriptedSSEServer, exchange: ClientExchang
     return True
 
 
-@POST_REFUSED_SCENARIO.case(REFUSED, "500 for a POST")
-def check_refused(run: ClientRun) -> None:
+@POST_REFUSED_SCENARIO.rule(
+    "client-sse/refused",
+    "should",
+    case="500 for a POST",
+    at="basic/lifecycle#error-handling",
+    until=_UNTIL,
+    over=SSE,
+    cause="The status of the POST is not looked at, and the answer is waited for on the stream.",
+)
+def client_sse_refused(run: ClientRun) -> None:
+    """A POST that is refused is an error for whoever asked."""
     run.require_progress()
 
 
@@ -264,17 +264,7 @@ def _older_server_scenario(status: int) -> Scenario:
         await reply.send(status)
         return True
 
-    @scene.case(FALLBACK, says)
-    def check(run: ClientRun) -> None:
-        looks = any(each.verb == "GET" for each in run.exchanges)
-        if not looks and not _tried_newer_transport(run.ordinary_run):
-            raise NotObserved("the client does not look for an older server by itself")
-        if not looks:
-            raise Violation(
-                f"after {status} the client did not try GET", evidence=[each.line() for each in run.exchanges]
-            )
-        run.require_ordinary_behavior()
-
+    scene.case(client_sse_fallback, says)(client_sse_fallback.check)
     return scene
 
 

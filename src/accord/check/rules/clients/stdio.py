@@ -7,63 +7,30 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import STDIO, NotObserved, Rule, Violation
+from accord.check.engine.rule import STDIO, JudgedItems, NotObserved, Violation, rule
 
 _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 
-CLOSE = Rule(
+
+@rule(
     "client-stdio/close",
     "should",
-    "A client ends its server by closing the server's stdin, and gives it the time to go.",
-    at=_AT,
+    case="every server that was ended",
     role="client",
+    at=_AT,
     over=STDIO,
     cause="The process is killed at once, and what it still had to do is lost.",
 )
-
-TERMINATES = Rule(
-    "client-stdio/terminates",
-    "should",
-    "A server that does not go when its stdin is closed is ended by a signal, and not left behind.",
-    at=_AT,
-    role="client",
-    over=STDIO,
-    cause="The client goes away without a look at the process, which lives on without an owner.",
-)
-
-STDERR = Rule(
-    "client-stdio/stderr",
-    "should",
-    "What a server writes on stderr is no sign of an error.",
-    at=("basic/transports#stdio", "basic/transports/stdio#messages"),
-    role="client",
-    over=STDIO,
-    cause="Any line there is taken for a failure to start, or is read together with stdout.",
-)
-
-SERVER_GONE = Rule(
-    "client-robust/server-gone",
-    "may",
-    "A server that exits before it answers is an error for whoever asked, at once.",
-    at="basic/lifecycle#timeouts",
-    role="client",
-    over=STDIO,
-    cause="The end of the server's stdout is not noticed by those who wait for an answer.",
-)
-
-
-@CLOSE.reading("every server that was ended")
-def read_close(runs: Sequence[ClientRun]) -> int:
-    ended = 0
+def client_stdio_close(runs: Sequence[ClientRun]) -> JudgedItems:
+    """A client ends its server by closing the server's stdin, and gives it the time to go."""
     for run in runs:
         for conversation in run.conversations:
             if run.ending == "itself" and conversation.shutdown_events and run.ordinary_run is run:
-                ended += 1
+                yield
                 if conversation.shutdown_events[0] != "closed":
                     text = f"the server was {conversation.shutdown_events[0]} without the time to end by itself"
                     lines = conversation.log.evidence()
                     raise Violation(text, evidence=(*lines, f"# the server was {conversation.shutdown_events[0]}"))
-    return ended
 
 
 DEAF_SERVER_SCENARIO = Scenario(
@@ -76,8 +43,16 @@ async def answer_deaf_server(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@DEAF_SERVER_SCENARIO.case(TERMINATES, "a server that stays when its stdin ends")
-def check_terminates(run: ClientRun) -> None:
+@DEAF_SERVER_SCENARIO.rule(
+    "client-stdio/terminates",
+    "should",
+    case="a server that stays when its stdin ends",
+    at=_AT,
+    over=STDIO,
+    cause="The client goes away without a look at the process, which lives on without an owner.",
+)
+def client_stdio_terminates(run: ClientRun) -> None:
+    """A server that does not go when its stdin is closed is ended by a signal, and not left behind."""
     run.require_intervention()
     if run.ending != "itself":
         raise NotObserved("the client did not end by itself")
@@ -99,8 +74,16 @@ async def answer_stderr(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@STDERR_SCENARIO.case(STDERR, "words on stderr that look like an error")
-def check_stderr(run: ClientRun) -> None:
+@STDERR_SCENARIO.rule(
+    "client-stdio/stderr",
+    "should",
+    case="words on stderr that look like an error",
+    at=("basic/transports#stdio", "basic/transports/stdio#messages"),
+    over=STDIO,
+    cause="Any line there is taken for a failure to start, or is read together with stdout.",
+)
+def client_stdio_stderr(run: ClientRun) -> None:
+    """What a server writes on stderr is no sign of an error."""
     missing = sorted(str(each) for each in run.ordinary_run.methods - run.methods)
     if run.intervened_at is None and missing:
         text = f"the client did not come to {', '.join(missing)} with a server that writes on stderr"
@@ -117,6 +100,14 @@ async def answer_server_exits(ask: IncomingRequest) -> ScriptedAnswer:
     return None
 
 
-@SERVER_EXITS_SCENARIO.case(SERVER_GONE, "a server that exits before it answers")
-def check_server_gone(run: ClientRun) -> None:
+@SERVER_EXITS_SCENARIO.rule(
+    "client-robust/server-gone",
+    "may",
+    case="a server that exits before it answers",
+    at="basic/lifecycle#timeouts",
+    over=STDIO,
+    cause="The end of the server's stdout is not noticed by those who wait for an answer.",
+)
+def client_robust_server_gone(run: ClientRun) -> None:
+    """A server that exits before it answers is an error for whoever asked, at once."""
     run.require_progress()

@@ -11,7 +11,7 @@ from accord.check.clients.http_server import PostReplyChannel, ScriptedHTTPServe
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import HTTP, NotObserved, Rule, Violation
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Rule, Violation, rule
 from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"
@@ -19,94 +19,45 @@ _RETRY_MS = 600
 _PRIME = "check/1:prime"
 """The id of an event that has nothing else."""
 
-BOTH_FORMS = Rule(
-    "client-http/both-forms",
-    "must",
-    "An answer is understood as JSON and as a stream of events.",
-    at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
-    role="client",
-    over=HTTP,
-    cause="Only one of them is read.",
-)
 
-EVENTS = Rule(
-    "client-http/events",
-    "must",
-    "Streams of events are read as the standard says: comments, every kind of line end, data in several lines, and "
-    "events without data.",
-    at=(
-        "basic/transports#listening-for-messages-from-the-server",
-        "basic/transports/streamable-http#receiving-messages",
-    ),
-    role="client",
-    over=HTTP,
-    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
-)
-
-RESUME = Rule(
-    "client-http/resume",
-    "should",
-    "A stream that ends before its answer is taken up again by GET with the id of the last event.",
-    at="basic/transports#resumability-and-redelivery",
-    role="client",
-    since="2025-03-26",
-    until=_SINCE,
-    over=HTTP,
-    cause="The end of the stream is taken for the end of the request.",
-)
-
-RETRY = Rule(
-    "client-http/retry",
-    "must",
-    "A client comes back to a stream no sooner than its `retry` says.",
-    at="basic/transports#sending-messages-to-the-server",
-    role="client",
-    since="2025-11-25",
-    until=_SINCE,
-    over=HTTP,
-    cause="`retry` is not read, or taken for seconds.",
-)
-
-NO_RESUMPTION = Rule(
-    "client-http/no-resumption",
-    "must",
-    "Streams are not taken up again: no Last-Event-ID, and no GET.",
-    at="basic/transports/streamable-http#earlier-streamable-http-revisions",
-    role="client",
-    since=_SINCE,
-    over=HTTP,
-    cause="What older revisions have is used with a server of this one.",
-)
-
-SERVER_ERRORS = Rule(
+@rule(
     "client-http/server-errors",
     "should",
-    "An HTTP error in place of an answer is an error for whoever asked.",
-    at="basic/lifecycle#error-handling",
     role="client",
+    at="basic/lifecycle#error-handling",
     over=HTTP,
     cause="Only the body is looked at, or an error in the task that reads ends all others.",
 )
+def client_http_server_errors(run: ClientRun) -> None:
+    """An HTTP error in place of an answer is an error for whoever asked."""
+    run.require_progress()
 
-ODD_ANSWERS = Rule(
+
+@rule(
     "client-http/odd-answers",
     "may",
-    "A response that is no answer is an error for whoever asked, at once.",
-    at="basic/lifecycle#timeouts",
     role="client",
+    at="basic/lifecycle#timeouts",
     over=HTTP,
     cause="What cannot be read is logged, and the one who waits for it is told nothing.",
 )
+def client_http_odd_answers(run: ClientRun) -> None:
+    """A response that is no answer is an error for whoever asked, at once."""
+    run.require_progress()
 
-CUT = Rule(
+
+@rule(
     "client-http/cut",
     "may",
-    "A connection that breaks before the answer is an error for whoever asked, at once.",
-    at="basic/lifecycle#timeouts",
     role="client",
+    at="basic/lifecycle#timeouts",
     over=HTTP,
     cause="The end of the stream leaves the call without an end.",
 )
+def client_http_cut(run: ClientRun) -> None:
+    """A connection that breaks before the answer is an error for whoever asked, at once."""
+    run.require_progress()
+
 
 STREAMS_SCENARIO = Scenario("streams", "every answer is a stream of events", over=HTTP, stream=True)
 
@@ -116,8 +67,16 @@ async def answer_streams(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@STREAMS_SCENARIO.case(BOTH_FORMS, "answers that are streams of events")
-def check_both_forms(run: ClientRun) -> None:
+@STREAMS_SCENARIO.rule(
+    "client-http/both-forms",
+    "must",
+    case="answers that are streams of events",
+    at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
+    over=HTTP,
+    cause="Only one of them is read.",
+)
+def client_http_both_forms(run: ClientRun) -> None:
+    """An answer is understood as JSON and as a stream of events."""
     run.require_ordinary_behavior()
 
 
@@ -152,8 +111,21 @@ def _event_chunks(answer: bytes) -> list[bytes]:
     ]
 
 
-@EVENTS_SCENARIO.case(EVENTS, "comments, CRLF, data in two lines, an event of another name")
-def check_events(run: ClientRun) -> None:
+@EVENTS_SCENARIO.rule(
+    "client-http/events",
+    "must",
+    case="comments, CRLF, data in two lines, an event of another name",
+    at=(
+        "basic/transports#listening-for-messages-from-the-server",
+        "basic/transports/streamable-http#receiving-messages",
+    ),
+    over=HTTP,
+    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
+)
+def client_http_events(run: ClientRun) -> None:
+    """Streams of events are read as the standard says: comments, every kind of line end, data in several lines, and
+    events without data.
+    """
     run.require_ordinary_behavior()
 
 
@@ -189,8 +161,18 @@ async def serve_dropped_stream(endpoint: ScriptedHTTPServer, exchange: ClientExc
     return True
 
 
-@DROPPED_STREAM_SCENARIO.case(RESUME, "a stream that ends after an event without data")
-def check_resume(run: ClientRun) -> None:
+@DROPPED_STREAM_SCENARIO.rule(
+    "client-http/resume",
+    "should",
+    case="a stream that ends after an event without data",
+    at="basic/transports#resumability-and-redelivery",
+    since="2025-03-26",
+    until=_SINCE,
+    over=HTTP,
+    cause="The end of the stream is taken for the end of the request.",
+)
+def client_http_resume(run: ClientRun) -> None:
+    """A stream that ends before its answer is taken up again by GET with the id of the last event."""
     if not _resumptions(run) and not RULES[run.revision].primes_streams:
         raise NotObserved("the client does not resume, which it may leave")
     if not _resumptions(run):
@@ -200,8 +182,18 @@ def check_resume(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@DROPPED_STREAM_SCENARIO.case(RETRY, f"a stream that asks to reconnect in {_RETRY_MS} ms")
-def check_retry(run: ClientRun) -> None:
+@DROPPED_STREAM_SCENARIO.rule(
+    "client-http/retry",
+    "must",
+    case=f"a stream that asks to reconnect in {_RETRY_MS} ms",
+    at="basic/transports#sending-messages-to-the-server",
+    since="2025-11-25",
+    until=_SINCE,
+    over=HTTP,
+    cause="`retry` is not read, or taken for seconds.",
+)
+def client_http_retry(run: ClientRun) -> None:
+    """A client comes back to a stream no sooner than its `retry` says."""
     run.require_intervention()
     returns = _resumptions(run)
     if not returns:
@@ -217,13 +209,23 @@ def _resumptions(run: ClientRun) -> list[ClientExchange]:
     return [each for each in run.exchanges if each.headers.get("last-event-id") == _PRIME]
 
 
-@NO_RESUMPTION.reading("every request")
-def read_no_resumption(runs: Sequence[ClientRun]) -> int:
+@rule(
+    "client-http/no-resumption",
+    "must",
+    case="every request",
+    role="client",
+    at="basic/transports/streamable-http#earlier-streamable-http-revisions",
+    since=_SINCE,
+    over=HTTP,
+    cause="What older revisions have is used with a server of this one.",
+)
+def client_http_no_resumption(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Streams are not taken up again: no Last-Event-ID, and no GET."""
     for run in runs:
         for each in run.exchanges:
             if "last-event-id" in each.headers:
                 raise Violation("Last-Event-ID was sent", evidence=[each.line()])
-    return sum(len(run.posts()) for run in runs)
+        yield from run.posts()
 
 
 def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scenario:
@@ -235,26 +237,32 @@ def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: b
         await _post_channel(ask).response.send(status, body, content_type=kind)
         return None
 
-    @scene.case(rule, says)
-    def check(run: ClientRun) -> None:
-        run.require_progress()
-
+    scene.case(rule, says)(rule.check)
     return scene
 
 
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
 
 BAD_GATEWAY_SCENARIO = _http_answer_scenario(
-    SERVER_ERRORS, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html"
+    client_http_server_errors, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html"
 )
 SERVER_ERROR_SCENARIO = _http_answer_scenario(
-    SERVER_ERRORS, "server-error", "500 without a body", 500, b"", "text/plain"
+    client_http_server_errors, "server-error", "500 without a body", 500, b"", "text/plain"
 )
-WEB_PAGE_SCENARIO = _http_answer_scenario(ODD_ANSWERS, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html")
+WEB_PAGE_SCENARIO = _http_answer_scenario(
+    client_http_odd_answers, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html"
+)
 NO_JSON_SCENARIO = _http_answer_scenario(
-    ODD_ANSWERS, "no-json", "200 and JSON that is cut off", 200, b'{"jsonrpc":"2.0","id":1,"resu', "application/json"
+    client_http_odd_answers,
+    "no-json",
+    "200 and JSON that is cut off",
+    200,
+    b'{"jsonrpc":"2.0","id":1,"resu',
+    "application/json",
 )
-ACCEPTED_SCENARIO = _http_answer_scenario(ODD_ANSWERS, "accepted", "202 without an answer", 202, b"", "text/plain")
+ACCEPTED_SCENARIO = _http_answer_scenario(
+    client_http_odd_answers, "accepted", "202 without an answer", 202, b"", "text/plain"
+)
 
 
 def _aborted_stream_scenario(name: str, says: str, beginning: bytes | None) -> Scenario:
@@ -270,10 +278,7 @@ def _aborted_stream_scenario(name: str, says: str, beginning: bytes | None) -> S
         await post.abort()
         return None
 
-    @scene.case(CUT, says)
-    def check(run: ClientRun) -> None:
-        run.require_progress()
-
+    scene.case(client_http_cut, says)(client_http_cut.check)
     return scene
 
 

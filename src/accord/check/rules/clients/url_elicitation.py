@@ -10,7 +10,7 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun, error_code
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotApplicable, NotObserved, Rule, Violation
+from accord.check.engine.rule import NotApplicable, NotObserved, Violation
 from accord.check.probes.content import get_object
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
@@ -26,59 +26,6 @@ _QUESTION: JSONObject = {
     "maxTokens": 10,
 }
 
-UNDECLARED_MODE = Rule(
-    "client-answers/undeclared-mode",
-    "must",
-    "A page to visit is refused with -32602 by a client that declares only forms.",
-    at="client/elicitation#error-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="The mode is not looked at.",
-)
-
-NO_PREFETCH_RULE = Rule(
-    "client-answers/no-prefetch",
-    "must",
-    "The page of an elicitation is not fetched before the person agrees.",
-    at="client/elicitation#safe-url-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="A preview is made of every link.",
-)
-
-UNVISITED = Rule(
-    "client-rounds/no-prefetch",
-    "must",
-    "The page of an elicitation is not fetched before the person agrees.",
-    at="client/elicitation#safe-url-handling",
-    role="client",
-    since=_UNTIL,
-    cause="A preview is made of every link.",
-)
-
-SAMPLING_TOOLS = Rule(
-    "client-answers/sampling-tools",
-    "must",
-    "A client that does not declare sampling.tools answers a request that has tools with an error.",
-    at="client/sampling#tools-in-sampling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="Fields that the client cannot do anything with are passed over.",
-)
-
-SAMPLING_CONTENT = Rule(
-    "client-answers/sampling-content",
-    "should",
-    "A conversation in which a tool was used and its result is missing is refused with -32602.",
-    at="client/sampling#error-handling",
-    role="client",
-    since=_PAGES,
-    until=_UNTIL,
-    cause="The messages go to the model as they are.",
-)
 
 _TOOL = {"name": "add", "inputSchema": {"type": "object"}}
 _CHOICE = {"mode": "auto"}
@@ -104,8 +51,17 @@ async def answer_asks_more(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@ASKS_MORE_SCENARIO.case(UNDECLARED_MODE, "a page, for a client that has only forms")
-def check_undeclared_mode(run: ClientRun) -> None:
+@ASKS_MORE_SCENARIO.rule(
+    "client-answers/undeclared-mode",
+    "must",
+    case="a page, for a client that has only forms",
+    at="client/elicitation#error-handling",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The mode is not looked at.",
+)
+def client_answers_undeclared_mode(run: ClientRun) -> None:
+    """A page to visit is refused with -32602 by a client that declares only forms."""
     run.require_intervention()
     if not run.declares("elicitation") or run.declares("elicitation", "url"):
         raise NotApplicable("the client declares pages too, or no elicitation at all")
@@ -113,8 +69,17 @@ def check_undeclared_mode(run: ClientRun) -> None:
         raise Violation(f"the answer has the code {error_code(run.response_to('page'))}")
 
 
-@ASKS_MORE_SCENARIO.case(NO_PREFETCH_RULE, "a page to visit")
-def check_client_answers_no_prefetch(run: ClientRun) -> None:
+@ASKS_MORE_SCENARIO.rule(
+    "client-answers/no-prefetch",
+    "must",
+    case="a page to visit",
+    at="client/elicitation#safe-url-handling",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="A preview is made of every link.",
+)
+def client_answers_no_prefetch(run: ClientRun) -> None:
+    """The page of an elicitation is not fetched before the person agrees."""
     run.require_intervention()
     answered = [each.entry.at for each in run.responses() if each.body.get("id") == "page"]
     for stray in run.stray_requests:
@@ -122,8 +87,17 @@ def check_client_answers_no_prefetch(run: ClientRun) -> None:
             raise Violation("the page was fetched", evidence=[stray.line()])
 
 
-@ASKS_MORE_SCENARIO.case(SAMPLING_TOOLS, "tools for the model, and a choice of them, where that is not declared")
-def check_sampling_tools(run: ClientRun) -> None:
+@ASKS_MORE_SCENARIO.rule(
+    "client-answers/sampling-tools",
+    "must",
+    case="tools for the model, and a choice of them, where that is not declared",
+    at="client/sampling#tools-in-sampling",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="Fields that the client cannot do anything with are passed over.",
+)
+def client_answers_sampling_tools(run: ClientRun) -> None:
+    """A client that does not declare sampling.tools answers a request that has tools with an error."""
     run.require_intervention()
     if not run.declares("sampling") or run.declares("sampling", "tools"):
         raise NotApplicable("the client declares sampling.tools, or no sampling at all")
@@ -132,8 +106,17 @@ def check_sampling_tools(run: ClientRun) -> None:
             raise Violation(f"{what}: not answered with an error")
 
 
-@ASKS_MORE_SCENARIO.case(SAMPLING_CONTENT, "the use of a tool without its result")
-def check_sampling_content(run: ClientRun) -> None:
+@ASKS_MORE_SCENARIO.rule(
+    "client-answers/sampling-content",
+    "should",
+    case="the use of a tool without its result",
+    at="client/sampling#error-handling",
+    since=_PAGES,
+    until=_UNTIL,
+    cause="The messages go to the model as they are.",
+)
+def client_answers_sampling_content(run: ClientRun) -> None:
+    """A conversation in which a tool was used and its result is missing is refused with -32602."""
     run.require_intervention()
     if not run.declares("sampling", "tools"):
         raise NotApplicable("the client does not declare sampling.tools")
@@ -154,8 +137,16 @@ async def answer_page_required(ask: IncomingRequest) -> ScriptedAnswer:
     return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks})
 
 
-@PAGE_REQUIRED_SCENARIO.case(UNVISITED, "a page to visit")
-def check_client_rounds_no_prefetch(run: ClientRun) -> None:
+@PAGE_REQUIRED_SCENARIO.rule(
+    "client-rounds/no-prefetch",
+    "must",
+    case="a page to visit",
+    at="client/elicitation#safe-url-handling",
+    since=_UNTIL,
+    cause="A preview is made of every link.",
+)
+def client_rounds_no_prefetch(run: ClientRun) -> None:
+    """The page of an elicitation is not fetched before the person agrees."""
     run.require_intervention()
     answered = [each.entry.at for each in run.requests(*_INPUT_METHODS) if "inputResponses" in each.params]
     for stray in run.stray_requests:
@@ -177,25 +168,6 @@ _SCHEMA: JSONObject = {
     "required": ["count", "size"],
 }
 
-NO_MODE = Rule(
-    "client-rounds/no-mode",
-    "must",
-    "An elicitation that names no mode is a form.",
-    at="client/elicitation#elicitation-requests",
-    role="client",
-    since=_SINCE,
-    cause="The mode is required when the request is read.",
-)
-
-FORM = Rule(
-    "client-rounds/form",
-    "should",
-    "What is filled in fits the schema of the form.",
-    at="client/elicitation#form-mode-security",
-    role="client",
-    since=_SINCE,
-    cause="The fields are sent as text, or required ones are left out.",
-)
 
 FORM_REQUIRED_SCENARIO = Scenario("form-required", "a result asks for a form to be filled in", since=_SINCE, asks=True)
 
@@ -209,16 +181,32 @@ async def answer_form_required(ask: IncomingRequest) -> ScriptedAnswer:
     return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks})
 
 
-@FORM_REQUIRED_SCENARIO.case(NO_MODE, "a form that does not say it is one")
-def check_no_mode(run: ClientRun) -> None:
+@FORM_REQUIRED_SCENARIO.rule(
+    "client-rounds/no-mode",
+    "must",
+    case="a form that does not say it is one",
+    at="client/elicitation#elicitation-requests",
+    since=_SINCE,
+    cause="The mode is required when the request is read.",
+)
+def client_rounds_no_mode(run: ClientRun) -> None:
+    """An elicitation that names no mode is a form."""
     run.require_intervention()
     answer = _form_response(run)
     if not isinstance(answer, dict) or answer.get("action") not in _ACTIONS:
         raise Violation(f"the answer is {answer!r}", evidence=run.evidence())
 
 
-@FORM_REQUIRED_SCENARIO.case(FORM, "a form with two fields")
-def check_form(run: ClientRun) -> None:
+@FORM_REQUIRED_SCENARIO.rule(
+    "client-rounds/form",
+    "should",
+    case="a form with two fields",
+    at="client/elicitation#form-mode-security",
+    since=_SINCE,
+    cause="The fields are sent as text, or required ones are left out.",
+)
+def client_rounds_form(run: ClientRun) -> None:
+    """What is filled in fits the schema of the form."""
     run.require_intervention()
     answer = _form_response(run)
     content = answer.get("content") if isinstance(answer, dict) else None

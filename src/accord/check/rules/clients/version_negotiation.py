@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import LINE_TRANSPORTS, NotApplicable, NotObserved, Rule, Violation
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotApplicable, NotObserved, Violation, rule
 from accord.errors import UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import HANDSHAKE
@@ -15,78 +15,64 @@ from accord.messages.revision import HANDSHAKE
 _SINCE = "2026-07-28"
 _RETRIES = 5
 
-NO_OLDER_IN_META = Rule(
+
+@rule(
+    "client-opening/legacy-fallback",
+    "must",
+    role="client",
+    at="basic/transports/stdio#backward-compatibility",
+    over=LINE_TRANSPORTS,
+    cause="Only one error code is taken as the sign of an older server.",
+)
+def client_opening_legacy_fallback(run: ClientRun) -> None:
+    """A client that speaks older revisions too opens them after whatever error an older server gives to its
+    first try.
+    """
+    if "server/discover" not in run.ordinary_run.methods:
+        raise NotObserved("the client does not try a newer revision first")
+    run.require_ordinary_behavior()
+
+
+@rule(
     "client-opening/no-older-in-meta",
     "must",
-    "A revision that is opened by a handshake does not stand in _meta.",
-    at="basic/versioning",
+    case="every request",
     role="client",
+    at="basic/versioning",
     since=_SINCE,
     cause="The revision of the handshake is written there as well.",
 )
+def client_opening_no_older_in_meta(runs: Sequence[ClientRun]) -> JudgedItems:
+    """A revision that is opened by a handshake does not stand in _meta."""
+    for run in runs:
+        for each in run.requests():
+            if PROTOCOL_VERSION in each.meta:
+                yield
+                if each.meta[PROTOCOL_VERSION] in HANDSHAKE:
+                    raise Violation(f"_meta says {each.meta[PROTOCOL_VERSION]}", evidence=[each.entry.line()])
 
-OTHER_VERSION = Rule(
-    "client-opening/other-version",
-    "should",
-    "Refused for its revision, a client tries one that the server lists and it speaks.",
-    at="basic/versioning#protocol-version-negotiation",
-    role="client",
-    since=_SINCE,
-    cause="The list of supported revisions in the error is not read, or the request is repeated as it was.",
-)
 
-NO_VERSION_IN_COMMON = Rule(
-    "client-opening/no-version-in-common",
-    "should",
-    "Without a revision in common a client tells so, and neither goes on nor tries for ever.",
-    at="basic/versioning#protocol-version-negotiation",
-    role="client",
-    since=_SINCE,
-    cause="The error is taken for one that passes.",
-)
-
-PROBE = Rule(
+@rule(
     "client-opening/probe",
     "should",
-    "Over stdio, a client that speaks older revisions too asks with server/discover before anything else.",
-    at="basic/transports/stdio#backward-compatibility",
+    case="the first request",
     role="client",
+    at="basic/transports/stdio#backward-compatibility",
     since=_SINCE,
     over=LINE_TRANSPORTS,
     cause="The first request is one that an older server might take for its own.",
 )
-
-LEGACY_FALLBACK = Rule(
-    "client-opening/legacy-fallback",
-    "must",
-    "A client that speaks older revisions too opens them after whatever error an older server gives to its first try.",
-    at="basic/transports/stdio#backward-compatibility",
-    role="client",
-    over=LINE_TRANSPORTS,
-    cause="Only one error code is taken as the sign of an older server.",
-)
-
-
-@NO_OLDER_IN_META.reading("every request")
-def read_no_older_in_meta(runs: Sequence[ClientRun]) -> int:
-    requests = [each for run in runs for each in run.requests() if PROTOCOL_VERSION in each.meta]
-    for each in requests:
-        if each.meta[PROTOCOL_VERSION] in HANDSHAKE:
-            raise Violation(f"_meta says {each.meta[PROTOCOL_VERSION]}", evidence=[each.entry.line()])
-    return len(requests)
-
-
-@PROBE.reading("the first request")
-def read_probe(runs: Sequence[ClientRun]) -> int:
+def client_opening_probe(runs: Sequence[ClientRun]) -> JudgedItems:
+    """Over stdio, a client that speaks older revisions too asks with server/discover before anything else."""
     first = [run.requests()[0] for run in runs if run.requests()]
     if not any(each.method == "initialize" for run in runs for each in run.requests()) and not any(
         each.method == "server/discover" for each in first
     ):
         raise NotApplicable("nothing shows that the client speaks older revisions")
     for each in first:
+        yield
         if each.method != "server/discover":
             raise Violation(f"the first request is {each.method}", evidence=[each.entry.line()])
-    return len(first)
 
 
 NO_VERSION_IN_COMMON_SCENARIO = Scenario(
@@ -100,8 +86,16 @@ async def answer_no_version_in_common(ask: IncomingRequest) -> ScriptedAnswer:
     raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
-@NO_VERSION_IN_COMMON_SCENARIO.case(NO_VERSION_IN_COMMON, "a server of a revision that nobody has")
-def check_no_version_in_common(run: ClientRun) -> None:
+@NO_VERSION_IN_COMMON_SCENARIO.rule(
+    "client-opening/no-version-in-common",
+    "should",
+    case="a server of a revision that nobody has",
+    at="basic/versioning#protocol-version-negotiation",
+    since=_SINCE,
+    cause="The error is taken for one that passes.",
+)
+def client_opening_no_version_in_common(run: ClientRun) -> None:
+    """Without a revision in common a client tells so, and neither goes on nor tries for ever."""
     run.require_progress()
     methods = [each.method for each in run.messages_after() if each.method == "tools/call"]
     if methods:
@@ -125,8 +119,16 @@ async def answer_other_version(ask: IncomingRequest) -> ScriptedAnswer:
     return await ask.default_result()
 
 
-@OTHER_VERSION_SCENARIO.case(OTHER_VERSION, "a list with the client's own revision in it")
-def check_other_version(run: ClientRun) -> None:
+@OTHER_VERSION_SCENARIO.rule(
+    "client-opening/other-version",
+    "should",
+    case="a list with the client's own revision in it",
+    at="basic/versioning#protocol-version-negotiation",
+    since=_SINCE,
+    cause="The list of supported revisions in the error is not read, or the request is repeated as it was.",
+)
+def client_opening_other_version(run: ClientRun) -> None:
+    """Refused for its revision, a client tries one that the server lists and it speaks."""
     run.require_progress()
     if run.requests("initialize"):
         raise Violation(
@@ -147,12 +149,8 @@ def _older_server_scenario(code: int, name: str) -> Scenario:
     async def answer(ask: IncomingRequest) -> ScriptedAnswer:
         raise ScriptedError(code, "Received request before initialization was complete")
 
-    @scene.case(LEGACY_FALLBACK, f"an older server that answers {code}")
-    def check(run: ClientRun) -> None:
-        if "server/discover" not in run.ordinary_run.methods:
-            raise NotObserved("the client does not try a newer revision first")
-        run.require_ordinary_behavior()
-
+    rule = client_opening_legacy_fallback
+    scene.case(rule, f"an older server that answers {code}")(rule.check)
     return scene
 
 
