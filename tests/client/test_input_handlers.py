@@ -65,7 +65,9 @@ MISLEADING = [
     "https://example.com/\u034f",
     "http://1684301000/",
 ]
+COMBINING = "\u0315\u0316" * 4_000
 FINE = [
+    f"https://example.com/{COMBINING}",
     "https://example.com/in?next=a@b.example#x@y",
     "http://127.0.0.1:8000/",
     "http://[::1]:8000/",
@@ -78,6 +80,12 @@ ASK = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}]
 
 def form(schema: dict[str, Any] = NAME, message: str = "Who?", **more: Any) -> dict[str, Any]:
     return {"message": message, "requestedSchema": schema, **more}
+
+
+def _of_references(target: dict[str, Any]) -> dict[str, Any]:
+    """A form of which every field refers to one schema."""
+    fields = {f"n{number}": {"$ref": "#/$defs/one"} for number in range(1_000)}
+    return {"type": "object", "properties": fields, "$defs": {"one": target, "other": target}}
 
 
 def says(answer: Any) -> Callable[[Any], Any]:
@@ -268,6 +276,11 @@ async def test_a_mode_that_was_not_declared_is_invalid_params(
         form({"type": "object", "properties": {f"n{number}": {"type": "string"} for number in range(1_001)}}),
         form({"type": "object", "properties": {"n": {"enum": [str(number) for number in range(20_000)]}}}),
         form({**NAME, "required": ["n"] * 20_000}),
+        form(_of_references({"type": "string", "enum": [str(number) for number in range(15_000)]})),
+        form(_of_references({f"keyword{number}": 1 for number in range(15_000)})),
+        form(_of_references({"anyOf": [{"$ref": "#/$defs/other"}] * 1_000, "other": [1] * 10_000})),
+        {**URL, "url": f"https://{'a' * 1_001}/"},
+        {**URL, "url": f"https://{COMBINING}/"},
         form({**NAME, "more": functools.reduce(lambda inner, _: [inner], range(200), 0)}),
     ],
 )

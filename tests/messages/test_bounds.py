@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given, strategies as st
 
 from accord.errors import InvalidParams
 from accord.messages import codec, envelope
@@ -18,6 +20,7 @@ from accord.messages.bounds import (
     STATE_LENGTH,
     URI_LENGTH,
     has_more_nodes,
+    normalize,
 )
 from accord.messages.completion import CompleteParams
 from accord.messages.envelope import MalformedMessage
@@ -141,3 +144,21 @@ def test_structure_is_counted_and_texts_are_not(message: bytes, more: bool) -> N
 
 def test_a_text_that_does_not_end_is_measured_in_linear_time() -> None:
     assert_linear(lambda size: has_more_nodes(b"[" * 20_001 + b'"' + rb"\"" * size, 20_000), 50_000)
+
+
+COMBINING = "\u0315\u0316"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+def test_combining_characters_are_normalized_in_linear_time(form: Any) -> None:
+    assert_linear(lambda size: normalize(form, COMBINING * size), 1_000)
+
+
+@given(st.text(), st.sampled_from(["", "a" * 200, "\u00e9 " * 100]), st.sampled_from(["NFC", "NFKC"]))
+@example("\u1100\u1161\u11a8", "a" * 200, "NFC")
+@example("\u0301", "a" * 200, "NFC")
+def test_a_text_with_few_characters_beyond_ascii_in_a_row_is_normalized_as_a_whole(
+    text: str, before: str, form: Any
+) -> None:
+    text = text[:50]
+    assert normalize(form, before + text) == unicodedata.normalize(form, before + text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import string
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -171,6 +172,30 @@ def test_a_schema_may_be_deeper_than_python_can_recurse() -> None:
     for _ in range(2_000):
         deep = schema(p=deep)
     assert len(mirrored(deep)["Deep"]) == 2_000
+
+
+def test_properties_of_a_deep_schema_take_no_more_memory_than_others() -> None:
+    def peak(depth: int) -> int:
+        wide = {"properties": {f"p{number}": {} for number in range(5_000)}}
+        for _ in range(depth):
+            wide = {"properties": {"a": wide}}
+        tracemalloc.start()
+        try:
+            assert mirrored(wide) == {}
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(500) < 2 * peak(1)
+
+
+def test_the_names_in_all_paths_of_a_tool_are_bounded() -> None:
+    wide: dict[str, Any] = schema(**{f"p{number}": a("string", f"Header{number}") for number in range(200)})
+    assert len(mirrored(wide)) == 200
+    for _ in range(50):
+        wide = schema(p=wide)
+    with pytest.raises(ValueError, match="more than 10,000 names together"):
+        mirrored(wide)
 
 
 json_values = st.recursive(

@@ -13,7 +13,6 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
-from unicodedata import normalize
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,11 +21,11 @@ from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
-from accord.messages.bounds import INVISIBLE, NAME_LENGTH
+from accord.messages.bounds import INVISIBLE, NAME_LENGTH, normalize
 from accord.messages.capabilities import ElicitationCapability
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
 from accord.messages.revision import Rules
-from accord.schema.cost import count_values
+from accord.schema.form_schemas import count_expanded
 from accord.schema.forms import check
 from accord.schema.json_values import to_json
 
@@ -37,6 +36,10 @@ _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#][^\s\x00-\x1f\x7f]*", re.IGNOR
 
 _MAX_URL_LENGTH = 8 << 10
 """The longest address that a person is sent to."""
+
+_MAX_HOST_LENGTH = 1_000
+"""The longest host, with its port: names have 253 characters at most, and `urlsplit` takes the square of what it gets.
+"""
 
 _METADATA_HOSTS = frozenset(
     ("metadata.google.internal", "metadata", "instance-data", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")
@@ -98,7 +101,7 @@ class ElicitationHandler:
         if schema is None:
             raise InvalidParams("elicitation/create: a form needs `requestedSchema`")
         try:
-            count_values(schema, self._depth, _FORM_VALUES)
+            count_expanded(schema, self._depth, _FORM_VALUES)
         except SchemaError as exc:
             raise InvalidParams(f"elicitation/create: `requestedSchema`: {exc}") from exc
         if len(_field_names(schema)) > self._most_fields:
@@ -150,6 +153,8 @@ def _why_misleading(url: str) -> str:
     """Why a person would not see where a URL leads, or must not be sent there; nothing for any other."""
     if "\\" in url or not url.isprintable() or INVISIBLE.search(url):
         return "has a backslash or characters that cannot be seen"
+    if len(re.split("[/?#]", url, maxsplit=3)[2]) > _MAX_HOST_LENGTH:
+        return f"has a host of more than {_MAX_HOST_LENGTH:,} characters"
     try:
         split = urlsplit(url)
         host = normalize("NFKC", split.hostname or "").replace("\u3002", ".").rstrip(".")  # as browsers read it

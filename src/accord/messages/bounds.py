@@ -13,7 +13,8 @@ views of a revision, with which the checker looks, do not have these bounds, for
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, TypeAlias
+import unicodedata
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -55,6 +56,8 @@ Answers: TypeAlias = Annotated[dict[Name, dict[str, Any]], Meta(max_length=MEMBE
 META_BYTES = 256 << 10
 """`_meta` of a request, in bytes of JSON."""
 
+UnicodeForm: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
 RESULT_NODES = 1_000_000
 """Arrays, objects and members in a message of a server, and twice as many items of arrays: 64 MiB of them would take
 more than a gigabyte."""
@@ -67,8 +70,20 @@ INVISIBLE: re.Pattern[str] = re.compile(
 )
 """Characters that Python counts as printable and that nobody sees; without those that choose the form of an emoji."""
 
+_NORMALIZED_TOGETHER = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,64}")
+"""A part of a text that ends before a character of ASCII, which does not combine with what stands before it."""
+
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """It also matches a text that does not end: else each of the quotes in it would be tried as the beginning of one."""
+
+
+def normalize(form: UnicodeForm, text: str) -> str:
+    """Return a text in a normal form of Unicode, in linear time: `unicodedata` sorts a run of combining characters in
+    the square of its length. More than 64 characters beyond ASCII in a row are normalized in parts.
+    """
+    if len(text) <= 64 or text.isascii():
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, part) for part in _NORMALIZED_TOGETHER.findall(text))
 
 
 NODE_BYTES = 64

@@ -11,13 +11,14 @@ What is read may be more: servers also send what their libraries make of a type,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from accord.errors import Mismatch, NotSupported
+from accord.errors import Mismatch, NotSupported, SchemaError
 from accord.messages.revision import Rules
+from accord.schema.cost import count_values
 from accord.schema.form_fields import FormField, Kind, Scalar, check_value, is_number, text_of
 
 JSONObject = dict[str, Any]
@@ -107,6 +108,36 @@ def fields(requested: Schema) -> list[FormField]:
     return [_field(name, schema, name in must, requested) for name, schema in properties.items()]
 
 
+def count_expanded(requested: Schema, depth: int, most: int) -> int:
+    """Return how many values a `requestedSchema` has, with those of each reference as often as it expands.
+
+    Raises SchemaError for more than `most`, and for deeper nesting.
+    """
+    size = count_values(requested, depth, most)
+    sizes: dict[int, int] = {}
+    for reference in _references(requested):
+        for target in _targets(reference, requested):
+            if id(target) not in sizes:
+                sizes[id(target)] = count_values(target, depth, most)
+            size += sizes[id(target)]
+        if size > most:
+            raise SchemaError(f"the schema has more than {most:,} values, references counted as often as they expand")
+    return size
+
+
+def _references(requested: Schema) -> Iterator[Schema]:
+    """Yield the schemas that have a `$ref`."""
+    pending: list[Any] = [requested]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += value.values()
+            if "$ref" in value:
+                yield value
+        elif isinstance(value, list):
+            pending += value
+
+
 def _field(name: str, schema: Any, required: bool, root: Schema) -> FormField:
     schema, _ = without_null(schema, root)
     kind, choices = _kind(schema, root)
@@ -159,13 +190,22 @@ def _single_arm(arms: list[Schema]) -> Schema | None:
 
 def _resolve(schema: Any, root: Schema) -> Schema:
     """A schema with its references into `$defs` followed; empty where it is none."""
+    if not isinstance(schema, dict):
+        return {}
+    resolved: Schema = schema
+    for found in _targets(schema, root):
+        resolved = {**found, **{key: value for key, value in resolved.items() if key != "$ref"}}
+    return resolved
+
+
+def _targets(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """Yield what a reference leads to, and what that leads to."""
     for _ in range(_REFERENCES):
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        reference = schema.get("$ref")
         if not isinstance(reference, str):
-            break
-        found = _member(_member(root, "$defs"), reference.removeprefix("#/$defs/"))
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema if isinstance(schema, dict) else {}
+            return
+        schema = _member(_member(root, "$defs"), reference.removeprefix("#/$defs/"))
+        yield schema
 
 
 def _member(value: Any, key: str) -> Schema:

@@ -14,7 +14,7 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -45,7 +45,12 @@ _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?").fullmatch
 _MAX_SAFE_INTEGER = 2**53 - 1
 _EXCERPT_LENGTH = 100
 """Characters of a name that errors show."""
+_MAX_PATH_NAMES = 10_000
+"""Names in all paths of one tool."""
 _TYPES = ("string", "integer", "boolean")
+
+_Place: TypeAlias = "tuple[_Place, str] | tuple[()]"
+"""The property of a property: all places in a deep schema share what they have in common."""
 
 _DATA = ("const", "default", "enum", "examples")
 _MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties")
@@ -111,13 +116,18 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
     """
     found: dict[str, tuple[str, ...]] = {}
     taken: dict[str, str] = {}
-    for path, schema in _subschemas(input_schema):
+    size = 0
+    for place, schema in _subschemas(input_schema):
         if ANNOTATION not in schema:
             continue
-        if not path:
+        if not place:
             raise ValueError(
                 f"{ANNOTATION} stands where it may not: only a property has one, reached by `properties` alone"
             )
+        path = _path(place)
+        size += len(path)
+        if size > _MAX_PATH_NAMES:
+            raise ValueError(f"the paths of all {ANNOTATION} have more than {_MAX_PATH_NAMES:,} names together")
         where = ".".join(path)[:_EXCERPT_LENGTH]
         name = _check_annotation(where, schema)
         if name.lower() in taken:
@@ -148,25 +158,34 @@ def check_name(name: str, what: str = "the name of a header") -> None:
         )
 
 
-def _subschemas(root: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
+def _path(place: _Place) -> tuple[str, ...]:
+    """Return the properties that lead to a place."""
+    names: list[str] = []
+    while place:
+        place, name = place
+        names.append(name)
+    return tuple(reversed(names))
+
+
+def _subschemas(root: Any) -> Iterator[tuple[_Place | None, Mapping[str, Any]]]:
     """Every schema in a schema, with the properties that lead to it; None where something else does.
 
     With a list of its own: a hostile schema may be deeper than Python can recurse.
     """
-    waiting: list[tuple[tuple[str, ...] | None, Any]] = [((), root)]
+    waiting: list[tuple[_Place | None, Any]] = [((), root)]
     while waiting:
-        path, schema = waiting.pop()
+        place, schema = waiting.pop()
         if isinstance(schema, list):
             waiting += ((None, each) for each in reversed(schema))
         elif isinstance(schema, dict):
-            yield path, schema
-            waiting += reversed(list(_children(path, schema)))
+            yield place, schema
+            waiting += reversed(list(_children(place, schema)))
 
 
-def _children(path: tuple[str, ...] | None, schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Any]]:
+def _children(place: _Place | None, schema: Mapping[str, Any]) -> Iterator[tuple[_Place | None, Any]]:
     for keyword, value in schema.items():
         if keyword == "properties" and isinstance(value, dict):
-            yield from ((None if path is None else (*path, name), each) for name, each in value.items())
+            yield from ((None if place is None else (place, name), each) for name, each in value.items())
         elif keyword in _MAPS and isinstance(value, dict):
             yield from ((None, each) for each in value.values())
         elif keyword not in _DATA and isinstance(value, dict | list):

@@ -123,6 +123,12 @@ def test_what_is_hostile_stays_in_its_segment_or_is_refused(template: str, value
     check(BaseURL("https://api.example.com/v1").join(filled, ""), "https://api.example.com/v1", template)
 
 
+@pytest.mark.parametrize("value", ["a" * 8_193, "\u0315\u0316" * 1_000_000], ids=["letters", "combining"])
+def test_a_value_that_makes_a_path_too_long_is_refused(value: str) -> None:
+    with pytest.raises(InvalidArguments, match="more than 8,192 characters"):
+        PathTemplate("/users/{id}").fill({"id": in_path(APIParameter(name="id", place="path"), value)})
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -26,6 +26,8 @@ _CATEGORIES = {
 }
 _GROWTH = 40
 """Repeats beyond the least, at most."""
+LONGEST = 1 << 16
+"""Characters of a text, at most."""
 
 
 @lru_cache(maxsize=1_000)
@@ -41,7 +43,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | None:
 
 def matching_texts(pattern: str, others: int = 0) -> Iterator[str]:
     """Texts that match a pattern, the shortest first; of each length so many others, with other characters. None for a
-    pattern that cannot be read.
+    pattern that cannot be read, and none that is longer than `LONGEST`.
     """
     if compile_pattern(pattern) is None:
         return
@@ -57,8 +59,15 @@ def matching_texts(pattern: str, others: int = 0) -> Iterator[str]:
 
 
 def _text(parsed: Any, growth: int, turn: int) -> str | None:
-    texts = [_node_text(str(op), value, growth, turn) for op, value in parsed]
-    return None if None in texts else "".join(text for text in texts if text is not None)
+    texts: list[str] = []
+    size = 0
+    for op, value in parsed:
+        text = _node_text(str(op), value, growth, turn)
+        size += 0 if text is None else len(text)
+        if text is None or size > LONGEST:
+            return None
+        texts.append(text)
+    return "".join(texts)
 
 
 def _node_text(op: str, value: Any, growth: int, turn: int) -> str | None:
@@ -80,7 +89,8 @@ def _node_text(op: str, value: Any, growth: int, turn: int) -> str | None:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             low, high, inner = value
             text = _text(inner, 0, turn)
-            return None if text is None else text * min(low + growth, int(high))
+            times = min(low + growth, int(high))
+            return None if text is None or len(text) * times > LONGEST else text * times
     return None
 
 

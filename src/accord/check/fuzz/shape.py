@@ -31,6 +31,13 @@ _KIND_KEYWORDS: dict[str, tuple[str, ...]] = {
 
 _PLENTY = 1 << 53
 
+LONGEST_TEXT = 1 << 20
+"""Characters of a text that is made, at most."""
+MOST_ITEMS = 10_000
+"""Items of an array that is made, at most."""
+MOST_MEMBERS = 1_000
+"""Members of an object that is made, at most."""
+
 
 class ValueShape:
     """One alternative of what may stand at a place. `schemas` are its schemas, none of which offers a choice."""
@@ -157,7 +164,18 @@ class ValueShape:
             left &= {kind for name in ([said] if isinstance(said, str) else said) for kind in _kinds_of(name)}
         for listed in [*self.keyword_values("enum"), *([each] for each in self.keyword_values("const"))]:
             left &= {kind_of(value) for value in listed}
-        return tuple(kind for kind in KINDS if kind in left)
+        return tuple(kind for kind in KINDS if kind in left and self._can_be_made(kind))
+
+    def _can_be_made(self, kind: str) -> bool:
+        """Whether its smallest values are no larger than those that are made."""
+        match kind:
+            case "string":
+                return self.length_bounds("minLength", "maxLength")[0] <= LONGEST_TEXT
+            case "array":
+                return self.size_bounds()[0] <= MOST_ITEMS
+            case "object":
+                return self.length_bounds("minProperties", "maxProperties")[0] <= MOST_MEMBERS
+        return True
 
 
 def kind_of(value: Any) -> str:

@@ -25,8 +25,6 @@ _TRIES = 64
 """Values that are tried of one alternative, at most."""
 _TURNS = 20
 """Names of one length that are tried of one pattern."""
-_LONGEST = 1 << 20
-"""Characters of a text, or items of an array, at most."""
 
 
 def smallest(schema: Any) -> Any:
@@ -98,7 +96,7 @@ class _ValueSearch:
 
     def _arrays(self, shape: ValueShape) -> Iterator[list[Any]]:
         low, high = shape.size_bounds()
-        for size in range(low, min(low + 4, _LONGEST if high is None else high + 1)):
+        for size in range(low, low + 4 if high is None else min(low + 4, high + 1)):
             items = self._items(shape, size)
             if items is not None:
                 yield items
@@ -176,8 +174,6 @@ def fractions(shape: ValueShape) -> Iterator[float]:
 def texts(shape: ValueShape) -> Iterator[str]:
     """Texts of the format or the pattern, or of as many letters as there must be."""
     least, most = shape.length_bounds("minLength", "maxLength")
-    if least > _LONGEST:
-        return
     for form in shape.keyword_values("format"):
         yield from FORMATS.get(form, ())
     for pattern in shape.keyword_values("pattern"):
@@ -200,7 +196,7 @@ def _candidate_names(shape: ValueShape) -> Iterator[str]:
     rules = [rule for rule in shape.keyword_values("propertyNames") if isinstance(rule, dict)]
     yield from (name for rule in rules for name in rule.get("enum", ()) if isinstance(name, str))
     patterns = [*(each for rule in rules for each in [rule.get("pattern")] if each), *_patterns(shape)]
-    count = 4 + min(shape.length_bounds("minProperties", "maxProperties")[0], _LONGEST)
+    count = 4 + shape.length_bounds("minProperties", "maxProperties")[0]
     for name in (
         *(text for pattern in patterns for text in islice(matching_texts(pattern, _TURNS), count)),
         "more",

@@ -30,6 +30,8 @@ _MAX_INTEGER = (1 << 53) - 1
 """Integers go as far as every language reads them exactly; `boundaries` goes further."""
 _LONG = 40
 """Characters beyond the least; `boundaries` goes further."""
+_MOST_DRAWN = 4_000
+"""Characters that are drawn one by one; hypothesis has room for about twice as many."""
 
 _CHARACTERS = st.one_of(st.characters(codec="ascii"), st.characters(codec="utf-8"))
 
@@ -77,6 +79,8 @@ def texts(shape: ValueShape) -> st.SearchStrategy[str]:
     patterns = [_of_pattern(pattern) for pattern in shape.keyword_values("pattern") if compile_pattern(pattern)]
     if patterns:
         return st.one_of(*patterns, *([st.sampled_from(known)] if (known := list(least_texts(shape))) else []))
+    if least > _MOST_DRAWN:
+        return st.sampled_from(list(least_texts(shape)) or [""])
     longest = least + _LONG if most is None else min(most, least + _LONG)
     return st.text(_CHARACTERS, min_size=least, max_size=max(least, longest))
 

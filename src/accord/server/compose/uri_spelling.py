@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
+
+from accord.messages.bounds import normalize
 
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
@@ -92,7 +93,7 @@ def decoded(name: str) -> Iterator[str]:
     yield canonical(name)
     for _ in range(_ROUNDS):
         decoded = unquote(name)
-        yield _lower_host(unicodedata.normalize("NFC", decoded))
+        yield _lower_host(normalize("NFC", decoded))
         if decoded == name:
             return
         name = decoded
@@ -105,7 +106,7 @@ def _parsed(uri: str, whole: bool) -> Iterator[str]:
     """
     plain = _CONTROL.sub("", uri).strip()
     if not plain.isascii():
-        plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", plain)).replace("\u3002", ".")
+        plain = _IGNORABLE.sub("", normalize("NFKC", plain)).replace("\u3002", ".")
     plain = _lower_host(plain)
     for user in _USERS:
         alone = _lower_host(user.sub(r"\1", plain))

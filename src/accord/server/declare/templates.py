@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
@@ -32,6 +31,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from accord.errors import DeclarationError
+from accord.messages.bounds import normalize
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
 _PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
@@ -293,7 +293,7 @@ def _unsafe_path(path: str) -> str | None:
 
 def _segments(path: str) -> list[str]:
     """Return the segments of a path, with plain characters for others that stand for dots and slashes."""
-    return unicodedata.normalize("NFKC", path).replace("\\", "/").split("/")
+    return normalize("NFKC", path).replace("\\", "/").split("/")
 
 
 def _is_parent(segment: str) -> bool:

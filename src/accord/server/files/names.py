@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
-from unicodedata import normalize
 
 from accord.errors import DeclarationError
+from accord.messages.bounds import normalize
 
 Parts = tuple[str, ...]
 """The names on the way from the root, the root itself without any."""

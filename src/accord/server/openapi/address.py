@@ -8,11 +8,11 @@ once more, for there are servers and proxies that do that. Whoever holds an argu
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from accord.errors import DeclarationError, InvalidArguments, SchemaError
+from accord.messages.bounds import URI_LENGTH, normalize
 from accord.transport.http.redaction import without_credentials_malformed
 
 VARIABLE = re.compile(r"\{([^{}]*)\}")
@@ -116,6 +116,11 @@ class PathTemplate:
         if len(parts) == 1:
             return segment
         name = parts[1]
+        if len(segment) > URI_LENGTH:
+            raise InvalidArguments(
+                f"{name!r} makes a part of the path {self._template} that has more than {URI_LENGTH:,} characters, "
+                "percent-encoded"
+            )
         if not all(pieces[1::2]):
             raise InvalidArguments(f"{name!r} is empty, but it is part of the path {self._template}: give a value")
         if has_dot_segment(segment) or any(map(has_dot_segment, pieces[1::2])):
@@ -139,7 +144,7 @@ def has_dot_segment(segment: str) -> bool:
     if "." not in segment and "%" not in segment and segment.isascii():
         return False
     for _ in range(3):
-        plain = unicodedata.normalize("NFKC", segment)
+        plain = normalize("NFKC", segment)
         if any(part.partition(";")[0].strip() in (".", "..") for part in _SEPARATORS.split(plain)):
             return True
         segment = unquote(segment)

@@ -13,7 +13,6 @@ is skipped.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from functools import cached_property
@@ -21,6 +20,7 @@ from glob import escape
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from accord.messages.bounds import normalize
 from accord.server.openapi.address import VARIABLE
 
 _ROUNDS = 3
@@ -141,7 +141,7 @@ def _resolved(segments: list[str]) -> tuple[str, ...]:
 def _plain(text: str) -> str:
     for _ in range(_ROUNDS):
         text = unquote(text)
-    return unicodedata.normalize("NFKC", text).casefold()
+    return normalize("NFKC", text).casefold()
 
 
 def _texts(value: Any) -> list[str]:
