@@ -13,7 +13,8 @@ import sys
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from accord import AccordError, Client, CreateMessageResult, TextContent
+from accord import AccordError, Client, TextContent
+from accord.types import CreateMessageResult
 
 T = TypeVar("T")
 

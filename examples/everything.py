@@ -27,16 +27,11 @@ from accord import (
     Context,
     Declined,
     Elicit,
-    ElicitParams,
     EmbeddedResource,
     Extension,
-    GetPromptResult,
     Header,
-    Icon,
     ImageContent,
-    Method,
     PromptMessage,
-    ResourceContents,
     ResourceLink,
     Roots,
     Sample,
@@ -46,6 +41,7 @@ from accord import (
     ToolAnnotations,
     ToolError,
 )
+from accord.types import ElicitParams, GetPromptResult, Icon, Method, ResourceContents
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 """A picture of one pixel."""

@@ -9,21 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accord import (
-    Caching,
-    CallNext,
-    Context,
-    MaskErrors,
-    RateLimit,
-    Request,
-    Retry,
-    Server,
-    SizeLimit,
-    Timeout,
-    Timing,
-    ToolAnnotations,
-    ToolError,
-)
+from accord import CallNext, Context, Request, Server, ToolAnnotations, ToolError
+from accord.middleware import Caching, MaskErrors, RateLimit, Retry, SizeLimit, Timeout, Timing
 
 RATES = {"EUR": 1.0, "NOK": 11.6, "JPY": 163.2}
 

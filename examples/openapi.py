@@ -12,7 +12,8 @@ from __future__ import annotations
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
-from accord import READS_AS_RESOURCES, RouteMap, Server
+from accord import Server
+from accord.openapi import READS_AS_RESOURCES, RouteMap
 
 app = FastAPI(title="bakery", version="1.0.0")
 PRICES = {"rye": 3.5, "wheat": 2.0}

@@ -18,6 +18,7 @@ import re
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,22 @@ from accord.server.declare.signature import signature
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
+MODULES = """What most programs use is imported from `accord`; the rest from the module that its entry names:
+
+| module | contents |
+| --- | --- |
+| `accord` | servers, clients, content types, the most frequent errors |
+| `accord.types` | all types of the protocol |
+| `accord.errors` | all errors |
+| `accord.middleware` | middleware, and the stores that it uses |
+| `accord.openapi` | servers from an OpenAPI document |
+| `accord.http` | options and settings of HTTP, authentication |
+| `accord.stores` | stores of events, for streams that are resumed |
+| `accord.sync` | the client without asyncio |
+| `accord.testing`, `accord.check` | tests, and the conformance checker |
+
+Each name of this reference can be imported from `accord` as well, except those of `accord.sync`, `accord.testing` and
+`accord.check`."""
 NOTE = "<!-- Written by scripts/reference.py from the docstrings; do not edit. -->"
 
 
@@ -116,7 +133,7 @@ def pages() -> dict[str, str]:
     homes = dict(accord._HOMES)
     texts = {}
     for page in PAGES:
-        names = [name for name in accord.__all__ if name in homes and _is_on(homes[name].removeprefix("accord."), page)]
+        names = [name for name in homes if _is_on(homes[name].removeprefix("accord."), page)]
         objects = [package[f"{homes.pop(name).removeprefix('accord.')}.{name}"] for name in names]
         objects += [package[path] for path in page.more]
         texts[page.file] = _page(page, objects)
@@ -149,6 +166,8 @@ def _described(found: Any) -> Iterator[str]:
     """The parts of the description of a class, a function or a value."""
     found = found.final_target if found.is_alias else found
     yield f"## {found.name}"
+    if found.name in accord._HOMES:
+        yield f"`from {_module(found.name)} import {found.name}`"
     if found.is_function:
         yield from _function(found)
     elif found.is_class:
@@ -156,6 +175,16 @@ def _described(found: Any) -> Iterator[str]:
     else:
         yield _code(f"{found.name} = {found.value}")
         yield _text(found)
+
+
+def _module(name: str) -> str:
+    """Return the module that lists a public name."""
+    if name in accord.__all__:
+        return "accord"
+    modules = (
+        import_module(f"accord.{each}") for each in ("errors", "http", "middleware", "openapi", "stores", "types")
+    )
+    return next(module.__name__ for module in modules if getattr(module, name, None) is getattr(accord, name))
 
 
 def _class(found: Any) -> Iterator[str]:
@@ -346,7 +375,7 @@ def _environment() -> str:
 
 
 def _index(texts: dict[str, str]) -> str:
-    parts = [NOTE, "# Reference", "Every public name of `accord`, from its signature and docstring."]
+    parts = [NOTE, "# Reference", "Every public name of `accord`, from its signature and docstring.", MODULES]
     rows = ["| page | names |", "| --- | --- |"]
     for file, text in texts.items():
         title = re.search(r"^# (.+)$", text, re.MULTILINE)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord import messages
+from accord import types as messages
 from accord.messages.base import ARMS
 from accord.messages.methods import table
 from accord.messages.revision import LATEST

@@ -11,9 +11,13 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from accord import messages
+from accord import types as messages
 from accord.errors import LocalProtocolError
-from accord.messages import (
+from accord.messages.base import ARMS, LIVES, OPEN
+from accord.messages.meta import KNOWN_KEYS, PROTOCOL_VERSION
+from accord.messages.methods import METHODS
+from accord.messages.revision import REVISIONS
+from accord.types import (
     CallToolResult,
     ClientCapabilities,
     CreateMessageParams,
@@ -32,10 +36,6 @@ from accord.messages import (
     decode_around_unknown,
     table,
 )
-from accord.messages.base import ARMS, LIVES, OPEN
-from accord.messages.meta import KNOWN_KEYS, PROTOCOL_VERSION
-from accord.messages.methods import METHODS
-from accord.messages.revision import REVISIONS
 
 MODELS = [
     each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Model) and each is not Model
@@ -292,7 +292,7 @@ def test_capabilities_of_rows_exist(row: Any) -> None:
 def test_importing_pulls_in_nothing_heavy() -> None:
     heavy = ("asyncio", "dataclasses", "pathlib", "logging", "json")
     code = (
-        "import sys, msgspec; before = set(sys.modules); import accord.messages; "
+        "import sys, msgspec; before = set(sys.modules); import accord.types; "
         f"print([name for name in {heavy} if name in sys.modules and name not in before])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,9 +7,11 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from accord import messages
+from accord import types as messages
 from accord.errors import NotSupported
-from accord.messages import (
+from accord.messages.revision import LATEST, REVISIONS
+from accord.messages.views import arm_view, arms_of_revision, is_type_in_revision
+from accord.types import (
     AudioContent,
     CallToolResult,
     ContentBlock,
@@ -26,8 +28,6 @@ from accord.messages import (
     table,
     view,
 )
-from accord.messages.revision import LATEST, REVISIONS
-from accord.messages.views import arm_view, arms_of_revision, is_type_in_revision
 
 MODELS = [
     each for each in vars(messages).values() if isinstance(each, type) and issubclass(each, Model) and each is not Model

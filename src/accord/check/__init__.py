@@ -8,76 +8,21 @@
 Names are loaded when they are first asked for: to check a server does not load what checks clients.
 """
 
-from typing import TYPE_CHECKING, Any
+from accord.lazy_names import homes_of, lazy_names
 
-if TYPE_CHECKING:
-    from accord.check.clients.client import check_client as check_client
-    from accord.check.engine.fleet import Fleet as Fleet, check_fleet as check_fleet
-    from accord.check.engine.outcomes import Watcher as Watcher
-    from accord.check.engine.report import (
-        Finding as Finding,
-        Outcome as Outcome,
-        Place as Place,
-        Report as Report,
-        Visit as Visit,
-    )
-    from accord.check.engine.rule import (
-        NotApplicable as NotApplicable,
-        NotObserved as NotObserved,
-        Rule as Rule,
-        Violation as Violation,
-    )
-    from accord.check.rules import client_rules as client_rules, server_rules as server_rules
-    from accord.check.server import check_server as check_server
-    from accord.check.settings import CheckSettings as CheckSettings
-
-_HOMES = {
-    "Violation": "engine.rule",
-    "CheckSettings": "settings",
-    "Finding": "engine.report",
-    "Fleet": "engine.fleet",
-    "NotApplicable": "engine.rule",
-    "NotObserved": "engine.rule",
-    "Outcome": "engine.report",
-    "Place": "engine.report",
-    "Report": "engine.report",
-    "Rule": "engine.rule",
-    "Visit": "engine.report",
-    "Watcher": "engine.outcomes",
-    "check_client": "clients.client",
-    "check_fleet": "engine.fleet",
-    "check_server": "server",
-    "client_rules": "rules",
-    "server_rules": "rules",
-}
+_HOMES = homes_of(
+    {
+        "accord.check.clients.client": "check_client",
+        "accord.check.engine.fleet": "Fleet check_fleet",
+        "accord.check.engine.outcomes": "Watcher",
+        "accord.check.engine.report": "Finding Outcome Place Report Visit",
+        "accord.check.engine.rule": "NotApplicable NotObserved Rule Violation",
+        "accord.check.rules": "client_rules server_rules",
+        "accord.check.server": "check_server",
+        "accord.check.settings": "CheckSettings",
+    }
+)
 """Every public name, and the module that it lives in."""
 
-__all__ = [
-    "CheckSettings",
-    "Finding",
-    "Fleet",
-    "NotApplicable",
-    "NotObserved",
-    "Outcome",
-    "Place",
-    "Report",
-    "Rule",
-    "Violation",
-    "Visit",
-    "Watcher",
-    "check_client",
-    "check_fleet",
-    "check_server",
-    "client_rules",
-    "server_rules",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'accord.check' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(f"accord.check.{home}"), name)
-    return value
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

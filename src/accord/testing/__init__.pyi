@@ -1,0 +1,19 @@
+from accord.testing.http import served_over_http as served_over_http
+from accord.testing.recorded_server import RecordedServer as RecordedServer
+from accord.testing.recording import Recording as Recording
+from accord.testing.replayer import replay as replay
+from accord.testing.rules import RuleWarning as RuleWarning, check_rules as check_rules
+from accord.testing.surfaces import assert_surface as assert_surface, surface as surface
+from accord.testing.transports import check_transport as check_transport
+
+__all__ = [
+    "RecordedServer",
+    "Recording",
+    "RuleWarning",
+    "assert_surface",
+    "check_rules",
+    "check_transport",
+    "replay",
+    "served_over_http",
+    "surface",
+]
