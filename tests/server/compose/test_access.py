@@ -14,6 +14,7 @@ from accord import (
     AccordError,
     APIKeys,
     CacheHint,
+    Caching,
     Client,
     Context,
     InvalidParams,
@@ -666,6 +667,42 @@ async def test_what_not_everybody_may_read_is_not_for_shared_caches() -> None:
     async with over_http(outer) as url, client_of(url, "ann") as ann:
         for path, scope in scopes.items():
             assert (await ann.read_resource(f"docs://in/{path}")).cache_scope == scope
+
+
+@pytest.mark.parametrize("middleware", [[], [Caching()]], ids=["", "kept"])
+async def test_what_a_handler_makes_of_what_not_everybody_may_read_is_not_for_shared_caches(middleware: Any) -> None:
+    public = CacheHint(ttl=60, scope="public")
+    inner, outer = Server("inner", middleware=middleware), Server("outer", auth=WHO, middleware=[RULES])
+    inner.resource("docs://plan", scopes={"admin"})(lambda: "plan")
+    inner.resource("docs://ruled")(lambda: "ruled")
+    inner.resource("docs://open")(lambda: "open")
+    outer.add_middleware(RequireScopes({"docs://in/ruled": {"admin"}}))
+    outer.mount(inner, "in")
+
+    @inner.resource("reads://{name}", cache=public)
+    async def reads(name: str, ctx: Context) -> str:
+        try:
+            return str((await ctx.read_resource(f"docs://{name}"))[0].text)
+        except ResourceNotFound:
+            return "nothing"
+
+    @inner.resource("sees://{name}", cache=public)
+    async def sees(name: str, ctx: Context) -> str:
+        return name if ctx.sees_resource(f"docs://{name}") else "nothing"
+
+    async with over_http(outer) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
+        for how in ("reads", "sees"):
+            for name in ("plan", "ruled"):
+                for _ in range(2):
+                    assert await read_with_scope(ann, f"{how}://in/{name}") == (name, "private")
+                assert await read_with_scope(eve, f"{how}://in/{name}") == ("nothing", "private")
+        for _ in range(2):
+            assert await read_with_scope(eve, "reads://in/open") == ("open", "public")
+
+
+async def read_with_scope(client: Client, uri: str) -> tuple[str, str | None]:
+    found = await client.read_resource(uri, fresh=True)
+    return found.contents[0].text, found.cache_scope  # type: ignore[union-attr]  # each is a text
 
 
 class Parsing(Provider):

@@ -18,6 +18,7 @@ from accord import (
     Principal,
     PromptReference,
     ProtocolError,
+    ResourceNotFound,
     ResourceTemplateReference,
     ResourceUpdated,
     Server,
@@ -33,7 +34,9 @@ from tests.server.compose.access_model import (
     ALL,
     NONE,
     PATHS,
+    PUBLIC,
     Item,
+    Path,
     Scopes,
     Servers,
     World,
@@ -64,7 +67,11 @@ class Looking:
         """Whether it can be told from a name which server it belongs to; else the rules of all hold for its updates."""
         self.inside, self.path = [*places_in(world.node)][world.place]
         self.templates = {outermost(path, "template", ALL) for each, path in places_in(world.node) if each.catches_all}
+        self.composing = {outermost(path, "template", f"{through(name)}{{uri}}") for name, path in self.helpers()}
         self.look_again()
+
+    def helpers(self) -> list[tuple[str, Path]]:
+        return [("", ()), ("inner_", self.path)]
 
     def look_again(self) -> None:
         self.seen = seen_in(self.world.node, self.granted, self.view)
@@ -93,7 +100,10 @@ class Looking:
     async def lists(self) -> None:
         client = self.client
         listed, is_small = {*await tools_of(client)} - self.helping - SEARCH, self.world.budget > 1
-        assert listed == {*self.names("tool")} if is_small or self.world.adds else not listed
+        if is_small or (self.world.adds and self.exact):
+            assert listed == {*self.names("tool")}
+        else:
+            assert listed <= {*(self.names("tool") if self.world.adds else ())}
         for each in (*await client.list_tools(fresh=True), *await client.list_prompts(fresh=True)):
             versions = [item.version for item in self.seen if item.version and item.names[0] == each.name]
             told = (each.meta or {}).get("accord/versions") or []
@@ -102,7 +112,8 @@ class Looking:
         assert sorted({each.name for each in prompts} - {"helping"}) == self.names("prompt")
         resources = await client.list_resources(fresh=True)
         assert sorted({each.uri for each in resources} - {*ABOVE}) == self.names("resource")
-        templates = {each.uri_template for each in await client.list_resource_templates(fresh=True)} - self.templates
+        templates = {each.uri_template for each in await client.list_resource_templates(fresh=True)}
+        templates -= {*self.templates, *self.composing}
         assert sorted(templates) == self.names("template")
         found: Any = (await client.call_tool("search_tools", {"query": "", "limit": 1000})).structured_content
         if is_small:
@@ -111,8 +122,8 @@ class Looking:
 
     @property
     def helping(self) -> set[str]:
-        inner = {outermost(self.path, "tool", f"inner_{name}") for name in ("hide", "sees", "read")}
-        return {"hide", "sees", "read", *inner}
+        tools = ("hide", "sees", "read")
+        return {outermost(path, "tool", f"{prefix}{name}") for prefix, path in self.helpers() for name in tools}
 
     # --- calls and reads ---------------------------------------------------------------------------------------
 
@@ -171,6 +182,18 @@ class Looking:
             assert (error is None) <= seen, name
             assert error is None or not seen or not self.exact or prefix, name
             assert seen or error == await self.reads(tool, ghost_of(kind, name)) or self.templates
+
+            await self.composed(prefix, path, name, outer)
+
+    async def composed(self, prefix: str, path: Path, name: str, outer: str) -> None:
+        """What a resource makes of another, which may say that it is the same for everybody."""
+        found = await self.client.read_resource(
+            outermost(path, "uri", f"{through(prefix)}{name.encode().hex()}"), fresh=True
+        )
+        was_read = found.contents[0].text == "read"  # type: ignore[union-attr]  # it is a text
+        assert was_read <= (outer in self.names("resource", "uri"))
+        public = {item.names[0] for item in self.public if item.kind in ("resource", "uri")}
+        assert found.cache_scope != "public" or (was_read and outer in public)
 
     async def reads(self, tool: str, uri: str) -> str | None:
         """The error of a handler that reads a resource for the client; None where it may."""
@@ -304,6 +327,19 @@ def add_helpers(server: Server, prefix: str) -> None:
     async def read(uri: str, ctx: Context) -> str:
         await ctx.read_resource(uri)
         return ""
+
+    @server.resource(f"{through(prefix)}{{uri}}", cache=PUBLIC)
+    async def composed(uri: str, ctx: Context) -> str:
+        try:
+            await ctx.read_resource(bytes.fromhex(uri).decode())
+        except ResourceNotFound:
+            return ""
+        return "read"
+
+
+def through(prefix: str) -> str:
+    """The beginning of the URIs of a resource that reads others."""
+    return f"{prefix.rstrip('_')}through://"
 
 
 def adding(known: list[Item]) -> Any:

@@ -261,6 +261,16 @@ def check_readable(registry: Registry, inner: Registry, uri: str, exchange: Pend
         raise ResourceNotFound(uri=uri)
 
 
+def is_readable_by_all(registry: Registry, inner: Registry, uri: str) -> bool:
+    """Return whether every client of a server may read what a handler of it, or of a mounted one, reads."""
+    if not registry.view.requires_scopes and not registry.view.has_rules:
+        return True
+    everybody, outside = Viewer(NO_SCOPES), outer_names(registry, inner, "resource", uri)
+    return everybody.may_know(inner, "resource", uri) and (
+        registry is inner or any(everybody.may_know(registry, "resource", each) for each in outside)
+    )
+
+
 class VisibilityRule(msgspec.Struct, frozen=True):
     """One of them."""
 

@@ -132,6 +132,7 @@ class Context:
     def viewer(self) -> Viewer:
         """Who looks at what the server has: the scopes of the principal, and what the session hides."""
         self._call.record("principal")
+        self._call.is_personal = True
         if self._call.peer.visibility is not None:
             self._call.record("session")
         return viewer_of(self._call.peer, self._call.exchange)
@@ -145,9 +146,10 @@ class Context:
         return self._can_see("resource", uri)
 
     def _can_see(self, kind: str, name: str) -> bool:
-        outer, inner, who = self._invoker.server.registry, self.server.registry, self.viewer
-        if who.visibility is None and not outer.view.requires_scopes and not outer.view.has_rules:
+        outer, inner = self._invoker.server.registry, self.server.registry
+        if self._call.peer.visibility is None and not outer.view.requires_scopes and not outer.view.has_rules:
             return True
+        who = self.viewer
         if outer is not inner:
             names = list(outer_names(outer, inner, kind, name))
             if names and not any(who.may_know(outer, kind, each) for each in names):

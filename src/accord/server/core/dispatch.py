@@ -252,7 +252,8 @@ class Dispatcher:
                 value = await self._invoker.invoke_with_middleware(offer, params.uri, variables, exchange, peer, call)
             except ResourceNotFound as error:  # by a handler that did not say which: then it is the one asked for
                 raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
-            about, public = offer.define(exchange.rules), self._resolver.is_public(offer, params.uri)
+            about, personal = offer.define(exchange.rules), call is not None and call.is_personal
+            public = not personal and self._resolver.is_public(offer, params.uri)
             return self._encoder.encode_resource(value, params.uri, about, cache, exchange.rules, public=public)
 
         return await self._run_with_input(turn, exchange, peer, work)

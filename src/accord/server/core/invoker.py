@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
-from accord.server.compose.access import check_readable
+from accord.server.compose.access import check_readable, is_readable_by_all
 from accord.server.core.context import Context
 from accord.server.core.resolver import Resolver
 from accord.server.core.results import ResultEncoder, contents_of
@@ -95,6 +95,8 @@ class Invoker:
         """
         if call.peer.visibility is not None:
             call.record("session")
+        if not is_readable_by_all(self.server.registry, server.registry, uri):
+            call.is_personal = True
         if server is not self.server:
             check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
         offer, variables = await Resolver(server.registry, self._limits).resolve_resource(uri, call.exchange, call.peer)
@@ -109,10 +111,11 @@ class Invoker:
         """What a handler returned as the result that is sent, decoded again; what is an extension's stays as it is.
         Raises `ToolError`.
         """
-        offer, _, _, exchange = request.inside
+        offer, _, call, exchange = request.inside
         if isinstance(value, self.server.extension_methods.result_types):
             return value
-        return self._encoder.decode_handled(value, request.asked_for, offer, exchange)
+        public = call is None or not call.is_personal
+        return self._encoder.decode_handled(value, request.asked_for, offer, exchange, public=public)
 
     async def _invoke_with_input(
         self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]

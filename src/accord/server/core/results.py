@@ -93,7 +93,9 @@ class ResultEncoder:
         fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
         return self.encode({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
 
-    def decode_handled(self, value: Any, name: str, offer: Registration | None, exchange: PendingRequest) -> Any:
+    def decode_handled(
+        self, value: Any, name: str, offer: Registration | None, exchange: PendingRequest, *, public: bool = True
+    ) -> Any:
         """What a handler returned, as the result of its request. Raises `ToolError`."""
         rules, method = exchange.rules, exchange.method
         if offer is None:
@@ -102,7 +104,7 @@ class ResultEncoder:
             packed = self.encode_tool(value, offer.output, rules)
             return codec.decoder(EncodedToolResult).decode(codec.encode(packed))
         if method.name == "resources/read":
-            packed = self.encode_resource(value, name, offer.define(rules), offer.cache, rules)
+            packed = self.encode_resource(value, name, offer.define(rules), offer.cache, rules, public=public)
         elif method.name == "prompts/get":
             packed = self.encode_prompt(value, offer.define(rules).description, rules)
         else:

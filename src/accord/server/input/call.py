@@ -44,6 +44,7 @@ class HandlerCall:
         "_warned",
         "exchange",
         "input",
+        "is_personal",
         "peer",
         "reads",
         "requested_input",
@@ -58,6 +59,8 @@ class HandlerCall:
         """What was asked for the handler before it began."""
         self.requested_input: bool = False
         """Whether anything was asked; what comes of the call then depends on the answers."""
+        self.is_personal: bool = False
+        """Whether it has looked at what not everybody may see: then what it returns is for this client alone."""
         self.reads: dict[str, int] = {}
         """What the call has read of its client, and how often: "principal", "headers", "client", "meta", "roots",
         "session", "state". What comes of it may depend on that; see `Caching`."""
