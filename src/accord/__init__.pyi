@@ -84,7 +84,8 @@ from accord.messages.sampling import (
 )
 from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool, ToolAnnotations as ToolAnnotations
 from accord.schema.forms import Email as Email, Uri as Uri
-from accord.server.compose.change import ArgumentChange as ArgumentChange, ToolChange as ToolChange
+from accord.server.compose.argument_schema import ArgumentChange as ArgumentChange
+from accord.server.compose.change import ToolChange as ToolChange
 from accord.server.compose.provider import Provided as Provided, Provider as Provider
 from accord.server.core.content import CacheHint as CacheHint, ToolOutput as ToolOutput
 from accord.server.core.context import Context as Context

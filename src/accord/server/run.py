@@ -51,7 +51,7 @@ async def serve(
     """
     await transport.open()  # from now on, what is printed has no business on the wire
     await server.lifetimes.enter()
-    audience = server.change_bus.join(lambda: make_subscription_index(server))
+    audience = server.change_bus.join(lambda: make_subscription_index(server.registry, server.profile, server.limits))
     try:
         await _serve(server, transport, audience, stop, principal)
     finally:

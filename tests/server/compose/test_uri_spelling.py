@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord import Server
-from accord.server.compose.access import Viewer, Visibility
+from accord.server.compose.access import Viewer
 from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
+from accord.server.core.visibility import Visibility
 from accord.server.middleware.scopes import NamePattern
 
 from tests.measure import assert_linear

@@ -341,7 +341,7 @@ def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     made = server()
 
     async def served() -> SubscriptionIndex:
-        return make_subscription_index(made)
+        return make_subscription_index(made.registry, made.profile, made.limits)
 
     with closing(asyncio.new_event_loop()) as loop:
         made.change_bus.indexes[loop] = loop.run_until_complete(served())

@@ -4,19 +4,18 @@ A registration (`Registration`) is seen by a `Viewer` when the viewer was grante
 all servers on its way ask for, and when no server and no session hides it. Rules are asked about every name that it has
 had: inside of mounted servers, before a `ToolChange`, and for a template the URI that is read. What no server has
 registered, such as the URI of a provider that has changed, is judged by the rules on its name (`rules_by_name`).
-
-Who sees what: rules that show or hide by name and by tag, the last one that says anything about a thing decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from accord.errors import DeclarationError, ResourceNotFound
-from accord.server.compose.uri_spelling import MAX_SPELLINGS, all_canonical, all_spellings, canonical, spellings
+from accord.errors import ResourceNotFound
+from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
+from accord.server.middleware.chain import NO_SCOPES, required_scopes
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from accord.server.core.principal import Principal
     from accord.server.core.registration import Registration
     from accord.server.core.registry import Registry
-    from accord.server.middleware.chain import Guard
+    from accord.server.core.registry_view import Reached
+    from accord.server.core.visibility import Visibility
     from accord.session.pending_request import PendingRequest
-
-NO_SCOPES: frozenset[str] = frozenset()
 
 _MAX_CHARACTERS = 100_000
 """Characters of all readings of one URI; as for `MAX_SPELLINGS`, what has more is hidden: each is looked up."""
@@ -118,10 +116,6 @@ class Viewer(msgspec.Struct, frozen=True):
         return self.visibility is None or self.visibility.is_visible((name,), rules.tags)
 
 
-Reached = tuple[tuple["Registration", str], ...]
-"""What other spellings of a URI lead to, each with its spelling."""
-
-
 def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reached | None:
     """Return what else of a server the readings of a URI lead to, beside the registration that answers for it, which is
     None for what no server has registered. None where a rule hides any of that, and for a URI with too many readings.
@@ -152,12 +146,6 @@ def viewer_of(peer: Peer, exchange: PendingRequest | None = None) -> Viewer:
     if peer.local:
         return Viewer(None, peer.visibility)
     return Viewer(NO_SCOPES if who is None else who.scopes, peer.visibility)
-
-
-def required_scopes(guards: Iterable[Guard], names: Iterable[str], tags: Collection[str]) -> frozenset[str]:
-    """Return what guards ask for something with these names, in all spellings, together."""
-    readings = {reading: None for name in names for reading in spellings(name)}
-    return NO_SCOPES.union(*(guard(reading, tags) for guard in guards for reading in readings))
 
 
 def _scopes_of_uri(offer: Registration, uri: str) -> frozenset[str] | None:
@@ -269,64 +257,3 @@ def is_readable_by_all(registry: Registry, inner: Registry, uri: str) -> bool:
     return everybody.may_know(inner, "resource", uri) and (
         registry is inner or any(everybody.may_know(registry, "resource", each) for each in outside)
     )
-
-
-class VisibilityRule(msgspec.Struct, frozen=True):
-    """One of them."""
-
-    shown: bool
-    names: frozenset[str]
-    tags: frozenset[str]
-
-    def matches(self, names: Collection[str], tags: Collection[str]) -> bool:
-        """Whether it says anything about a thing that has these names: URIs in any spelling where it hides, only in
-        equal ones where it shows.
-        """
-        if not self.names.isdisjoint(names) or not self.tags.isdisjoint(tags):
-            return True
-        if not any(":" in name for name in names):
-            return False
-        if self.shown:
-            return not all_canonical(self.names).isdisjoint(map(canonical, names))
-        return any(not all_spellings(self.names).isdisjoint(spellings(name)) for name in names)
-
-
-class VisibilityRules(msgspec.Struct, frozen=True):
-    """What was said so far, as it can be kept."""
-
-    rules: tuple[VisibilityRule, ...] = ()
-    otherwise: bool = True
-    """Whether that is shown of which nothing was said."""
-
-
-class Visibility:
-    """Rules of a server, or of one session. Names are those of tools and prompts, URIs, and texts of templates."""
-
-    def __init__(self, said: VisibilityRules | None = None) -> None:
-        self.rules: VisibilityRules = said or VisibilityRules()
-
-    def __bool__(self) -> bool:
-        """Whether anything can be hidden."""
-        return bool(self.rules.rules) or not self.rules.otherwise
-
-    def set(self, shown: bool, names: Iterable[str], tags: Iterable[str], *, only: bool = False) -> None:
-        """Show or hide these; with `only`, hide all others, whatever was said before. Raises `DeclarationError`."""
-        rule = VisibilityRule(shown, frozenset(names), words("tags", tags))
-        if not rule.names and not rule.tags:
-            raise DeclarationError("enable() and disable() need a name or tags={...}")
-        before = VisibilityRules(otherwise=False) if only else self.rules
-        self.rules = VisibilityRules((*(each for each in before.rules if each != rule), rule), before.otherwise)
-
-    def is_visible(self, names: Collection[str], tags: Collection[str]) -> bool:
-        """Whether a thing with these names is seen: most have one, a URI of a template has the text of that as well."""
-        for rule in reversed(self.rules.rules):
-            if rule.matches(names, tags):
-                return rule.shown
-        return self.rules.otherwise
-
-
-def words(what: str, words: Iterable[str]) -> frozenset[str]:
-    """A set of words; a single text is a mistake that would be taken for its letters. Raises `DeclarationError`."""
-    if isinstance(words, str):
-        raise DeclarationError(f"{what}= must be a set of strings, not a string: write {what}={{{words!r}}}")
-    return frozenset(words)

@@ -7,16 +7,15 @@ may name has another name or is gone: the tool itself checks it still.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from accord.errors import DeclarationError
 from accord.messages.base import JSONObject
+from accord.schema.json_values import to_json
 from accord.wire.headers import ANNOTATION
-
-if TYPE_CHECKING:
-    from accord.server.compose.change import ArgumentChange
 
 _TOGETHER = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependentRequired"}
 _TOGETHER |= {"dependencies", "propertyNames", "minProperties", "maxProperties"}
@@ -26,6 +25,39 @@ _MAPS = ("properties", "$defs", "definitions", "dependentSchemas", "patternPrope
 
 _WHOLE = "accord.unchanged"
 """Where the schema stands as the tool has it, for references into it."""
+
+
+class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different about an argument of a tool.
+
+    `default` makes it optional. `fixed` takes it out, and the tool always gets that value; `hidden` takes it out, and
+    the tool gets `default`, or what it takes by itself. Raises `DeclarationError` for what contradicts itself.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    default: Any = UNSET
+    fixed: Any = UNSET
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fixed is not UNSET and self.default is not UNSET:
+            raise DeclarationError("a fixed argument cannot have a default")
+        if self.is_gone and (self.name or self.description):
+            raise DeclarationError("a fixed or hidden argument cannot have a name or a description")
+        try:
+            to_json([value for value in (self.default, self.fixed) if value is not UNSET])
+        except ValueError as exc:
+            raise DeclarationError(f"the value of an argument must be JSON: {exc}") from exc
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is not shown, and nobody may give it."""
+        return self.hidden or self.fixed is not UNSET
+
+    def shown(self, name: str) -> str | None:
+        """The name under which it is shown; None where it is not."""
+        return None if self.is_gone else self.name or name
 
 
 def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:

@@ -24,11 +24,10 @@ from accord.messages import codec
 from accord.messages.base import JSONObject, Meta
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import Tool, ToolAnnotations
-from accord.schema.json_values import to_json
-from accord.server.compose.access import words
-from accord.server.compose.argument_schema import change_schema
+from accord.server.compose.argument_schema import ArgumentChange, change_schema
 from accord.server.core.registration import Registration
-from accord.server.core.registry import check_name
+from accord.server.core.visibility import words
+from accord.server.declare.parameters import check_name
 from accord.server.input.parameters import InputParameter
 from accord.server.input.question import InputQuestion
 from accord.server.middleware.chain import MiddlewareStep
@@ -37,39 +36,6 @@ if TYPE_CHECKING:
     from accord.server.middleware.request import CallNext, Request
 
 log: logging.Logger = logging.getLogger("accord.server")
-
-
-class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different about an argument of a tool.
-
-    `default` makes it optional. `fixed` takes it out, and the tool always gets that value; `hidden` takes it out, and
-    the tool gets `default`, or what it takes by itself. Raises `DeclarationError` for what contradicts itself.
-    """
-
-    name: str | None = None
-    description: str | None = None
-    default: Any = UNSET
-    fixed: Any = UNSET
-    hidden: bool = False
-
-    def __post_init__(self) -> None:
-        if self.fixed is not UNSET and self.default is not UNSET:
-            raise DeclarationError("a fixed argument cannot have a default")
-        if self.is_gone and (self.name or self.description):
-            raise DeclarationError("a fixed or hidden argument cannot have a name or a description")
-        try:
-            to_json([value for value in (self.default, self.fixed) if value is not UNSET])
-        except ValueError as exc:
-            raise DeclarationError(f"the value of an argument must be JSON: {exc}") from exc
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is not shown, and nobody may give it."""
-        return self.hidden or self.fixed is not UNSET
-
-    def shown(self, name: str) -> str | None:
-        """The name under which it is shown; None where it is not."""
-        return None if self.is_gone else self.name or name
 
 
 class ToolChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accord.errors import DeclarationError
-from accord.server.compose.access import Visibility, words
 from accord.server.core.registry import Registry
+from accord.server.core.visibility import Visibility, words
 from accord.server.middleware.chain import middleware_step
 
 if TYPE_CHECKING:

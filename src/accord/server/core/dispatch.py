@@ -43,7 +43,7 @@ from accord.server.core.peer import Peer
 from accord.server.core.registration import CallRewriter, Registration
 from accord.server.core.resolver import Resolver
 from accord.server.core.results import ResultEncoder
-from accord.server.input.question import Attempt
+from accord.server.input.attempt import Attempt
 from accord.server.notify.subscription_index import SubscriptionIndex
 from accord.server.notify.subscriptions import SubscriptionHandler
 from accord.session.events import NotificationReceived

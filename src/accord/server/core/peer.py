@@ -15,7 +15,7 @@ from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.bounds import memory_of
 from accord.messages.capabilities import ClientCapabilities, declares
-from accord.server.compose.access import Visibility
+from accord.server.core.visibility import Visibility
 from accord.session.events import NotificationReceived
 from accord.session.rate import RateLimiter
 from accord.transport.callbacks import Callback

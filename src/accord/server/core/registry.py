@@ -2,8 +2,6 @@
 
 Things may come and go at any time and from any thread: what is shown is put together anew when it is next asked for,
 and whoever goes through it goes through a copy.
-
-Names of tools and prompts: which can be listed and called.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from accord.errors import DeclarationError, InvalidParams, ResourceNotFound
-from accord.messages.bounds import NAME_LENGTH
 from accord.messages.capabilities import ListCapability, ResourcesCapability, ServerCapabilities
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.prompts import ListPromptsResult
@@ -26,45 +23,17 @@ from accord.server.compose.versions import with_version
 from accord.server.core.pages import Pages
 from accord.server.core.registration import Registration
 from accord.server.core.registry_view import Declarations, RegistryView
-from accord.server.declare.parameters import location
+from accord.server.declare.parameters import check_name, location
 from accord.server.middleware.chain import guards_in
 
 if TYPE_CHECKING:
-    from accord.server.compose.access import Visibility
     from accord.server.compose.change import ToolChange
     from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provider
     from accord.server.compose.search import Search
+    from accord.server.core.visibility import Visibility
     from accord.server.declare.templates import Template
     from accord.server.middleware.chain import Guard, MiddlewareStep
-
-_LAMBDA = "<lambda>"
-
-
-def check_name(kind: str, name: Any, function: Callable[..., Any] | None = None) -> None:
-    """Raise `DeclarationError` for a name that no client could use. `function` is what the name is given to."""
-    problem = _problem(name)
-    if problem is None:
-        return
-    where = "" if function is None else f" ({location(function)})"
-    raise DeclarationError(f'the {kind}{where} {problem}: give it one, as in name="total"')
-
-
-def _problem(name: Any) -> str | None:
-    if not isinstance(name, str):
-        return f"has the name {name!r:.100}, which is no string"
-    if not name:
-        return "has an empty name"
-    if name == _LAMBDA:
-        return "is a lambda, which has no name of its own"
-    if len(name) > NAME_LENGTH:
-        return f"has a name of {len(name):,} characters, which is longer than {NAME_LENGTH:,}"
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return f"has the name {name!a:.100}, which is not valid Unicode"
-    return None
-
 
 EncodeList = Callable[[Any, Rules], Raw]
 """Makes the bytes of a list."""

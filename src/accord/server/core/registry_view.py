@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import DeclarationError, ResourceNotFound
-from accord.server.compose.access import required_scopes
 from accord.server.compose.uri_spelling import canonical, canonical_index, with_ordered_query
 from accord.server.compose.versions import versioned_definition
 from accord.server.core.registration import Registration, TemplateGuard
-from accord.server.middleware.chain import build_chain, guards_in
+from accord.server.middleware.chain import build_chain, guards_in, required_scopes
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
-    from accord.server.compose.access import Reached, Visibility
     from accord.server.core.registry import Registry
+    from accord.server.core.visibility import Visibility
     from accord.server.declare.templates import Template
 
 
@@ -59,6 +58,10 @@ class TemplateIndex:
 
 
 log: logging.Logger = logging.getLogger("accord.server")
+
+
+Reached = tuple[tuple[Registration, str], ...]
+"""What other spellings of a URI lead to, each with its spelling."""
 
 
 class Declarations(msgspec.Struct):

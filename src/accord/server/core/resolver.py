@@ -14,10 +14,11 @@ from accord.errors import DeclarationError, InternalError, InvalidParams, Resour
 from accord.messages import codec
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
-from accord.server.compose.access import NO_SCOPES, Viewer, viewer_of
+from accord.server.compose.access import Viewer, viewer_of
 from accord.server.compose.versions import VERSION
 from accord.server.core.registration import Registration
 from accord.server.core.registry import KINDS
+from accord.server.middleware.chain import NO_SCOPES
 from accord.wire.headers import PROTOCOL_VERSION, check_parameters
 from accord.wire.request_headers import PER_REQUEST_REVISIONS
 

@@ -17,7 +17,6 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.schema.json_values import to_json
-from accord.server.compose.access import words
 from accord.server.core.content import NO_CACHE, CacheHint
 from accord.server.core.context import Context
 from accord.server.core.registration import (
@@ -29,6 +28,7 @@ from accord.server.core.registration import (
 )
 from accord.server.core.registry import Registry
 from accord.server.core.results import UNSTRUCTURED
+from accord.server.core.visibility import words
 from accord.server.declare.completions import ArgumentCompletions, Completable, plain
 from accord.server.declare.signature import Signature, signature
 from accord.server.depends.markers import is_dependency

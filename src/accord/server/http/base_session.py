@@ -26,9 +26,9 @@ from accord.messages.capabilities import ClientCapabilities
 from accord.messages.envelope import MalformedMessage
 from accord.messages.identity import Implementation
 from accord.messages.revision import RULES
-from accord.server.compose.access import VisibilityRules
 from accord.server.core.peer import Peer
 from accord.server.core.principal import id_of
+from accord.server.core.visibility import VisibilityRules
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
 from accord.session.events import (
     ErrorReceived,

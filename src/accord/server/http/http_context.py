@@ -67,7 +67,9 @@ class HTTPContext:
         if server.auth is None and server.registry.view.requires_scopes:
             log.warning("accord: %r has things for certain scopes, and no auth= to grant any: nobody sees them", server)
         profile = server.profile()
-        self.subscription_index: SubscriptionIndex = server.change_bus.join(lambda: make_subscription_index(server))
+        self.subscription_index: SubscriptionIndex = server.change_bus.join(
+            lambda: make_subscription_index(server.registry, server.profile, server.limits)
+        )
         watched = server.instrumentation
         begin = Dispatcher if watched is None else watched.make_dispatcher
         self.dispatcher: Dispatcher = begin(

@@ -20,7 +20,7 @@ from accord.errors import EventsGone, InternalError, StoreError
 from accord.messages import codec
 from accord.messages.envelope import RequestId
 from accord.messages.revision import RULES
-from accord.server.compose.access import Visibility, VisibilityRules
+from accord.server.core.visibility import Visibility, VisibilityRules
 from accord.server.http.base_session import BaseHTTPSession, SessionRecord
 from accord.server.http.event_stream import EventStream
 from accord.server.http.http_context import SEVERAL_WORKERS

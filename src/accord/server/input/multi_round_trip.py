@@ -29,7 +29,7 @@ from accord.server.input.suspended_calls import SuspendedCalls
 if TYPE_CHECKING:
     from accord.server.core.peer import Peer
     from accord.server.core.registration import Registration
-    from accord.server.input.question import Attempt
+    from accord.server.input.attempt import Attempt
     from accord.session.pending_request import PendingRequest
 
 Work = Callable[[HandlerCall], Awaitable[Any]]

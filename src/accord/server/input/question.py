@@ -1,25 +1,16 @@
-"""What every question is, whatever it asks for; apart from the kinds, so that a server that asks nothing loads none.
-
-What one request brings to a call that may ask.
-"""
+"""What every question is, whatever it asks for; apart from the kinds, so that a server that asks nothing loads none."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-import msgspec
-from msgspec import Raw
-
-from accord.messages import codec
 from accord.server.declare.parameters import find_marker
 
 if TYPE_CHECKING:
     from accord.messages.input_required import InputRequest
     from accord.messages.revision import Rules
-    from accord.server.core.registration import Registration
 
 R = TypeVar("R", covariant=True)
 
@@ -65,23 +56,3 @@ def question_in(hint: Any) -> InputQuestion[Any] | None:
 def is_question(hint: Any, default: Any) -> bool:
     """Whether a parameter is asked for instead of given."""
     return question_in(hint) is not None
-
-
-class Attempt(msgspec.Struct):
-    """One request of a call: what it is for, and the answers that it brings."""
-
-    registration: Registration
-    subject: str
-    """The name of the tool or prompt, or the URI."""
-    arguments: Any
-    """JSON, or a dict."""
-    state: str | None = None
-    answers: Mapping[str, Any] | None = None
-
-    def arguments_json(self) -> bytes:
-        """The arguments as JSON."""
-        return self.arguments if isinstance(self.arguments, Raw) else codec.encode(self.arguments or {})
-
-    def answers_json(self) -> dict[str, bytes]:
-        """The answers, each as JSON."""
-        return {key: codec.encode(answer) for key, answer in (self.answers or {}).items()}

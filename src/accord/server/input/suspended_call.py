@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw
 
@@ -23,7 +23,6 @@ from accord.server.input.request_state import RequestState, StateExpired
 if TYPE_CHECKING:
     from accord.server.core.peer import Peer
     from accord.server.input.call import HandlerCall
-    from accord.server.input.suspended_calls import SuspendedCalls
 
 _STEPS = 8
 """Outcomes that are kept for a retry that is sent again; a client that is further behind is not one that lost one."""
@@ -38,12 +37,35 @@ MakeInputRequired = Callable[[RequestState, Mapping[str, EncodedQuestion]], Outc
 """Makes the result that asks these questions and carries this state."""
 
 
+class SuspendedCallTable(Protocol):
+    """The runs of one server on one event loop, as one of them uses it; see `SuspendedCalls`."""
+
+    seconds: float
+
+    def add(self, run: SuspendedCall) -> None:
+        """A handler has begun."""
+
+    def mark_ended(self, run: SuspendedCall) -> None:
+        """A handler has ended."""
+
+    def admit_waiting(self, run: SuspendedCall) -> None:
+        """A handler is about to wait with nothing in flight."""
+
+    def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
+        """A handler waits with nothing in flight, or no longer does."""
+
+    def hold(self, run: SuspendedCall, size: int) -> None:
+        """A handler holds so many bytes more."""
+
+
 class SuspendedCall:
     """A handler that runs once, however many requests that takes."""
 
     is_interrupted = False
 
-    def __init__(self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, runs: SuspendedCalls) -> None:
+    def __init__(
+        self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, runs: SuspendedCallTable
+    ) -> None:
         self.nonce: bytes = state.nonce
         """What its states are known by."""
         self.account: str = call.peer.account

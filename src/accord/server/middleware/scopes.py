@@ -8,9 +8,9 @@ from fnmatch import translate
 from typing import Any
 
 from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
-from accord.server.compose.access import words
 from accord.server.compose.uri_spelling import decoded, resolved, spellings, with_ordered_query
 from accord.server.core.registration import definition_key
+from accord.server.core.visibility import words
 from accord.server.declare.templates import Template
 from accord.server.middleware.chain import only_guards
 from accord.server.middleware.request import CallNext, Request

@@ -7,10 +7,11 @@ this field", nor once it is answered. Neither is known to the other.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import msgspec
 from msgspec import Raw
@@ -24,7 +25,7 @@ from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 
 if TYPE_CHECKING:
-    from accord.server.core.peer import Peer
+    from accord.messages.revision import Rules
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -32,10 +33,31 @@ SEVERITY: dict[str, int] = {level: severity for severity, level in enumerate(get
 """The levels of RFC 5424, the least severe is 0."""
 
 
+class LogChannel(Protocol):
+    """The way to a client, as its log uses it."""
+
+    def notify(
+        self, name: str, params: Any = None, *, rules: Rules | None = None, of: PendingRequest | None = None
+    ) -> None:
+        """Send a notification."""
+
+
+class LogPeer(Protocol):
+    """A client, as its log uses it."""
+
+    loop: asyncio.AbstractEventLoop
+    thread: int
+    log_level: LoggingLevel
+
+    @property
+    def channel(self) -> LogChannel:
+        """The way to the client."""
+
+
 class ClientLog:
     """What one client is told. `log` may be called from any thread; all else happens on the loop."""
 
-    def __init__(self, peer: Peer, per_second: float) -> None:
+    def __init__(self, peer: LogPeer, per_second: float) -> None:
         self._peer = peer
         self._per_second = per_second
         self._rate = RateLimiter(per_second)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from accord.server.core.peer import Peer
-    from accord.server.server import Server
+    from accord.server.core.registry import Registry
     from accord.session.peer_info import PeerInfo
     from accord.session.pending_request import PendingRequest
 
@@ -208,12 +208,11 @@ class SubscriptionIndex:
         return [listener for listener in found if self._may_notify(listener.queue.peer, uri)]
 
 
-def make_subscription_index(server: Server) -> SubscriptionIndex:
+def make_subscription_index(
+    registry: Registry, server_info: Callable[[], PeerInfo], limits: Limits
+) -> SubscriptionIndex:
     """The clients of a server on this loop."""
-    registry = server.registry
-    return SubscriptionIndex(
-        server.profile, server.limits, lambda peer, uri: viewer_of(peer).may_know(registry, "resource", uri)
-    )
+    return SubscriptionIndex(server_info, limits, lambda peer, uri: viewer_of(peer).may_know(registry, "resource", uri))
 
 
 def _cost(uri: str) -> int:

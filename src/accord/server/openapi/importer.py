@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from accord.errors import DeclarationError, SchemaError
 from accord.limits import Limits
-from accord.server.compose.access import words
 from accord.server.core.registration import AccessMetadata
+from accord.server.core.visibility import words
 from accord.server.declare.import_mixin import Imported
 from accord.server.openapi.address import BaseURL
 from accord.server.openapi.api import API, APICall

@@ -1,0 +1,32 @@
+"""What one request brings to a call that may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from accord.messages import codec
+from accord.server.core.registration import Registration
+
+
+class Attempt(msgspec.Struct):
+    """One request of a call: what it is for, and the answers that it brings."""
+
+    registration: Registration
+    subject: str
+    """The name of the tool or prompt, or the URI."""
+    arguments: Any
+    """JSON, or a dict."""
+    state: str | None = None
+    answers: Mapping[str, Any] | None = None
+
+    def arguments_json(self) -> bytes:
+        """The arguments as JSON."""
+        return self.arguments if isinstance(self.arguments, Raw) else codec.encode(self.arguments or {})
+
+    def answers_json(self) -> dict[str, bytes]:
+        """The answers, each as JSON."""
+        return {key: codec.encode(answer) for key, answer in (self.answers or {}).items()}
