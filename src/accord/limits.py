@@ -55,7 +55,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     events_bytes: int = 8 << 20
     """Server: events of one session that are kept for a client that comes back; the oldest are dropped first."""
     events_total_bytes: int = 256 << 20
-    """Server: events of all sessions; those of the session that was not written to for the longest time go first."""
+    """Server: events of all sessions; those of the address or principal go first that has most, and of these the ones
+    of the session that was not written to for the longest time."""
     events_seconds: float = 600
     """Server: how long the events of a stream are kept after it has ended."""
     session_kept_seconds: float = 86_400

@@ -341,6 +341,40 @@ async def test_over_the_total_the_session_written_longest_ago_gives_way(store: O
         assert len(await messages(events, "u", "a")) == 3
 
 
+async def test_over_the_total_the_account_that_has_most_gives_way(store: Open, clock: Clock) -> None:
+    async with store(events_bytes=6 * EVENT_BYTES, events_total_bytes=12 * EVENT_BYTES) as events:
+        await events.begin("honest", "a", b"", "one")
+        await events.append("honest", "a", [b""] * 4)
+        for n in range(10):
+            clock.now += 1
+            await events.begin(f"hostile {n}", "a", b"", "many")
+            await events.append(f"hostile {n}", "a", [b""] * 6)
+        assert await messages(events, "honest", "a") == [b""] * 4
+        assert await messages(events, "hostile 9", "a") == [b""] * 6
+        await events.forget("hostile 8")
+        await events.forget("hostile 9")
+        await events.append("honest", "a", [b""] * 2)
+        assert await messages(events, "honest", "a") == [b""] * 6
+
+
+async def test_a_session_counts_for_the_account_that_it_has_now(store: Open, clock: Clock) -> None:
+    async with store(events_total_bytes=6 * EVENT_BYTES) as events:
+        await events.begin("s", "a", b"", "one")
+        await events.append("s", "a", [b""] * 3)
+        clock.now += 1
+        await events.begin("t", "a", b"", "two")
+        await events.append("t", "a", [b""] * 2)
+        clock.now += 1
+        await events.begin("s", "b", b"", "two")
+        clock.now += 1
+        await events.begin("u", "a", b"", "one")
+        await events.append("u", "a", [b""] * 3)
+        assert await messages(events, "s", "a") == [b""] * 3
+        with pytest.raises(EventsGone):
+            await events.read("t", "a", 0)
+        assert len(await messages(events, "u", "a")) == 3
+
+
 async def test_a_session_with_nothing_left_to_drop_is_passed_over(store: Open, clock: Clock) -> None:
     async with store(events_bytes=2_000, events_total_bytes=2 * EVENT_BYTES, events_seconds=60) as events:
         for session in ("s", "t"):

@@ -291,10 +291,11 @@ async def test_a_file_of_another_program_is_refused_and_left_as_it_was(path: Pat
         assert bits(path) == text
 
 
-async def test_a_file_of_another_version_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 3])
+async def test_a_file_of_another_version_is_refused(path: Path, version: int) -> None:
     await filled(path)
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 2")
+    db.execute(f"PRAGMA user_version = {version}")
     db.close()
     assert "of this version of accord" in await refusal(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -23,6 +24,7 @@ LIMITS = Limits(events_bytes=3_000, events_total_bytes=5_000, events_seconds=60,
 
 sessions = st.sampled_from(["s", "t", "u"])
 streams = st.sampled_from(["a", "b", "c"])
+accounts = st.sampled_from(["", "x", "y"])
 
 
 class Model:
@@ -32,6 +34,7 @@ class Model:
         self.clock = clock
         self.records: dict[str, bytes | None] = {}
         self.renewed: dict[str, tuple[float, int]] = {}
+        self.accounts: dict[str, str] = {}
         self.about: dict[tuple[str, str], bytes] = {}
         self.last: dict[tuple[str, str], int] = {}
         self.ended: dict[tuple[str, str], float] = {}
@@ -54,6 +57,7 @@ class Model:
             self.drop(*key)
         self.records.pop(session, None)
         self.renewed.pop(session, None)
+        self.accounts.pop(session, None)
 
     def drop(self, session: str, stream: str) -> None:
         self.kept = [item for item in self.kept if item[:2] != (session, stream)]
@@ -78,7 +82,14 @@ class Model:
         while self.size(session) > LIMITS.events_bytes:
             self.drop_oldest(session)
         while self.size() > LIMITS.events_total_bytes:
-            self.drop_oldest(min({item[0] for item in self.kept}, key=self.renewed.__getitem__))
+            sizes = Counter[str]()
+            for item in self.kept:
+                sizes[self.accounts[item[0]]] += self.cost(item)
+            most = max(sizes, key=lambda account: (sizes[account], account))
+            of_most = {item[0] for item in self.kept if self.accounts[item[0]] == most}
+            oldest = min(of_most, key=self.renewed.__getitem__)
+            while self.size(oldest) and self.size() > LIMITS.events_total_bytes:
+                self.drop_oldest(oldest)
 
     def drop_oldest(self, session: str) -> None:
         oldest = next(item for item in self.kept if item[0] == session)
@@ -133,9 +144,9 @@ class Machine(RuleBasedStateMachine):
         self.do(self.events.forget(session))
         self.model.forget(session)
 
-    @rule(session=sessions, stream=streams, about=st.binary(max_size=500))
-    def begin(self, session: str, stream: str, about: bytes) -> None:
-        call = self.events.begin(session, stream, about)
+    @rule(session=sessions, stream=streams, about=st.binary(max_size=500), account=accounts)
+    def begin(self, session: str, stream: str, about: bytes, account: str) -> None:
+        call = self.events.begin(session, stream, about, account)
         try:
             self.do(call)
         except StoreError:
@@ -143,6 +154,7 @@ class Machine(RuleBasedStateMachine):
             return
         assert (session, stream) not in self.model.about
         self.model.renew(session)
+        self.model.accounts[session] = account
         self.model.about[session, stream] = about
         self.model.last[session, stream] = 0
 
@@ -155,7 +167,7 @@ class Machine(RuleBasedStateMachine):
     )
     def append(self, session: str, stream: str, messages: list[bytes], ends: bool, begins: bool) -> None:
         if begins:
-            self.begin(session, stream, b"")
+            self.begin(session, stream, b"", "")
         try:
             first = self.do(self.events.append(session, stream, messages, ends=ends))
         except EventsGone:

@@ -43,7 +43,9 @@ class Events(Protocol):
 
     Bounds are `Limits`: `events_bytes` of a session and `events_total_bytes` of all, counted with `EVENT_BYTES` and
     `STREAM_BYTES`; `events_seconds` after the end of a stream; `session_kept_seconds` after the last write to a
-    session. A stream that has ended goes with the last of its events.
+    session. A stream that has ended goes with the last of its events. Beyond `events_total_bytes` the events of the
+    account go first that has most, and of these the ones of the session that was not written to for the longest time:
+    one account drops nothing of those that have less.
     """
 
     async def open(self) -> None:
@@ -61,8 +63,11 @@ class Events(Protocol):
     async def forget(self, session: str) -> None:
         """Drop a session with its streams, if it is there."""
 
-    async def begin(self, session: str, stream: str, about: bytes) -> None:
-        """Begin a stream, of a session that was saved or was not. Raises `StoreError` where the name is taken."""
+    async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
+        """Begin a stream, of a session that was saved or was not. Raises `StoreError` where the name is taken.
+
+        `account` stands for the principal, or the address, that the session belongs to from now on.
+        """
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """Keep messages, all or none, and with `ends` end the stream: they are safe once this returns.
@@ -148,9 +153,9 @@ class CheckedEvents:
         """See `Events.forget`."""
         await _as_store_error(self._events.forget, session)
 
-    async def begin(self, session: str, stream: str, about: bytes) -> None:
+    async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
         """See `Events.begin`."""
-        await _as_store_error(self._events.begin, session, stream, about)
+        await _as_store_error(self._events.begin, session, stream, about, account)
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""

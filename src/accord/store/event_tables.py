@@ -36,7 +36,10 @@ _HAS_EXPIRED = (
 )
 _BYTES = "SELECT sessions.bytes, total.bytes FROM sessions, total WHERE id = ?"
 _OLDEST_EVENTS = "SELECT id, stream, number, cost, message IS NULL FROM events WHERE session = ? ORDER BY id"
-_OLDEST_SESSION = "SELECT id FROM sessions WHERE bytes > 0 ORDER BY renewed, id LIMIT 1"
+_OLDEST_SESSION = """
+SELECT id FROM sessions WHERE bytes > 0 AND account = (SELECT name FROM accounts ORDER BY bytes DESC, name DESC LIMIT 1)
+ORDER BY renewed, id LIMIT 1
+"""
 
 
 class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
@@ -76,12 +79,14 @@ class EventTables:
         for (id,) in db.execute("SELECT id FROM sessions WHERE name = ?", (session,)).fetchall():
             _drop_session(db, id)
 
-    def begin(self, db: sqlite3.Connection, session: str, stream: str, about: bytes) -> None:
+    def begin(self, db: sqlite3.Connection, session: str, stream: str, about: bytes, account: str = "") -> None:
         """See `Events.begin`."""
         self._expire(db)
         if self._find(db, session, stream) is not None:
             raise StoreError(stream_exists_text(stream))
-        row = (self._touch_session(db, session), stream, add_checksum(about, "stream", session, stream))
+        id = self._touch_session(db, session)
+        db.execute("UPDATE sessions SET account = ? WHERE id = ? AND account <> ?", (account, id, account))
+        row = (id, stream, add_checksum(about, "stream", session, stream))
         db.execute("INSERT INTO streams (session, name, about, last, dropped) VALUES (?, ?, ?, 0, 0)", row)
 
     def append(self, db: sqlite3.Connection, session: str, stream: str, messages: Sequence[bytes], ends: bool) -> int:

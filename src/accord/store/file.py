@@ -59,16 +59,19 @@ def _sums(order: str, data: bytes, sums: Sums) -> Sums:
 
 
 _APPLICATION = 0x41434352  # "ACCR"
-_VERSION = 1
+_VERSION = 2
 _BUSY_SECONDS = 5.0
 _SECTOR = 512  # a page is a multiple of it
 _CHECKPOINT_PAGES = 250  # 1 MB: what a journal holds is read again after a kill
 
+_ACCOUNT_SHRINKS = "UPDATE accounts SET bytes = bytes - old.bytes WHERE name = old.account;"
+
 _TABLES = (
     """CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, record BLOB, renewed REAL NOT NULL, bytes INTEGER NOT NULL)""",
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, record BLOB, renewed REAL NOT NULL, bytes INTEGER NOT NULL,
+    account TEXT NOT NULL DEFAULT '')""",
     "CREATE INDEX sessions_by_age ON sessions (renewed)",
-    "CREATE INDEX sessions_with_events ON sessions (renewed) WHERE bytes > 0",
+    "CREATE INDEX sessions_with_events ON sessions (account, renewed) WHERE bytes > 0",
     """CREATE TABLE streams (
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, about BLOB NOT NULL,
     last INTEGER NOT NULL, dropped INTEGER NOT NULL, ended REAL, UNIQUE (session, name))""",
@@ -81,10 +84,19 @@ _TABLES = (
     "CREATE INDEX events_by_age ON events (session, id)",
     "CREATE TABLE total (bytes INTEGER NOT NULL)",
     "INSERT INTO total VALUES (0)",
-    """CREATE TRIGGER total_changes AFTER UPDATE OF bytes ON sessions BEGIN
-    UPDATE total SET bytes = bytes + new.bytes - old.bytes; END""",
-    """CREATE TRIGGER total_shrinks AFTER DELETE ON sessions BEGIN
-    UPDATE total SET bytes = bytes - old.bytes; END""",
+    "CREATE TABLE accounts (name TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX accounts_by_bytes ON accounts (bytes)",
+    f"""CREATE TRIGGER total_changes AFTER UPDATE OF bytes, account ON sessions
+    WHEN new.bytes <> old.bytes OR new.account <> old.account BEGIN
+    UPDATE total SET bytes = bytes + new.bytes - old.bytes;
+    {_ACCOUNT_SHRINKS}
+    INSERT INTO accounts VALUES (new.account, new.bytes) ON CONFLICT (name)
+    DO UPDATE SET bytes = bytes + excluded.bytes;
+    DELETE FROM accounts WHERE bytes = 0; END""",
+    f"""CREATE TRIGGER total_shrinks AFTER DELETE ON sessions BEGIN
+    UPDATE total SET bytes = bytes - old.bytes;
+    {_ACCOUNT_SHRINKS}
+    DELETE FROM accounts WHERE bytes = 0; END""",
     f"PRAGMA application_id={_APPLICATION}",
     f"PRAGMA user_version={_VERSION}",
 )

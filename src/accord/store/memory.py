@@ -29,15 +29,25 @@ class _MemoryStream:
 
 
 class _MemorySession:
-    __slots__ = ("bytes", "items", "record", "renewed", "streams")
+    __slots__ = ("account", "bytes", "items", "record", "renewed", "streams")
 
     def __init__(self) -> None:
+        self.account = ""
         self.record: bytes | None = None
         self.renewed = 0.0
         self.streams: dict[str, _MemoryStream] = {}
         self.items: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         """Events by stream and number, oldest first; a stream that has ended has one number more, which is its end."""
         self.bytes = 0
+
+
+class _Account:
+    __slots__ = ("bytes", "sessions")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.sessions: OrderedDict[str, _MemorySession] = OrderedDict()
+        """Those with events, the one not written to for longest comes first."""
 
 
 class MemoryEvents:
@@ -49,7 +59,7 @@ class MemoryEvents:
         self._sessions: OrderedDict[str, _MemorySession] = (
             OrderedDict()
         )  # the one not written to for longest comes first
-        self._with_events: OrderedDict[str, _MemorySession] = OrderedDict()  # those with items, in the same order
+        self._accounts: dict[str, _Account] = {}  # those with events
         self._ended: OrderedDict[tuple[str, str], float] = OrderedDict()  # when each stream ended
         self.bytes: int = 0
         """Bytes of all events, as they are counted."""
@@ -75,13 +85,15 @@ class MemoryEvents:
         """See `Events.forget`."""
         self._forget(session)
 
-    async def begin(self, session: str, stream: str, about: bytes) -> None:
+    async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
         """See `Events.begin`."""
         self._expire()
         kept = self._sessions.get(session)
         if kept is not None and stream in kept.streams:
             raise StoreError(stream_exists_text(stream))
-        self._touch_session(session).streams[stream] = _MemoryStream(about)
+        kept = self._touch_session(session)
+        kept.streams[stream] = _MemoryStream(about)
+        self._move_to_account(session, kept, account)
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""
@@ -143,22 +155,40 @@ class MemoryEvents:
         kept.renewed = self._clock()
         self._sessions.move_to_end(session)
         if kept.items:
-            self._with_events.move_to_end(session)
+            self._accounts[kept.account].sessions.move_to_end(session)
         return kept
+
+    def _move_to_account(self, session: str, kept: _MemorySession, account: str) -> None:
+        if kept.account != account:
+            size = kept.bytes
+            self._leave_account(session, kept)
+            kept.account = account
+            if size:
+                self._add_to_account(session, kept, size)
+
+    def _add_to_account(self, session: str, kept: _MemorySession, size: int) -> None:
+        account = self._accounts.setdefault(kept.account, _Account())
+        account.sessions[session] = kept
+        account.bytes += size
+
+    def _leave_account(self, session: str, kept: _MemorySession) -> None:
+        """All that a session has is no longer its account's."""
+        account = self._accounts.get(kept.account)
+        if account is not None and account.sessions.pop(session, None) is not None:
+            account.bytes -= kept.bytes
+            if not account.sessions:
+                del self._accounts[kept.account]
 
     def _add_event(self, session: str, kept: _MemorySession, key: tuple[str, int], message: bytes, cost: int) -> None:
         kept.items[key] = message
-        self._with_events[session] = kept
-        self._add_bytes(kept, cost)
+        self._add_to_account(session, kept, cost)
+        kept.bytes += cost
+        self.bytes += cost
 
     def _end(self, session: str, kept: _MemorySession, stream: str, ending: _MemoryStream) -> None:
         ending.ended = True
         self._ended[session, stream] = self._clock()
         self._add_event(session, kept, (stream, ending.last + 1), b"", stream_cost(ending.about))
-
-    def _add_bytes(self, kept: _MemorySession, cost: int) -> None:
-        kept.bytes += cost
-        self.bytes += cost
 
     # --- what is dropped ---------------------------------------------------------------------------------------
 
@@ -178,7 +208,10 @@ class MemoryEvents:
         while kept.bytes > self._limits.events_bytes:
             self._evict_oldest(session, kept)
         while self.bytes > self._limits.events_total_bytes:
-            self._evict_oldest(*next(iter(self._with_events.items())))
+            most, _ = max(self._accounts.items(), key=lambda item: (item[1].bytes, item[0]))
+            session, kept = next(iter(self._accounts[most].sessions.items()))
+            while kept.items and self.bytes > self._limits.events_total_bytes:
+                self._evict_oldest(session, kept)
 
     def _evict_oldest(self, session: str, kept: _MemorySession) -> None:
         name, number = next(iter(kept.items))
@@ -203,15 +236,18 @@ class MemoryEvents:
         self._release(session, kept, event_cost(kept.items.pop((name, number))))
 
     def _release(self, session: str, kept: _MemorySession, cost: int) -> None:
-        self._add_bytes(kept, -cost)
         if not kept.items:
-            del self._with_events[session]
+            self._leave_account(session, kept)
+        else:
+            self._accounts[kept.account].bytes -= cost
+        kept.bytes -= cost
+        self.bytes -= cost
 
     def _forget(self, session: str) -> None:
         kept = self._sessions.pop(session, None)
         if kept is None:
             return
-        self._add_bytes(kept, -kept.bytes)
-        self._with_events.pop(session, None)
+        self._leave_account(session, kept)
+        self.bytes -= kept.bytes
         for name in kept.streams:
             self._ended.pop((session, name), None)

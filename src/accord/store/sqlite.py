@@ -51,9 +51,9 @@ class SQLiteEvents:
         """See `Events.forget`."""
         await self._thread.run(lambda db: self._tables.forget(db, session))
 
-    async def begin(self, session: str, stream: str, about: bytes) -> None:
+    async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
         """See `Events.begin`."""
-        await self._thread.run(lambda db: self._tables.begin(db, session, stream, about))
+        await self._thread.run(lambda db: self._tables.begin(db, session, stream, about, account))
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""

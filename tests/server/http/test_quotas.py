@@ -141,6 +141,32 @@ async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> 
             await stream.leave()
 
 
+async def test_an_attacker_with_many_sessions_has_no_stored_events_of_others_dropped() -> None:
+    server = desk(events_bytes=20_000, events_total_bytes=60_000)
+
+    @server.tool
+    async def large(ctx: Context) -> str:
+        ctx.report_progress(1)
+        return "x" * 9_000
+
+    async def interrupted(address: str) -> tuple[Stateful, str]:
+        """A client that has lost its connection before the answer, and the last event that it has."""
+        client = await Stateful(at(here, address)).open()
+        call = await client.call("large", progressToken=1)
+        last = (await call.event()).id
+        await call.end()
+        assert last is not None
+        return client, last
+
+    async with site(server) as here:
+        honest, last = await interrupted(OTHER)
+        flood = [await interrupted(ATTACKER) for _ in range(20)]
+        rest = await honest.listen(last)
+        assert [event.data.get("id") for event in await rest.events()] == [None, 1]
+        assert (await flood[0][0].listen(flood[0][1])).status == 410
+        assert (await flood[-1][0].listen(flood[-1][1])).status == 200
+
+
 async def test_where_all_are_full_the_address_that_has_most_makes_room_once_it_was_idle_for_a_while() -> None:
     async with site(desk(sessions=6, sessions_per_address=5, session_unused_seconds=0)) as here:
         honest = await Stateful(at(here, OTHER)).open()

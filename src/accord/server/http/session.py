@@ -12,6 +12,7 @@ import logging
 import secrets
 import time
 from contextlib import suppress
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,7 +74,9 @@ class HTTPSession(BaseHTTPSession):
     """A client between `initialize` and the end of its session."""
 
     def __init__(self, site: HTTPContext, who: Principal | None, account: str, id: str, *, known: bool = False) -> None:
-        self.general_stream: EventStream = EventStream(StoredStream(site.events, id, GENERAL, known=known), site.limits)
+        self._stored_account = _stored_account(account)
+        general = StoredStream(site.events, id, GENERAL, account=self._stored_account, known=known)
+        self.general_stream: EventStream = EventStream(general, site.limits)
         super().__init__(site, who, account, self.general_stream, id)
         self.session.allows_revision_in_meta = False  # a header does
         self.is_ended: bool = False
@@ -134,7 +137,8 @@ class HTTPSession(BaseHTTPSession):
     def open_stream(self, requests: list[PendingRequest]) -> EventStream:
         """A stream for what belongs to these requests."""
         id, about = secrets.token_hex(6), codec.encode([each.id for each in requests])
-        channel = self._add_stream(StoredStream(self.context.events, self.id, id, about))
+        kept = StoredStream(self.context.events, self.id, id, about, account=self._stored_account)
+        channel = self._add_stream(kept)
         if requests[0].rules.primes_streams:
             channel.send_priming_event()
         return channel
@@ -327,3 +331,8 @@ class HTTPSession(BaseHTTPSession):
             await self.context.events.forget(self.id)
         except StoreError as exc:
             log.error("accord: a session that has ended is still kept: %s", exc)
+
+
+def _stored_account(account: str) -> str:
+    """Return what stands for an account in the store, which need not know addresses."""
+    return blake2b(account.encode(errors="replace"), digest_size=16).hexdigest()

@@ -15,12 +15,14 @@ PAGE = 256
 
 
 class StoredStream:
-    """`session` and `id` name it in the store, `about` is kept there with it.
+    """`session` and `id` name it in the store, `about` is kept there with it, and `account` whose it is.
 
     `known` is one that the store may have already, from a process that is gone.
     """
 
-    def __init__(self, events: Events, session: str, id: str, about: bytes = b"", *, known: bool = False) -> None:
+    def __init__(
+        self, events: Events, session: str, id: str, about: bytes = b"", *, account: str = "", known: bool = False
+    ) -> None:
         self.id: str = id
         self.last: int | None = None if known else 0
         """The number of the last event; None until the store was asked."""
@@ -29,6 +31,7 @@ class StoredStream:
         self._events = events
         self._session = session
         self._about = about
+        self._account = account
         self._created = False
         self._complete_from: int | None = 0  # whoever has the event of this number misses nothing; None: everyone does
 
@@ -61,7 +64,7 @@ class StoredStream:
         """Keep what was said, and with `ends` that it was all; the number of the first. Raises `StoreError`."""
         await self.load_last()
         if not self._created:
-            await self._events.begin(self._session, self.id, self._about)
+            await self._events.begin(self._session, self.id, self._about, self._account)
             self._created = True
         # The end with the answer: a kill between the two would have an answered call cut off as well.
         first = await self._events.append(self._session, self.id, messages, ends=ends)
