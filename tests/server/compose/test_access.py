@@ -655,6 +655,28 @@ async def test_a_middleware_that_keeps_a_list_tells_nobody_of_what_others_see() 
         assert await eve.list_resource_templates() == []
 
 
+async def test_a_middleware_that_keeps_a_list_tells_nobody_of_versions_that_others_see() -> None:
+    made = Server("keeps", auth=WHO)
+    for kind in (made.tool, made.prompt):
+        for name, scopes in {"both": [(), ()], "newest": [(), ("admin",)], "older": [("admin",), ()]}.items():
+            kind(name=name, version="1", scopes=scopes[0], description="one")(lambda: "")
+            kind(name=name, version="2", scopes=scopes[1], description="two")(lambda: "")
+    kept: dict[str, Any] = {}
+
+    @made.middleware
+    async def keep(request: Any, call_next: Any) -> Any:
+        value = await call_next(request)
+        return kept.setdefault(request.method, value) if request.lists else value
+
+    to_ann = {name: ("two", ["1", "2"]) for name in ("both", "newest", "older")}
+    to_eve = {"both": ("two", ["1", "2"]), "newest": ("one", ["1"]), "older": ("two", ["2"])}
+    async with over_http(made) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
+        for client, expected in ((ann, to_ann), (eve, to_eve), (ann, to_ann)):
+            for listed in (await client.list_tools(fresh=True), await client.list_prompts(fresh=True)):
+                told = {each.name: (each.description, (each.meta or {})["accord/versions"]) for each in listed}
+                assert told == expected
+
+
 async def test_what_not_everybody_may_read_is_not_for_shared_caches() -> None:
     public = CacheHint(ttl=60, scope="public")
     inner, outer = Server("inner"), Server("outer", auth=WHO, middleware=[RULES])

@@ -108,6 +108,7 @@ class Looking:
             versions = [item.version for item in self.seen if item.version and item.names[0] == each.name]
             told = (each.meta or {}).get("accord/versions") or []
             assert told == sorted(filter(None, versions)) or not (told or is_small)
+            assert (each.meta or {}).get("accord/version") in (None, *versions)
         prompts = await client.list_prompts(fresh=True)
         assert sorted({each.name for each in prompts} - {"helping"}) == self.names("prompt")
         resources = await client.list_resources(fresh=True)
@@ -345,17 +346,28 @@ def through(prefix: str) -> str:
 def adding(known: list[Item]) -> Any:
     """A middleware that puts all of this into lists."""
     made = {
-        "tools/list": [Tool(name=name, input_schema={"type": "object"}) for name in named(known, "tool")],
-        "prompts/list": [Prompt(name=name) for name in named(known, "prompt")],
+        "tools/list": [
+            Tool(name=item.names[0], input_schema={"type": "object"}, meta=version_meta(item))
+            for item in known
+            if item.kind == "tool"
+        ],
+        "prompts/list": [
+            Prompt(name=item.names[0], meta=version_meta(item)) for item in known if item.kind == "prompt"
+        ],
         "resources/list": [Resource(uri=uri, name=uri) for uri in named(known, "resource")],
         "resources/templates/list": [ResourceTemplate(uri_template=t, name=t) for t in named(known, "template")],
     }
 
     async def add(request: Any, call_next: Any) -> Any:
         value = await call_next(request)
-        return [*made[request.method], *value] if request.lists else value
+        return [*value, *made[request.method]] if request.lists else value
 
     return add
+
+
+def version_meta(item: Item) -> Any:
+    """What an administrator is told of the versions of something."""
+    return item.version and {"accord/version": item.version, "accord/versions": ["1", "2", "3"]}
 
 
 async def hide(looking: Looking, words: Scopes) -> None:

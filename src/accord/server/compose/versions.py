@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -62,6 +62,17 @@ def version_key(version: str) -> tuple[Any, ...]:
 def _parts(text: str) -> list[tuple[bool, int, str]]:
     """Numbers by their value, before words, as SemVer has it: rc.2 < rc.10."""
     return [(not part.isdigit(), int(part) if part.isdigit() else 0, part.lower()) for part in _PARTS.findall(text)]
+
+
+def limit_versions(definition: Any, versions: Mapping[str | None, Registration], rules: Rules) -> Any:
+    """Return a definition that names no versions but these, the newest last: one that was made for somebody else may
+    name others. In the place of a version that is none of them, return the newest.
+    """
+    known = [*filter(None, versions)]
+    about = definition.meta
+    if about[VERSION] not in known:
+        return versioned_definition(versions[known[-1]], rules, known)
+    return msgspec.structs.replace(definition, meta={**about, VERSIONS: known})
 
 
 def versioned_definition(offer: Registration, rules: Rules, versions: Sequence[str]) -> Any:

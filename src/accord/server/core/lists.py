@@ -72,10 +72,13 @@ class ListHandler:
 
         found = await self._invoker.run_middleware(end, "", None, None, exchange, peer)
         named = {definition_key(each): each for each in found}
-        method = exchange.method.name
-        return {
-            name: each for name, each in named.items() if name in items or self._resolver.is_visible(method, name, who)
+        shown = {
+            name: each
+            if each is items.get(name)
+            else self._resolver.visible_definition(exchange, name, each, items, who)
+            for name, each in named.items()
         }
+        return {name: each for name, each in shown.items() if each is not None}
 
     def _page(self, items: dict[str, Any], cursor: str | None, exchange: PendingRequest) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)

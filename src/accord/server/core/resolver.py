@@ -5,7 +5,7 @@ Whatever answers a client gets its registrations here, so nothing that it may no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -15,7 +15,7 @@ from accord.messages import codec
 from accord.messages.completion import PromptReference, Reference
 from accord.messages.meta import Params
 from accord.server.compose.access import Viewer, viewer_of
-from accord.server.compose.versions import VERSION
+from accord.server.compose.versions import VERSION, limit_versions
 from accord.server.core.registration import Registration
 from accord.server.core.registry import KINDS
 from accord.server.middleware.chain import NO_SCOPES
@@ -168,11 +168,21 @@ class Resolver:
             found.setdefault(name, offer)
         return self._registry.without_searchable(method, found, provided)
 
-    def is_visible(self, method: str, name: str, who: Viewer) -> bool:
-        """Return whether somebody may see a definition that a middleware has put into a list under that name: something
-        of that name may be registered, and hidden.
+    def visible_definition(
+        self, exchange: PendingRequest, name: str, definition: Any, listed: Collection[str], who: Viewer
+    ) -> Any:
+        """Return what somebody may see of a definition that a middleware has put into a list, where `listed` are the
+        names that they see there: something of that name may be registered, and hidden. None for nothing, and for a
+        version that does not exist for them, their newest one.
         """
-        return who.may_know(self._registry, KINDS[method], name)
+        kind = KINDS[exchange.method.name]
+        if name not in listed and not who.may_know(self._registry, kind, name):
+            return None
+        offer = self._registry.find(kind, name)
+        if offer is None or offer.metadata.version is None or VERSION not in (definition.meta or {}):
+            return definition
+        versions = who.versions(offer)
+        return limit_versions(definition, versions, exchange.rules) if versions else None
 
     @property
     def providers(self) -> ProviderResolver:
