@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from accord.cli.call import bar, progress_text
-from accord.cli.columns import ColumnRow, rows
+from accord.cli.columns import ColumnRow, heading, rows
 from accord.cli.content import binaries, block_text, result_lines
 from accord.cli.failures import exit_code, message, printable, report_error
 from accord.cli.input_handlers import url_lines as page_lines
@@ -243,3 +243,24 @@ def test_a_defect_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> Non
 
 def unstyled(text: str) -> str:
     return click.unstyle(text)
+
+
+def test_what_is_long_is_cut_before_it_is_wrapped() -> None:
+    lines = list(rows([ColumnRow("tool", "", "x" * 5_000_000)]))
+    assert unstyled(lines[0]).startswith("  tool   x")
+    assert sum(map(len, lines)) < 50_000
+    told = message(InvalidParams("x" * 5_000_000))
+    assert len(told) < 50_000
+    assert "more characters" in told
+
+
+def test_headings_and_names_of_a_server_are_one_line() -> None:
+    forged = "name\n\nTools\n  forged()"
+    assert "\n" not in heading(forged)
+    resource = ResourceContents(uri=f"a://{forged}", text="in it", mime_type=forged)
+    assert block_text(EmbeddedResource(resource=resource)).count("\n") == 1
+    for block in (
+        ImageContent(data=DATA, mime_type=forged),
+        ResourceLink(uri=f"a://{forged}", name=forged, description=forged),
+    ):
+        assert "\n" not in block_text(block)

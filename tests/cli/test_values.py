@@ -113,3 +113,56 @@ def test_parameters_read_like_a_signature() -> None:
         "lost?: any",
         "odd?: any",
     ]
+
+
+def test_a_schema_that_refers_to_itself_allows_what_its_other_arms_allow() -> None:
+    itself = {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "integer"}, {"$ref": "#/$defs/n"}]}
+    schema = {"properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": itself}}
+    assert arguments_of(["n=3"], schema) == {"n": 3}
+    endless = {"type": "array", "items": {"$ref": "#/properties/a"}}
+    with pytest.raises(click.UsageError, match="expected array"):
+        arguments_of(["a=x"], {"properties": {"a": endless}})
+
+
+def test_a_union_of_unions_is_read_in_as_many_steps_as_it_has_schemas() -> None:
+    arms = {f"d{depth}": {"anyOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for depth in range(60)}
+    schema = {"properties": {"n": {"$ref": "#/$defs/d0"}}, "$defs": {**arms, "d60": {"type": "integer"}}}
+    assert arguments_of(["n=3"], schema) == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": 1},
+        {"properties": {"a": 1}},
+        {"properties": {"a": {"type": [1, {}]}}},
+        {"properties": {"a": {"enum": 1}}},
+        {"properties": {"a": {"anyOf": 1}}},
+        {"properties": {"a": {"anyOf": [1]}}},
+        {"properties": {"a": {"$ref": "#/" + "a/" * 1_000}}},
+    ],
+    ids=str,
+)
+def test_a_schema_that_is_none_takes_texts(schema: dict[str, Any]) -> None:
+    assert arguments_of(["a=x"], schema) == {"a": "x"}
+    assert all(isinstance(each, str) for each in parameters({**schema, "required": {"a": 1}}))
+
+
+def test_a_type_that_a_server_names_forges_no_line() -> None:
+    with pytest.raises(click.UsageError) as raised:
+        arguments_of(["a=x"], {"properties": {"a": {"type": "odd\nerror: forged"}}})
+    assert "\n" not in raised.value.format_message()
+
+
+def test_parameters_of_a_schema_that_grows_are_written_up_to_a_bound() -> None:
+    wide = {"anyOf": [{"$ref": "#/$defs/x"}] * 1_000}
+    assert parameters({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": wide}}) == ["a?: …"]
+    (many,) = parameters({"properties": {"a": {"enum": list(range(100_000))}}})
+    assert many.endswith(" | …")
+    assert len(many) < 10_000
+    named = parameters({"properties": {str(number): {} for number in range(100_000)}})
+    assert named[-1] == "…"
+    assert len(named) < 10_000
+    (long,) = parameters({"properties": {"a": {"type": ["x" * 100_000, "string"]}}})
+    assert long.endswith("x | string")
+    assert len(long) < 10_000

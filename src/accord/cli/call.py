@@ -26,6 +26,8 @@ from accord.client.results import ToolResult
 from accord.errors import InvalidParams
 
 _BAR = 24
+_MAX_COMPARED = 1_000
+"""Names of tools that a mistyped one is compared with."""
 
 
 class ProgressLine:
@@ -116,7 +118,8 @@ async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolRes
         return await client.call_tool(name, arguments, on_progress=progress)
     except InvalidParams as exc:
         known = [tool.name for tool in await client.list_tools()]
-        if name not in known and (close := difflib.get_close_matches(name, known, 1)):
+        near = [each for each in known if abs(len(each) - len(name)) <= len(name)][:_MAX_COMPARED]
+        if name not in known and (close := difflib.get_close_matches(name, near, 1)):
             exc.message += f"; did you mean {close[0]!r}?"
         raise
     finally:

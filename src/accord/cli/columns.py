@@ -13,6 +13,9 @@ import click
 from accord.cli.failures import printable
 
 _MAX_WIDTH = 110
+_MAX_CELL = 10_000
+"""Characters of a cell: to wrap a word of megabytes takes minutes."""
+
 _GAP = 3
 
 
@@ -34,12 +37,18 @@ def width(stream: TextIO | None = None) -> int:
 
 def heading(text: str) -> str:
     """A line over rows."""
-    return click.style(printable(text), bold=True)
+    return click.style(one_line(text, _MAX_CELL), bold=True)
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """A name or a description of others, in one line."""
+    line = " ".join(printable(text[: 2 * most]).split())  # of a text of megabytes only the beginning is looked at
+    return line if len(line) <= most and len(text) <= 2 * most else f"{line[:most]}…"
 
 
 def rows(items: Iterable[ColumnRow], *, indent: int = 2) -> Iterator[str]:
     """The rows as lines, aligned; a left side that is too long has its lines to itself."""
-    clean = [ColumnRow(*(" ".join(printable(cell).split()) for cell in item)) for item in items]
+    clean = [ColumnRow(*(one_line(cell, _MAX_CELL) for cell in item)) for item in items]
     room = max(width() - indent, 40)
     fitting = [len(item.name + item.rest) for item in clean if len(item.name + item.rest) <= room * 45 // 100]
     left = max(fitting, default=8)

@@ -13,9 +13,11 @@ import click
 import msgspec
 from msgspec import UNSET
 
+from accord.cli.columns import one_line
 from accord.cli.failures import printable
 from accord.client.results import ToolResult
 from accord.errors import RemoteProtocolError
+from accord.messages.bounds import REMARK_LENGTH, URI_LENGTH
 from accord.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -66,16 +68,16 @@ def block_text(block: Any) -> str:
         case AudioContent():
             return _summary("audio", block.mime_type, block.data)
         case EmbeddedResource():
-            return f"[resource] {printable(block.resource.uri)}\n{contents_text(block.resource)}"
+            return f"[resource] {one_line(block.resource.uri, URI_LENGTH)}\n{contents_text(block.resource)}"
         case ResourceLink():
             about = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
-            return f"[link] {printable(block.uri)}  {printable(about)}"
+            return f"[link] {one_line(block.uri, URI_LENGTH)}  {one_line(about, REMARK_LENGTH)}"
     return _unknown(block)
 
 
 def _unknown(block: Any) -> str:
     kind = block.get("type") if isinstance(block, dict) else type(block).__name__
-    return f"[{printable(str(kind))}] {pretty(block)}"
+    return f"[{one_line(str(kind))}] {pretty(block)}"
 
 
 def contents_text(contents: ResourceContents) -> str:
@@ -92,7 +94,7 @@ def for_terminal(text: str) -> str:
 
 def _summary(kind: str, mime_type: str, data: str) -> str:
     size = len(data.rstrip("=")) * 3 // 4
-    return click.style(f"[{kind}] {printable(mime_type)}, {size:,} bytes; --output FILE saves it", dim=True)
+    return click.style(f"[{kind}] {one_line(mime_type)}, {size:,} bytes; --output FILE saves it", dim=True)
 
 
 # --- saving ----------------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def save(found: Iterable[BinaryContent], output: str) -> None:
             path.write_bytes(item.data)
         except OSError as exc:
             raise click.UsageError(f"--output: {exc}") from exc
-        click.echo(f"{path}: {printable(item.mime_type)}, {len(item.data):,} bytes", err=True)
+        click.echo(f"{path}: {one_line(item.mime_type)}, {len(item.data):,} bytes", err=True)
 
 
 def _decode_base64(data: str) -> bytes:

@@ -37,6 +37,9 @@ Exit codes:
   5    timeout
   130  interrupted by Ctrl-C"""
 
+_MAX_LENGTH = 20_000
+"""Characters of a message for a person; `--json` has it whole."""
+
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (TimeoutError, TIMED_OUT),
     (KeyboardInterrupt, INTERRUPTED),
@@ -83,7 +86,9 @@ def message(error: BaseException) -> str:
         return printable(f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)")
     pages = error.elicitations if isinstance(error, UrlElicitationRequired) else ()
     told = "\n".join([str(error), *(f"{page.get('message', '')} {page.get('url', '')}".strip() for page in pages)])
-    return printable(told).replace("\n", "\n  ")
+    left_out = len(told) - _MAX_LENGTH
+    shown = f"{told[:_MAX_LENGTH]}\n… {left_out:,} more characters" if left_out > 0 else told
+    return printable(shown).replace("\n", "\n  ")
 
 
 def details(error: BaseException) -> dict[str, Any]:

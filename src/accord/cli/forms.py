@@ -13,9 +13,10 @@ import click
 import msgspec
 
 from accord.cli import keyboard
+from accord.cli.columns import one_line
 from accord.cli.failures import red
 from accord.cli.keyboard import PromptRefused
-from accord.cli.screen import one_line, quoted, screen
+from accord.cli.screen import quoted, screen
 from accord.errors import Mismatch
 from accord.redaction import redact
 from accord.schema.forms import FormField, is_numbered, parse, text_of

@@ -23,11 +23,12 @@ import click
 
 from accord.cli import keyboard
 from accord.cli.answer_options import AnswerOptions
+from accord.cli.columns import one_line
 from accord.cli.failures import printable, red
 from accord.cli.forms import confirm, display_value, fill
 from accord.cli.keyboard import PromptRefused
 from accord.cli.sampling import run_command, type_answer
-from accord.cli.screen import one_line, quoted, screen
+from accord.cli.screen import quoted, screen
 from accord.client.handlers import ClientContext
 from accord.errors import InternalError, Mismatch
 from accord.messages.elicitation import ElicitParams, ElicitResult

@@ -126,4 +126,4 @@ def _warn_on_stderr() -> None:
 
 class _WarningHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        screen.warn(printable(record.getMessage().removeprefix("accord: ")))
+        screen.warn(printable(record.getMessage().removeprefix("accord: ")).replace("\n", "\n  "))

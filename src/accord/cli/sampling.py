@@ -17,8 +17,9 @@ import click
 import msgspec
 
 from accord.cli import content, keyboard
+from accord.cli.columns import one_line
 from accord.cli.schema_text import parameters
-from accord.cli.screen import one_line, quoted, screen
+from accord.cli.screen import quoted, screen
 from accord.errors import InternalError
 from accord.messages import codec
 from accord.messages.content import TextContent, ToolResultContent, ToolUseContent

@@ -90,9 +90,3 @@ def quoted(text: str, mark: str = _MARK) -> str:
     room = max(width(sys.stderr) - len(mark), 20)
     lines = [part for line in text.split("\n") for part in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
     return "\n".join(mark + line for line in lines)
-
-
-def one_line(text: str, most: int = 200) -> str:
-    """A name or a description of others, in one line."""
-    line = " ".join(printable(text).split())
-    return line if len(line) <= most else f"{line[:most]}…"

@@ -18,9 +18,9 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from accord.cli.columns import width
+from accord.cli.columns import one_line, width
 from accord.cli.failures import printable
-from accord.cli.screen import one_line, screen
+from accord.cli.screen import screen
 from accord.client.notifications import Notice
 from accord.messages import codec
 from accord.messages.base import LoggingLevel

@@ -16,9 +16,17 @@ from typing import Any
 
 import click
 
+from accord.cli.columns import one_line
+
 _WORD = re.compile(r"(?P<key>[^=]+?)(?P<json>:?)=(?P<value>.*)", re.DOTALL)
 
 Schema = Mapping[str, Any]
+
+_MAX_DEPTH = 16
+"""References that are followed, one to the next, and arrays within arrays."""
+
+_MAX_REFERENCE = 1_000
+"""Characters of a reference."""
 
 
 def pairs(words: Iterable[str]) -> list[tuple[str, bool, str]]:
@@ -50,8 +58,9 @@ def document(text: str) -> dict[str, Any]:
 def arguments_of(words: Iterable[str], schema: Schema) -> dict[str, Any]:
     """The arguments that the words mean under a tool's input schema."""
     arguments: dict[str, Any] = {}
+    properties = schema.get("properties")
     for key, is_json, value in pairs(words):
-        about = resolve(schema.get("properties", {}).get(key, {}), schema)
+        about = resolve(properties.get(key), schema) if isinstance(properties, dict) else {}
         if key not in arguments:
             arguments[key] = _json(key, value) if is_json else _value(key, value, about, schema)
         elif "array" in kinds(about, schema) and isinstance(arguments[key], list) and not is_json:
@@ -61,10 +70,10 @@ def arguments_of(words: Iterable[str], schema: Schema) -> dict[str, Any]:
     return arguments
 
 
-def _value(key: str, text: str, about: Schema, root: Schema) -> Any:
+def _value(key: str, text: str, about: Schema, root: Schema, depth: int = _MAX_DEPTH) -> Any:
     expected = kinds(about, root)
-    if expected == {"array"} and not text.lstrip().startswith("["):
-        return [_value(key, text, resolve(about.get("items", {}), root), root)]
+    if depth and expected == {"array"} and not text.lstrip().startswith("["):
+        return [_value(key, text, resolve(about.get("items"), root), root, depth - 1)]
     if not expected or "string" in expected:
         return text
     value = _json(key, text, expected)
@@ -81,26 +90,42 @@ def _json(key: str, text: str, expected: Iterable[str] = ("JSON",)) -> Any:
 
 
 def _mismatch(key: str, text: str, expected: Iterable[str]) -> click.UsageError:
-    return click.UsageError(f"{key}: expected {' or '.join(sorted(expected))}, got {text!r}")
+    types = one_line(" or ".join(sorted(expected)))
+    return click.UsageError(f"{key}: expected {types}, got {text!r}")
 
 
 def kinds(about: Any, root: Schema) -> set[str]:
     """The JSON types that a schema allows; none where it does not say."""
-    about = resolve(about, root)
-    if isinstance(declared := about.get("type"), str):
-        return {declared}
-    if isinstance(declared, list):
-        return set(declared)
-    if "enum" in about or "const" in about:
-        return {_kind(value) for value in about.get("enum", [about.get("const")])}
-    arms = about.get("anyOf") or about.get("oneOf") or []
-    allowed = [kinds(arm, root) for arm in arms]
-    return set().union(*allowed) if all(allowed) else set()
+    found, waiting, seen = set[str](), [about], set[int]()
+    while waiting:
+        about = resolve(waiting.pop(), root)
+        if id(about) in seen:  # a schema may refer to itself, or to another by many ways
+            continue
+        seen.add(id(about))
+        arms = about.get("anyOf") or about.get("oneOf")
+        if own := _own_kinds(about):
+            found |= own
+        elif arms and isinstance(arms, list):
+            waiting += arms
+        else:
+            return set()
+    return found
 
 
-def resolve(about: Any, root: Schema, depth: int = 16) -> Schema:
+def _own_kinds(about: Schema) -> set[str]:
+    """The JSON types that a schema names without the help of others."""
+    if isinstance(declared := about.get("type"), str | list):
+        return {each for each in ([declared] if isinstance(declared, str) else declared) if isinstance(each, str)}
+    if isinstance(values := about.get("enum"), list):
+        return {_kind(value) for value in values}
+    return {_kind(about["const"])} if "const" in about else set()
+
+
+def resolve(about: Any, root: Schema, depth: int = _MAX_DEPTH) -> Schema:
     """A schema with a reference to within its root followed."""
     while isinstance(about, dict) and isinstance(ref := about.get("$ref"), str) and ref.startswith("#/") and depth:
+        if len(ref) > _MAX_REFERENCE:
+            return {}
         about, depth = root, depth - 1
         for step in ref[2:].split("/"):
             about = about.get(step, {}) if isinstance(about, dict) else {}

@@ -14,9 +14,10 @@ import click
 
 from accord.cli import completion
 from accord.cli.answer_options import AnswerOptions, asking_options, client_options
+from accord.cli.columns import one_line
 from accord.cli.failures import EXIT_CODES
 from accord.cli.run_client import run_with_client
-from accord.cli.screen import one_line, screen
+from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings, positive_seconds, settings_options
 from accord.cli.trace import log_level_option, notice_json, notice_text
 from accord.client.client import Client

@@ -52,6 +52,13 @@ def test_evidence_is_shortened_to_the_width_unless_all_is_wanted() -> None:
     assert "x" * 500 in plain(report_lines(long, width=80, verbose=True))
 
 
+def test_a_text_of_megabytes_is_cut_before_it_is_wrapped() -> None:
+    long = samples.report([], [samples.finding("a/b", text="x" * 5_000_000)])
+    text = plain(report_lines(long, width=80))
+    assert "… (5,000,000 characters)" in " ".join(text.split())
+    assert len(text) < 50_000
+
+
 def test_known_findings_are_told_only_when_all_is_wanted() -> None:
     assert "stdio/only-messages" not in plain(report_lines(samples.realistic()))
     assert "✗ stdio/only-messages  MUST, known" in plain(report_lines(samples.realistic(), verbose=True))

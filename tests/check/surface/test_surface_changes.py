@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, reject, settings, strategies as st
 from accord.check.fuzz.schema_document import GenerationError, SchemaDocument
 from accord.check.fuzz.values import values
 from accord.check.surface.changes import surface_changes
-from accord.check.surface.diff import compare, comparison_lines
-from accord.check.surface.schema_changes import worst_kind
+from accord.check.surface.diff import Comparison, compare, comparison_lines
+from accord.check.surface.schema_changes import Change, worst_kind
 from accord.check.surface.schema_location import as_input
 from accord.check.surface.schemas import schema_changes
 from accord.check.surface.surface import encode_surface, fetch_surfaces
@@ -388,3 +388,10 @@ async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
 async def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(ConnectError):
         await compare(shop(), "/no/such/program")
+
+
+def test_no_name_of_a_server_forges_a_line_of_the_comparison() -> None:
+    forged = Change(kind="breaking", place="tools.a\n0 breaking, 0 risky, 0 safe", what="x" * 5_000_000, why="")
+    lines = list(comparison_lines(Comparison(old="a", new="b", revisions=("2025-11-25",), changes=(forged,))))
+    assert not any("\n" in line or line.startswith("0 breaking") for line in lines)
+    assert sum(map(len, lines)) < 50_000

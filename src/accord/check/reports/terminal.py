@@ -19,6 +19,7 @@ from accord.check.reports.wording import (
     remarks,
     single_line,
     summary,
+    truncate,
     visible,
     worst_first,
 )
@@ -28,6 +29,9 @@ _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-appl
 _INDENT = "  "
 _LABEL = 8
 """Columns of what a line of a finding is about."""
+
+_MAX_LENGTH = 10_000
+"""Characters of a text that is wrapped: for a word of megabytes that takes minutes."""
 
 _LEAST = 40
 """Columns that are written to, however few there are."""
@@ -114,7 +118,7 @@ def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Ite
 def _labelled(label: str, text: str, width: int) -> Iterator[str]:
     """A text under its label, wrapped; nothing for an empty one."""
     first = f"{_INDENT}{label:<{_LABEL}}"
-    lines = textwrap.wrap(single_line(text), width - len(first), break_on_hyphens=False)
+    lines = textwrap.wrap(single_line(truncate(text, _MAX_LENGTH)), width - len(first), break_on_hyphens=False)
     for number, line in enumerate(lines):
         yield f"{first if not number else ' ' * len(first)}{line}"
 

@@ -20,6 +20,8 @@ from accord.messages.base import JSONObject
 from accord.messages.revision import REVISIONS
 
 _KIND = max(map(len, KINDS)) + 2
+_MAX_LENGTH = 10_000
+"""Characters of a place, or of what changed there: to wrap a word of megabytes takes minutes."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +74,10 @@ async def _from_server(target: Target, revisions: Sequence[str], options: dict[s
 
 
 def comparison_lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
-    """The comparison for people. What servers say in it stands there as they say it: not yet fit for a terminal."""
+    """The comparison for people; what servers say in it stands in one line, and not yet fit for a terminal."""
     counts = {kind: sum(each.kind == kind for each in comparison.changes) for kind in KINDS}
     for each in comparison.changes:
-        yield f"{each.kind:{_KIND}}{each.place}"
+        yield f"{each.kind:{_KIND}}{' '.join(each.place[:_MAX_LENGTH].split())}"
         yield from _wrapped(each.what, width)
         yield from _wrapped(each.why, width)
     if comparison.changes:
@@ -86,4 +88,6 @@ def comparison_lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
 
 def _wrapped(text: str, width: int) -> list[str]:
     indent = " " * _KIND
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(
+        text[:_MAX_LENGTH], width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
