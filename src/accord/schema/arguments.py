@@ -109,6 +109,10 @@ class ArgumentDecoder:
                 failures.add(self._unknown(key))
             failures.count += len(others) - len(told)
             return {}
+        try:
+            return convert(others, dict[str, self._rest.type])  # type: ignore[no-any-return, name-defined]
+        except msgspec.ValidationError:
+            pass  # one by one below, where each may mean something else
         fitted = {}
         for key, value in others.items():
             if not failures.remaining:

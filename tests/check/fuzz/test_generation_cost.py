@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from accord.check.fuzz.pattern_texts import LONGEST, matching_texts
 from accord.check.fuzz.schema_document import GenerationError
 from accord.check.fuzz.smallest import smallest
 from accord.check.fuzz.values import draw_values
+
+from tests.measure import assert_linear
 
 _PLENTY = 10**12
 
@@ -47,3 +50,28 @@ def test_of_a_choice_only_what_is_small_enough_is_made(schema: dict[str, Any], c
     assert smallest(either) is None
     assert {str(each.value) for each in boundaries(either)} <= {"None"}
     assert set(map(str, draw_values(either, 3, 1))) <= {"None"}
+
+
+def test_the_time_for_a_value_grows_with_its_members() -> None:
+    def schema(members: int) -> dict[str, Any]:
+        names = [f"m{number}" for number in range(members)]
+        return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
+
+    assert_linear(lambda members: smallest(schema(members)), 50)
+
+
+def test_a_choice_takes_no_more_memory_than_its_arms() -> None:
+    def peak(arms: int) -> int:
+        tracemalloc.start()
+        try:
+            assert smallest({"oneOf": [{"const": number} for number in range(arms)]}) == 0
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(1_000) < 5 * peak(300)
+
+
+def test_more_schemas_of_one_place_than_python_can_recurse_are_refused() -> None:
+    with pytest.raises(GenerationError):
+        smallest({"allOf": [{"minimum": 1}] * 2_000})

@@ -7,7 +7,7 @@ says (that only one arm of `oneOf` may fit, most forms of `not`) is settled by a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -25,7 +25,7 @@ _NEGATED = "turned around already"
 _OBJECT = {"type": "object"}
 _ADDED = "added"
 
-_Expansions = list[Conjunction]
+_Expansions = Iterable[Conjunction]
 
 
 def alternatives(document: SchemaDocument, conjunction: Conjunction) -> list[ValueShape]:
@@ -38,7 +38,10 @@ def alternatives(document: SchemaDocument, conjunction: Conjunction) -> list[Val
 def _shapes(document: SchemaDocument, conjunction: Conjunction) -> list[ValueShape]:
     steps = islice(_expand(document, conjunction, ()), _STEPS)
     shapes = (ValueShape(flat) for flat in steps if flat is not None)
-    return list(islice((shape for shape in shapes if shape.is_satisfiable), _MAX_ALTERNATIVES))
+    try:
+        return list(islice((shape for shape in shapes if shape.is_satisfiable), _MAX_ALTERNATIVES))
+    except RecursionError:  # too many schemas hold at one place
+        return []
 
 
 def _expand(document: SchemaDocument, todo: Conjunction, done: Conjunction) -> Iterator[Conjunction | None]:
@@ -77,9 +80,13 @@ def _expansions(document: SchemaDocument, schema: dict[str, Any]) -> _Expansions
 
 
 def _only_one(arms: list[Any], rest: dict[str, Any]) -> _Expansions:
-    """Each arm: mostly that is enough; if not, without all others."""
-    alone = [(arm, *({"not": other} for other in arms if other is not arm), rest) for arm in arms]
-    return [*((arm, rest) for arm in arms), *alone]
+    """Each arm: mostly that is enough; if not, without all others. One after the other: together they are the square
+    of the arms.
+    """
+    yield from ((arm, rest) for arm in arms)
+    denied = [{"not": arm} for arm in arms]
+    for at, arm in enumerate(arms):
+        yield (arm, *denied[:at], *denied[at + 1 :], rest)
 
 
 def _conditional(schema: dict[str, Any]) -> _Expansions:

@@ -47,9 +47,10 @@ class SchemaDocument:
             self.root: Schema = _with_absolute_references(schema)
         except SchemaError as exc:
             raise GenerationError(str(exc)) from exc
-        self._root_document: dict[str, Any] = {"$defs": {"root": self.root}}
+        self._dialect: dict[str, Any] = {}
         if isinstance(schema, dict) and "$schema" in schema:
-            self._root_document["$schema"] = schema["$schema"]
+            self._dialect["$schema"] = schema["$schema"]
+        self._root_document: dict[str, Any] = {"$defs": {"root": self.root}, **self._dialect}
 
     def resolve_reference(self, reference: str) -> Schema:
         """What a reference leads to."""
@@ -74,7 +75,23 @@ class SchemaDocument:
 
     def compile(self, conjunction: Conjunction) -> validate.Validator:
         """All the parts as one. Raises `SchemaError` if together they cost too much."""
-        return validate.compile({**self._root_document, "allOf": [True, *conjunction]}, self._limits)
+        parts = {"allOf": [True, *conjunction]}
+        whole = self._root_document if _has_reference(parts) else self._dialect
+        return validate.compile({**whole, **parts}, self._limits)
+
+
+def _has_reference(value: Any) -> bool:
+    """Whether a part may refer to the rest of its document."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            if not each.keys().isdisjoint(REFERENCES):
+                return True
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+    return False
 
 
 def _with_absolute_references(schema: Any) -> Any:

@@ -119,6 +119,8 @@ def _bytes_of(letters: bytes) -> bytes:
 _DIGITS = 100
 _EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
 """Numbers of up to so many digits are brought to one form; longer ones are taken as they are written."""
+_INTEGER_DIGITS = 19
+"""Digits of the largest integer of 64 bits: only up to those a number is written as an integer."""
 
 _INLINE, _STORED = b"\x00", b"\x01"
 
@@ -258,8 +260,10 @@ def _number(text: str) -> Raw:
     if len(text) > _DIGITS:
         return Raw(text.encode())
     value = Decimal(text).normalize(_EXACT)
-    whole = value == value.to_integral_value() and abs(value) < 1 << 63
-    return Raw(str(int(value) if whole else value).encode())
+    written = str(value) if value else "0"
+    if "E+" in written and value.adjusted() < _INTEGER_DIGITS and abs(value) < 1 << 63:
+        written = str(int(value))
+    return Raw(written.encode())
 
 
 _plain = msgspec.json.Decoder(float_hook=_number).decode
