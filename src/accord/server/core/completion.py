@@ -24,10 +24,9 @@ from accord.messages.completion import (
 )
 from accord.redaction import describe_redacted
 from accord.server.core.peer import Peer
-from accord.server.core.registration import Registration
+from accord.server.core.registration import Completer, Registration
 from accord.server.core.registry import Registry
 from accord.server.core.resolver import Resolver
-from accord.server.declare.completions import Completer
 from accord.server.declare.templates import Template
 from accord.server.middleware.request import Request, RunMiddleware
 from accord.session.pending_request import PendingRequest

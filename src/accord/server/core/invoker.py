@@ -5,13 +5,15 @@ within its time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from accord.errors import DeclarationError, ToolError
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
 from accord.server.compose.access import check_readable, is_readable_by_all
 from accord.server.core.context import Context
+from accord.server.core.exit_stack import FastExitStack
 from accord.server.core.resolver import Resolver
 from accord.server.core.results import ResultEncoder, contents_of
 from accord.server.core.workers import WorkerPool
@@ -22,6 +24,8 @@ from accord.transport.deadlines import with_deadline
 if TYPE_CHECKING:
     from accord.server.core.peer import Peer
     from accord.server.core.registration import Registration
+    from accord.server.depends.dependencies import Dependencies, DependencyPlan
+    from accord.server.depends.markers import HandleMarker
     from accord.server.input.call import HandlerCall
     from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
@@ -126,11 +130,57 @@ class Invoker:
     def invoke_bound(self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None) -> Awaitable[Any]:
         """Call the function with these arguments and its dependencies, within its time."""
         if offer.dependencies is not None:
-            work = offer.dependencies.call(self, offer, args, kwargs, call)
+            work = self._invoke_with_dependencies(offer.dependencies, offer, args, kwargs, call)
         else:
             work = self.invoke(offer, args, kwargs)
         seconds = offer.timeout or self._limits.tool_seconds
         return work if seconds is None else self.with_deadline(seconds, work, call)
+
+    def _invoke_with_dependencies(
+        self,
+        wanted: Dependencies,
+        offer: Registration,
+        args: Any,
+        kwargs: dict[str, Any],
+        call: HandlerCall | None,
+    ) -> Awaitable[Any]:
+        """Fill the dependencies of a function, and call it. Raises what either raises."""
+        overrides, owner = self.server.overrides, offer.owner
+        if owner is not None and owner.overrides:
+            overrides = {**owner.overrides, **overrides}
+        plan = wanted.plan(overrides)
+        if plan.simple is not None and not wanted.handles:
+            for name, make in plan.simple:
+                kwargs[name] = make()
+            return self.invoke(offer, args, kwargs)
+        context = self.context(offer, call) if call is not None else None
+        if plan.context and context is None:
+            raise DeclarationError(f"{wanted.name}: an override may take a Context only if the dependency does")
+        if wanted.handles and context is not None:
+            kwargs = {**kwargs, **_resolve_handles(wanted.handles, kwargs, context)}
+        if plan.plain:
+            return self.invoke(offer, args, {**kwargs, **plan.fill_plain(context)})
+        return self._invoke_entered(wanted.name, plan, offer, args, kwargs, context)
+
+    async def _invoke_entered(
+        self,
+        name: str,
+        plan: DependencyPlan,
+        offer: Registration,
+        args: Any,
+        kwargs: dict[str, Any],
+        context: Context | None,
+    ) -> Any:
+        entered = FastExitStack()
+        try:
+            lifetime = (offer.owner or self.server).lifetimes.current()
+            filled = await plan.fill(entered, context, lifetime.get_dependency)
+            value = await self.invoke(offer, args, {**kwargs, **filled})
+        except BaseException as exc:
+            await entered.fail(exc)
+            raise ToolError(f"a dependency of {name} swallowed an exception: raise it at its `yield`") from exc
+        await entered.close()
+        return value
 
     def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
         """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""
@@ -139,3 +189,12 @@ class Invoker:
     def invoke(self, offer: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Call the function with all of its arguments."""
         return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
+
+
+def _resolve_handles(handles: Mapping[str, HandleMarker], given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """What texts stand for; a default that is no text stays what it is."""
+    return {
+        name: handle.resolve(text, context.principal)
+        for name, handle in handles.items()
+        if isinstance(text := given.get(name), str)
+    }

@@ -1,8 +1,14 @@
-"""One function that is offered: what it is called with, and how."""
+"""One function that is offered: what it is called with, and how; and what completes the arguments of a prompt or a
+template: functions, or the choices of their types.
+
+Nothing is read of a function that completes before it is declared, and nothing of a type before someone asks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -11,24 +17,19 @@ from msgspec import Raw
 from accord.errors import DeclarationError, InvalidArguments, InvalidParams
 from accord.messages import codec
 from accord.messages.base import JSONObject
-from accord.messages.content import Resource
-from accord.messages.prompts import Prompt, PromptArgument
-from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import LATEST, RULES, Rules
 from accord.messages.tools import Tool
 from accord.server.core.content import NO_CACHE, CacheHint
-from accord.server.declare.signature import Signature
-from accord.server.depends.markers import dependency_in
+from accord.server.declare.signature import Signature, signature
+from accord.server.depends.markers import dependency_in, is_dependency
 from accord.server.input.question import is_question
-from accord.wire.headers import ANNOTATION, Mirrored, mirrored
+from accord.wire.headers import Mirrored, mirrored
 
 if TYPE_CHECKING:
-    from accord.server.core.registry import Registry
-    from accord.server.declare.completions import ArgumentCompletions
+    from accord.server.core.visibility import Visibility
     from accord.server.depends.dependencies import Dependencies
     from accord.server.input.parameters import InputParameter
-    from accord.server.middleware.chain import Guard, MiddlewareStep
-    from accord.server.middleware.request import CallNext
+    from accord.server.middleware.chain import Chain, Guard, MiddlewareStep
     from accord.server.server import Server
 
 
@@ -63,10 +64,20 @@ class OutputEncoder(Protocol):
         """A packed value as it travels through 2025-11-25, where only objects may: `{"result": ...}` if it is none."""
 
 
+class RuleSource(Protocol):
+    """A registry, as the rules of it judge the URIs of a template."""
+
+    visibility: Visibility | None
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What its middleware asks of who sees its things."""
+
+
 class TemplateGuard(NamedTuple):
     """A registry whose rules judge each URI of a template; see `compose.access`."""
 
-    registry: Registry
+    registry: RuleSource
     depth: int
     """How many mounts the template has passed before."""
     text: str
@@ -138,7 +149,7 @@ class Registration:
         """What decides who sees it: `scopes` grow by what the rules of each server ask for that it passes."""
         self.middleware: tuple[MiddlewareStep, ...] = ()
         """The middleware that stands around this function alone, the outermost first."""
-        self.chain: CallNext | None = None
+        self.chain: Chain | None = None
         """The function inside all of its middleware; None where there is none. Set by the registry that shows it."""
         self.is_public: bool = True
         """Whether everybody may call it, and there is one of it only. Set by the registry that shows it."""
@@ -208,135 +219,115 @@ def definition_key(definition: Any) -> str:
     return definition.name  # type: ignore[no-any-return]
 
 
-def tool_registration(
-    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
-) -> Registration:
-    """A function as a tool. The schemas are made when the tools are first listed."""
-
-    def define(rules: Rules) -> Tool:
-        schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
-        return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
-
-    offer = Registration(
-        function,
-        define,
-        bind=signature.bind,
-        context=signature.context is not None,
-        is_async=signature.is_async,
-        timeout=timeout,
-        returns=signature,
-        declared=input_parameters_in(signature),
-        depends=dependencies_in(signature),
-        may_run_again=is_safe(tool),
-    )
-    return _resolved(
-        offer, signature, lambda: offer.check_mirrored() if signature.has_schema_keyword(ANNOTATION) else None
-    )
-
-
-def _resolved(offer: Registration, signature: Signature, check: Callable[[], None]) -> Registration:
-    """Check an offer, now or once all names in its hints exist. Raises `DeclarationError`."""
-    if signature.is_resolved:
-        check()
-        return offer
-
-    def resolve() -> None:
-        signature.resolve()
-        offer.context = signature.context is not None
-        offer.input_parameters, offer.dependencies = input_parameters_in(signature), dependencies_in(signature)
-        asks = (
-            offer.context
-            or bool(offer.input_parameters)
-            or (offer.dependencies is not None and offer.dependencies.context)
-        )
-        offer.may_request_input = offer.may_request_input or asks
-        check()
-        offer.resolve_hints = None
-
-    offer.resolve_hints = resolve
-    return offer
-
-
-def is_safe(tool: Tool) -> bool:
-    """Whether its author says that calling it again does no harm."""
-    hints = tool.annotations
-    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-
-
-def input_parameters_in(signature: Signature) -> Sequence[InputParameter]:
+def input_parameters_in(read: Signature) -> Sequence[InputParameter]:
     """The parameters that the client is asked for. Raises `DeclarationError`."""
-    asked = [one for one in signature.injected if is_question(one.hint, one.default)]
+    asked = [one for one in read.injected if is_question(one.hint, one.default)]
     if not asked:
         return ()
     from accord.server.input.parameters import input_parameter
 
-    return [input_parameter(one, signature.names, signature.defaults) for one in asked]
+    return [input_parameter(one, read.names, read.defaults) for one in asked]
 
 
-def dependencies_in(signature: Signature) -> Dependencies | None:
+def dependencies_in(read: Signature) -> Dependencies | None:
     """The parameters that functions of the program fill. Raises `DeclarationError`."""
-    filled = {one.name: found for one in signature.injected if (found := dependency_in(one.hint, one.default))}
-    if not filled and not signature.handle_parameters:
+    filled = {one.name: found for one in read.injected if (found := dependency_in(one.hint, one.default))}
+    if not filled and not read.handle_parameters:
         return None
     from accord.server.depends.dependencies import Dependencies
 
-    return Dependencies(signature.name, filled, signature.handle_parameters)
+    return Dependencies(read.name, filled, read.handle_parameters, read.contexts)
 
 
-def prompt_registration(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Registration:
-    """A function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
+class Completer:
+    """A function that completes one argument."""
 
-    def define(_: Rules) -> Prompt:
-        return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
+    def __init__(self, function: Callable[..., Any], read: Signature) -> None:
+        self._signature = read
+        self._value_parameter, *self._context_parameters = read.names
+        self.registration: Registration = Registration(
+            function,
+            lambda _: None,
+            bind=self._bind,
+            context=read.context is not None,
+            is_async=read.is_async,
+            depends=dependencies_in(read),
+        )
 
-    return _text_registration(function, signature, define)
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._signature.name
 
+    @cached_property
+    def _needs(self) -> Collection[str]:
+        needs: Collection[str] = self._signature.input_schema.get("required", ())
+        return [name for name in needs if name != self._value_parameter]
 
-def resource_registration(
-    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
-) -> Registration:
-    """A function as a resource or a template of resources. Raises `DeclarationError`."""
-    return _text_registration(function, signature, lambda _: definition)
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The values of the arguments that it depends on, where a client gives none."""
+        return {name: value for name, value in self._signature.defaults.items() if isinstance(value, str)}
 
+    def is_ready(self, known: Mapping[str, str]) -> bool:
+        """Whether the arguments that it depends on have their values."""
+        return all(name in known for name in self._needs)
 
-def _text_registration(
-    function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]
-) -> Registration:
-    """A function whose arguments all come as strings. Raises `DeclarationError`."""
-    offer = Registration(
-        function,
-        define,
-        bind=_bind_strings(signature),
-        context=signature.context is not None,
-        is_async=signature.is_async,
-        declared=input_parameters_in(signature),
-        depends=dependencies_in(signature),
-    )
-    return _resolved(offer, signature, lambda: _refuse_headers(signature))
-
-
-def _refuse_headers(signature: Signature) -> None:
-    if signature.has_schema_keyword(ANNOTATION):
-        raise DeclarationError(f"{signature.name}: only parameters of tools can have a Header; leave it out")
-
-
-def arguments_of(signature: Signature) -> list[PromptArgument]:
-    """A prompt's arguments, read out of the schema of its parameters."""
-    schema = signature.input_schema
-    required = schema.get("required", ())
-    return [
-        PromptArgument(name=name, description=about.get("description"), required=name in required)
-        for name, about in schema.get("properties", {}).items()
-    ]
-
-
-def _bind_strings(signature: Signature) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Bind values that came as strings (a prompt's arguments, a template's variables) to typed parameters."""
-
-    def bind(values: Mapping[str, Any] | None, context: Any) -> tuple[Any, Any]:
+    def _bind(self, values: Any, context: Any) -> tuple[Any, Any]:
+        """What to call it with: what was typed, and the arguments that it depends on. Raises `InvalidParams`."""
+        typed, known = values
+        given = {
+            self._value_parameter: typed,
+            **{name: known[name] for name in self._context_parameters if name in known},
+        }
         try:
-            return signature.bind(codec.encode(values or {}), context)
+            return self._signature.bind(codec.encode(given), context)
         except InvalidArguments as error:
             raise InvalidParams(error.message) from error
 
-    return bind
+
+class ArgumentCompletions:
+    """What is proposed for the arguments of one prompt or template; `variables` are those of a template."""
+
+    def __init__(self, what: str, read: Signature, variables: Collection[str] | None = None) -> None:
+        self.what: str = what
+        """As errors name it: `prompt 'plan'`."""
+        self.completers: dict[str, Completer] = {}
+        self._signature = read
+        self._variables = variables
+
+    def __bool__(self) -> bool:
+        """Whether anything is proposed for any argument."""
+        if self.completers:
+            return True
+        with suppress(DeclarationError):  # a type that cannot be read yet
+            return any(choices for name, choices in self._signature.choices.items() if self.has(name))
+        return False
+
+    @property
+    def context(self) -> bool:
+        """Whether any of the functions takes a context."""
+        return any(completer.registration.context for completer in self.completers.values())
+
+    def add(self, argument: str, function: Callable[..., Any], context: type) -> None:
+        """Complete an argument by a function. Raises `DeclarationError`."""
+        read = signature(function, context=context, injected=is_dependency)
+        if not read.names:
+            raise DeclarationError(f"{read.name} must take the text typed so far as its first parameter")
+        for name in (argument, *read.names[1:]):
+            if not self.has(name):
+                raise DeclarationError(f"{read.name}: {self.what} has no argument {name!r}")
+        if argument in self.completers:
+            raise DeclarationError(f"{read.name}: {argument!r} of {self.what} already has a completer")
+        self.completers[argument] = Completer(function, read)
+
+    def has(self, argument: str) -> bool:
+        """Whether there is such an argument."""
+        if self._variables is not None:
+            return argument in self._variables
+        return argument in self._signature.choices or self._signature.is_open
+
+    def choices(self, argument: str, typed: str) -> list[str]:
+        """What the type of an argument allows, as far as it begins with what was typed."""
+        start = typed.casefold()
+        return [text for text in self._signature.choices.get(argument, ()) if text.casefold().startswith(start)]

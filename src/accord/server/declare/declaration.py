@@ -19,17 +19,12 @@ from accord.messages.tools import Tool, ToolAnnotations
 from accord.schema.json_values import to_json
 from accord.server.core.content import NO_CACHE, CacheHint
 from accord.server.core.context import Context
-from accord.server.core.registration import (
-    AccessMetadata,
-    Registration,
-    prompt_registration,
-    resource_registration,
-    tool_registration,
-)
+from accord.server.core.registration import AccessMetadata, ArgumentCompletions, Registration
 from accord.server.core.registry import Registry
 from accord.server.core.results import UNSTRUCTURED
 from accord.server.core.visibility import words
-from accord.server.declare.completions import ArgumentCompletions, Completable, plain
+from accord.server.declare.completions import Completable, plain
+from accord.server.declare.registrations import prompt_registration, resource_registration, tool_registration
 from accord.server.declare.signature import Signature, signature
 from accord.server.depends.markers import is_dependency
 from accord.server.input.question import is_question

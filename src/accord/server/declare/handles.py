@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from accord.errors import DeclarationError, ToolError, describe
+from accord.server.core.principal import id_of
 from accord.server.declare.parameters import unwrap_callable
 from accord.server.depends.markers import HandleMarker
 
 if TYPE_CHECKING:
     from accord.server.core.context import Context
+    from accord.server.core.principal import Principal
 
 T = TypeVar("T")
 
@@ -88,7 +90,7 @@ class Handles(HandleMarker, Generic[T]):
     def open(self, value: T, ctx: Context) -> str:
         """Keep something, and give the text that stands for it. Raises `ToolError` where there is no room."""
         self._forget()
-        principal = _principal(ctx)
+        principal = id_of(ctx.principal)
         handle = f"{self.what}_{secrets.token_urlsafe(24)}"
         with self._lock:
             mine = sum(held.principal == principal for held in self._entries.values())
@@ -99,10 +101,14 @@ class Handles(HandleMarker, Generic[T]):
 
     def find(self, text: str, ctx: Context) -> T:
         """What a text stands for. Raises `ToolError`, also for what belongs to another principal."""
+        return self.resolve(text, ctx.principal)
+
+    def resolve(self, text: str, principal: Principal | None) -> T:
+        """The same for a principal; None for whoever is not known."""
         now = time.monotonic()
         with self._lock:
             held = self._entries.get(text)
-            if held is not None and held.principal == _principal(ctx) and now - held.used <= self._seconds:
+            if held is not None and held.principal == id_of(principal) and now - held.used <= self._seconds:
                 held.used = now
                 self._entries[text] = self._entries.pop(
                     text
@@ -131,8 +137,3 @@ class Handles(HandleMarker, Generic[T]):
             self._close(held.value)
         except Exception as exc:  # it may be anybody's call that finds it late
             log.error("accord: closing a %s failed: %s", self.what, describe(exc), exc_info=exc)
-
-
-def _principal(ctx: Context) -> str:
-    who = ctx.principal
-    return "" if who is None else who.id

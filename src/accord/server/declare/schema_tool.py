@@ -21,10 +21,11 @@ from accord.schema.arguments import arguments_object
 from accord.schema.json_values import to_json
 from accord.schema.validate import Validator, compile
 from accord.server.core.context import Context
-from accord.server.core.registration import Registration, is_safe
+from accord.server.core.registration import Registration
 from accord.server.core.results import encode
 from accord.server.declare.declaration import check_declared, check_timeout
 from accord.server.declare.parameters import unwrap_callable
+from accord.server.declare.registrations import is_safe
 
 
 class SchemaTool:

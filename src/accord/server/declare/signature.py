@@ -89,7 +89,8 @@ class Signature:
         self.handle_parameters: dict[str, HandleMarker] = {}
         """Parameters that are given as a text which stands for something else."""
         self._callable = inspect_callable(function)
-        self._contexts = contexts
+        self.contexts: tuple[type, ...] = contexts
+        """The types that mark a parameter which takes the context."""
         self._is_injected = injected
         self._unstructured = unstructured
         self._strict = strict
@@ -361,11 +362,11 @@ class Signature:
                 parameter.hint = hint = reader.resolve(hint)
             except NameError:  # imported for type checkers only, as a context often is
                 if hint.split("[")[0].split("|")[0].strip().rpartition(".")[2] not in {
-                    t.__name__ for t in self._contexts
+                    t.__name__ for t in self.contexts
                 }:
                     raise
-                hint = self._contexts[0]
-        if _mentions(hint, self._contexts):
+                hint = self.contexts[0]
+        if _mentions(hint, self.contexts):
             self.context = parameter.name
             return False
         if self._is_injected is not None and self._is_injected(hint, default):

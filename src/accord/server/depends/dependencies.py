@@ -9,25 +9,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError, ToolError
+from accord.errors import DeclarationError
 from accord.schema.hints import HintReader
-from accord.server.core.context import Context
-from accord.server.core.lifetime import FastExitStack
+from accord.server.core.exit_stack import FastExitStack
 from accord.server.declare.parameters import enclosing_names, unwrap_callable
 from accord.server.depends.markers import Dependency, HandleMarker, dependency_in
 
-if TYPE_CHECKING:
-    from accord.server.core.invoker import Invoker
-    from accord.server.core.lifetime import Lifetime
-    from accord.server.core.registration import Registration
-    from accord.server.input.call import HandlerCall
-
 Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 """What is made in place of what."""
+
+MakeLasting = Callable[["DependencyStep", dict[str, Any]], Awaitable[Any]]
+"""Gives a dependency that lasts as long as the server."""
 
 _CONTEXT = -1
 
@@ -66,9 +62,13 @@ class DependencyStep(msgspec.Struct, frozen=True, eq=False):
 
 
 class DependencyPlan:
-    """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`."""
+    """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`.
 
-    def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides) -> None:
+    `contexts` are the types that mark a parameter which takes the context.
+    """
+
+    def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides, contexts: tuple[type, ...]) -> None:
+        self._contexts = contexts
         self.steps: list[DependencyStep] = []
         self._overrides = overrides
         self._step_index: dict[tuple[Callable[..., Any], str], int] = {}
@@ -85,21 +85,19 @@ class DependencyPlan:
             return None
         return [(name, self.steps[place].make) for name, place in self.outputs.items()]
 
-    def fill_plain(self, context: Context | None) -> dict[str, Any]:
+    def fill_plain(self, context: object) -> dict[str, Any]:
         """The values by parameter, where the plan is `plain`."""
         values: list[Any] = []
         for step in self.steps:
             values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
         return {name: values[place] for name, place in self.outputs.items()}
 
-    async def fill(self, entered: FastExitStack, context: Context | None, lifetime: Lifetime) -> dict[str, Any]:
+    async def fill(self, entered: FastExitStack, context: object, lasting: MakeLasting) -> dict[str, Any]:
         """The same for any plan; what is to be left after the call stands in `entered`."""
         values: list[Any] = []
         for step in self.steps:
             given = _given(step, values, context) if step.inputs else {}
-            values.append(
-                await (lifetime.get_dependency(step, given) if step.is_lifespan else step.open(entered, given))
-            )
+            values.append(await (lasting(step, given) if step.is_lifespan else step.open(entered, given)))
         return {name: values[place] for name, place in self.outputs.items()}
 
     def _step_for(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
@@ -113,7 +111,8 @@ class DependencyPlan:
         kept = wanted.scope == "lifespan"
         make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
         inputs = tuple(
-            (name, _CONTEXT if of is None else self._step_for(of, (*above, wanted))) for name, of in _inputs(make)
+            (name, _CONTEXT if of is None else self._step_for(of, (*above, wanted)))
+            for name, of in _inputs(make, self._contexts)
         )
         self._check_scope(wanted, inputs)
         self.steps.append(DependencyStep(make, wanted.make, kind, inputs, kept))
@@ -132,7 +131,7 @@ class DependencyPlan:
                 )
 
 
-def _given(step: DependencyStep, values: list[Any], context: Context | None) -> dict[str, Any]:
+def _given(step: DependencyStep, values: list[Any], context: object) -> dict[str, Any]:
     return {name: context if place == _CONTEXT else values[place] for name, place in step.inputs}
 
 
@@ -157,7 +156,7 @@ def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], DependencyKin
     return make, DependencyKind.AWAITED if iscoroutinefunction(runs) else DependencyKind.PLAIN
 
 
-def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
+def _inputs(make: Callable[..., Any], contexts: tuple[type, ...]) -> list[tuple[str, Dependency | None]]:
     """The parameters that have to be filled: by another dependency, or None for the context."""
     try:
         parameters = signature(make).parameters.values()
@@ -165,9 +164,9 @@ def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
         return []
     found: list[tuple[str, Dependency | None]] = []
     for one in parameters:
-        hint = _hint(make, one.annotation)
+        hint = _hint(make, one.annotation, contexts)
         dependency = dependency_in(hint, one.default)
-        if dependency is not None or (isinstance(hint, type) and issubclass(hint, Context)):
+        if dependency is not None or (isinstance(hint, type) and issubclass(hint, contexts)):
             found.append((one.name, dependency))
         elif one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise DeclarationError(
@@ -177,7 +176,7 @@ def _inputs(make: Callable[..., Any]) -> list[tuple[str, Dependency | None]]:
     return found
 
 
-def _hint(make: Callable[..., Any], hint: Any) -> Any:
+def _hint(make: Callable[..., Any], hint: Any, contexts: tuple[type, ...]) -> Any:
     """An annotation, of a module with `from __future__ import annotations` as well."""
     if not isinstance(hint, str):
         return hint
@@ -186,7 +185,7 @@ def _hint(make: Callable[..., Any], hint: Any) -> Any:
     try:
         return HintReader(getattr(written, "__globals__", {}), enclosing_names(written)).resolve(hint)
     except NameError:  # imported for type checkers only, as a context often is
-        return Context if hint.rpartition(".")[2] == Context.__name__ else hint
+        return next((each for each in contexts if hint.rpartition(".")[2] == each.__name__), hint)
 
 
 def _name(make: Callable[..., Any]) -> str:
@@ -194,74 +193,36 @@ def _name(make: Callable[..., Any]) -> str:
 
 
 class Dependencies:
-    """By parameter. Raises `DeclarationError` for what cannot be filled."""
+    """By parameter. Raises `DeclarationError` for what cannot be filled. `contexts` is as for `DependencyPlan`."""
 
-    def __init__(self, name: str, wanted: Mapping[str, Dependency], named: Mapping[str, HandleMarker]) -> None:
-        self._name = name
+    def __init__(
+        self,
+        name: str,
+        wanted: Mapping[str, Dependency],
+        handles: Mapping[str, HandleMarker],
+        contexts: tuple[type, ...],
+    ) -> None:
+        self.name: str = name
+        """The function that they belong to."""
+        self.handles: Mapping[str, HandleMarker] = handles
+        """The parameters that a client gives as texts which stand for something."""
         self._wanted = wanted
-        self._handles = named
-        self._plan = DependencyPlan(wanted, {})
+        self._contexts = contexts
+        self._plan = DependencyPlan(wanted, {}, contexts)
         self._overridden: tuple[Overrides, DependencyPlan] | None = None
 
     @property
     def context(self) -> bool:
         """Whether one of them takes the context."""
-        return self._plan.context or bool(self._handles)
+        return self._plan.context or bool(self.handles)
 
-    def call(
-        self, calling: Invoker, offer: Registration, args: Any, kwargs: dict[str, Any], call: HandlerCall | None
-    ) -> Awaitable[Any]:
-        """Fill them, and call the function; to be awaited at once. Raises what either raises."""
-        plan = self._plan
-        if plan.simple is not None and not (self._handles or calling.server.overrides or offer.owner):
-            for name, make in plan.simple:
-                kwargs[name] = make()
-            return calling.invoke(offer, args, kwargs)
-        overrides = calling.server.overrides
-        if offer.owner is not None and offer.owner.overrides:
-            overrides = {**offer.owner.overrides, **overrides}
-        if overrides:
-            plan = self._overridden_plan(overrides)
-        context = calling.context(offer, call) if call is not None else None
-        if plan.context and context is None:
-            raise DeclarationError(f"{self._name}: an override may take a Context only if the dependency does")
-        if self._handles and context is not None:
-            kwargs = {**kwargs, **self._resolve_handles(kwargs, context)}
-        if plan.plain:
-            return calling.invoke(offer, args, {**kwargs, **plan.fill_plain(context)})
-        return self._call(plan, calling, offer, args, kwargs, context)
-
-    async def _call(
-        self,
-        plan: DependencyPlan,
-        calling: Invoker,
-        offer: Registration,
-        args: Any,
-        kwargs: dict[str, Any],
-        context: Context | None,
-    ) -> Any:
-        entered = FastExitStack()
-        try:
-            lifetime = (offer.owner or calling.server).lifetimes.current()
-            filled = await plan.fill(entered, context, lifetime)
-            value = await calling.invoke(offer, args, {**kwargs, **filled})
-        except BaseException as exc:
-            await entered.fail(exc)
-            raise ToolError(f"a dependency of {self._name} swallowed an exception: raise it at its `yield`") from exc
-        await entered.close()
-        return value
-
-    def _resolve_handles(self, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
-        """What texts stand for; a default that is no text stays what it is."""
-        return {
-            name: named.find(text, context)
-            for name, named in self._handles.items()
-            if isinstance(text := given.get(name), str)
-        }
+    def plan(self, overrides: Overrides) -> DependencyPlan:
+        """How they are made, with these functions in place of others."""
+        return self._overridden_plan(overrides) if overrides else self._plan
 
     def _overridden_plan(self, overrides: Overrides) -> DependencyPlan:
         """The plan with other functions in it."""
         known = self._overridden
         if known is None or known[0] != overrides:
-            known = self._overridden = overrides, DependencyPlan(self._wanted, overrides)
+            known = self._overridden = overrides, DependencyPlan(self._wanted, overrides, self._contexts)
         return known[1]

@@ -18,7 +18,7 @@ from accord.errors import DeclarationError
 from accord.server.declare.parameters import find_marker
 
 if TYPE_CHECKING:
-    from accord.server.core.context import Context
+    from accord.server.core.principal import Principal
 
 Scope = Literal["call", "lifespan"]
 
@@ -63,8 +63,8 @@ class HandleMarker(ABC):
         """What a model is told of the text."""
 
     @abstractmethod
-    def find(self, text: str, ctx: Context) -> Any:
-        """What it stands for. Raises `ToolError`."""
+    def resolve(self, text: str, principal: Principal | None) -> Any:
+        """What it stands for, for whoever calls. Raises `ToolError`."""
 
 
 def handle_in(hint: Any) -> HandleMarker | None:

@@ -66,7 +66,9 @@ class API:
         self.limits: Limits = limits
         self.requests: DocumentSchemas = DocumentSchemas(document, limits, request=True)
         self.answers: DocumentSchemas = DocumentSchemas(document, limits, request=False)
-        self.depends: Dependencies = Dependencies("an operation", {"send": Dependency(opened, "lifespan")}, {})
+        self.depends: Dependencies = Dependencies(
+            "an operation", {"send": Dependency(opened, "lifespan")}, {}, (Context,)
+        )
         """Has connections made with the first call, and closed with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
         """What stands in the query of every request."""

@@ -1,0 +1,133 @@
+"""From a function and its signature to a `Registration`: of a tool, a prompt, a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from accord.errors import DeclarationError, InvalidArguments, InvalidParams
+from accord.messages import codec
+from accord.messages.content import Resource
+from accord.messages.prompts import Prompt, PromptArgument
+from accord.messages.resources import ResourceTemplate
+from accord.messages.revision import Rules
+from accord.messages.tools import Tool
+from accord.server.core.registration import Registration, dependencies_in, input_parameters_in
+from accord.server.declare.signature import Signature
+from accord.wire.headers import ANNOTATION
+
+
+def tool_registration(
+    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
+) -> Registration:
+    """A function as a tool. The schemas are made when the tools are first listed."""
+
+    def define(rules: Rules) -> Tool:
+        schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
+        return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
+
+    offer = Registration(
+        function,
+        define,
+        bind=signature.bind,
+        context=signature.context is not None,
+        is_async=signature.is_async,
+        timeout=timeout,
+        returns=signature,
+        declared=input_parameters_in(signature),
+        depends=dependencies_in(signature),
+        may_run_again=is_safe(tool),
+    )
+    return _resolved(
+        offer, signature, lambda: offer.check_mirrored() if signature.has_schema_keyword(ANNOTATION) else None
+    )
+
+
+def _resolved(offer: Registration, signature: Signature, check: Callable[[], None]) -> Registration:
+    """Check an offer, now or once all names in its hints exist. Raises `DeclarationError`."""
+    if signature.is_resolved:
+        check()
+        return offer
+
+    def resolve() -> None:
+        signature.resolve()
+        offer.context = signature.context is not None
+        offer.input_parameters, offer.dependencies = input_parameters_in(signature), dependencies_in(signature)
+        asks = (
+            offer.context
+            or bool(offer.input_parameters)
+            or (offer.dependencies is not None and offer.dependencies.context)
+        )
+        offer.may_request_input = offer.may_request_input or asks
+        check()
+        offer.resolve_hints = None
+
+    offer.resolve_hints = resolve
+    return offer
+
+
+def is_safe(tool: Tool) -> bool:
+    """Whether its author says that calling it again does no harm."""
+    hints = tool.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
+def prompt_registration(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Registration:
+    """A function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
+
+    def define(_: Rules) -> Prompt:
+        return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
+
+    return _text_registration(function, signature, define)
+
+
+def resource_registration(
+    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
+) -> Registration:
+    """A function as a resource or a template of resources. Raises `DeclarationError`."""
+    return _text_registration(function, signature, lambda _: definition)
+
+
+def _text_registration(
+    function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]
+) -> Registration:
+    """A function whose arguments all come as strings. Raises `DeclarationError`."""
+    offer = Registration(
+        function,
+        define,
+        bind=_bind_strings(signature),
+        context=signature.context is not None,
+        is_async=signature.is_async,
+        declared=input_parameters_in(signature),
+        depends=dependencies_in(signature),
+    )
+    return _resolved(offer, signature, lambda: _refuse_headers(signature))
+
+
+def _refuse_headers(signature: Signature) -> None:
+    if signature.has_schema_keyword(ANNOTATION):
+        raise DeclarationError(f"{signature.name}: only parameters of tools can have a Header; leave it out")
+
+
+def arguments_of(signature: Signature) -> list[PromptArgument]:
+    """A prompt's arguments, read out of the schema of its parameters."""
+    schema = signature.input_schema
+    required = schema.get("required", ())
+    return [
+        PromptArgument(name=name, description=about.get("description"), required=name in required)
+        for name, about in schema.get("properties", {}).items()
+    ]
+
+
+def _bind_strings(signature: Signature) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Bind values that came as strings (a prompt's arguments, a template's variables) to typed parameters."""
+
+    def bind(values: Mapping[str, Any] | None, context: Any) -> tuple[Any, Any]:
+        try:
+            return signature.bind(codec.encode(values or {}), context)
+        except InvalidArguments as error:
+            raise InvalidParams(error.message) from error
+
+    return bind
