@@ -1,43 +1,43 @@
-"""Everything accord raises, in one tree, and the JSON-RPC codes both ways.
+"""The exceptions of accord, in one tree, and the conversion between exceptions and JSON-RPC error codes.
 
     AccordError
     ├── DeclarationError              a tool, resource or prompt is declared in a way that cannot work (also TypeError)
-    ├── TargetError                   a target (command, URL, FILE.py) cannot be understood (also ValueError)
-    ├── LocalProtocolError            we were about to break the protocol; nothing was sent
+    ├── TargetError                   a target (command, URL, FILE.py) that is invalid or not found (also ValueError)
+    ├── LocalProtocolError            this side would have broken the protocol; nothing was sent
     │   ├── NotSupported              the revision or the peer's capabilities do not have this
-    │   └── NotConnected              the connection is not open (any more)
+    │   └── NotConnected              the connection is not open, or was closed
     ├── RemoteProtocolError           the peer broke the protocol
-    │   └── InvalidResult             an answer does not have the shape its method prescribes
+    │   └── InvalidResult             a result that does not have the shape its method prescribes
     ├── ConnectError                  the connection could not be opened
     ├── ConnectionLost                the connection ended with requests in flight: exit code, last lines of stderr
-    │   ├── OutcomeUnknown            so it did, and a call that was not sent again may or may not have taken effect
-    │   └── NotExecuted               a request that did not reach who executes it: it may be sent again
-    │       └── SessionEnded          the server does not know our session any more (HTTP 404)
-    ├── HTTPError                     an HTTP response in the place of an answer: status, excerpt of the body, challenge
-    ├── RequestTimeout                no answer in time (also TimeoutError)
-    ├── AnswerError                   what a handler asked was answered with an error
+    │   ├── OutcomeUnknown            a call was in flight, was not sent again, and may or may not have taken effect
+    │   └── NotExecuted               the request was not executed: it may be sent again
+    │       └── SessionEnded          the server no longer knows the session (HTTP 404)
+    ├── HTTPError                     an HTTP response without an MCP message: status, excerpt of the body, challenge
+    ├── RequestTimeout                no response in time (also TimeoutError)
+    ├── AnswerError                   the client answered a request of a handler with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
-    ├── Mismatch                      a value that does not fit a JSON Schema (also ValueError)
-    ├── LifespanError                 what a server needs as long as it runs could not be had
-    ├── StoreError                    a store of sessions and events cannot do its work: a broken file, a full disk
-    │   └── EventsGone                what was to be continued is no longer kept
+    ├── Mismatch                      a value that does not match a JSON Schema (also ValueError)
+    ├── LifespanError                 the lifespan of a server failed, or the server is not running
+    ├── StoreError                    a store of sessions and events failed: a broken file, a full disk
+    │   └── EventsGone                the events needed to resume a stream are no longer stored
     ├── ToolError                     a tool failed: raised in a tool, its text goes to the model without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
         ├── InvalidRequest            -32600
         ├── MethodNotFound            -32601
         ├── InvalidParams             -32602
-        │   └── InvalidArguments      arguments that do not fit a tool's parameters, told so that a model can act on it
+        │   └── InvalidArguments      arguments that do not match a tool's parameters; a model can correct them
         ├── InternalError             -32603
         ├── ResourceNotFound          -32002 through 2025-11-25, -32602 with the URI from 2026-07-28
         ├── HeaderMismatch            -32020
         ├── MissingClientCapability   -32021
         ├── UnsupportedVersion        -32022
-        ├── UrlElicitationRequired    -32042: the person must visit pages first (2025-11-25)
-        ├── RateLimited               429: too many requests of late; `retry_after` says when to come back
-        └── SamplingDeclined          -1: the person does not let the model be asked
+        ├── UrlElicitationRequired    -32042: the user must visit pages first (2025-11-25)
+        ├── RateLimited               429: too many recent requests; `retry_after` says when to retry
+        └── SamplingDeclined          -1: the user declined a sampling request
 
-A `ProtocolError` raised in a handler is answered as it is; received ones are raised by the client's verbs.
+A `ProtocolError` raised in a handler is sent unchanged; the client's methods raise those received.
 """
 
 from __future__ import annotations
@@ -62,27 +62,27 @@ _LOG_CHARACTERS = 500
 
 
 class AccordError(Exception):
-    """The root: `except AccordError` catches whatever this library raises on its own account."""
+    """The base class of all exceptions that accord raises."""
 
 
 class DeclarationError(AccordError, TypeError):
-    """A declaration that cannot work; the text says how to write it."""
+    """An invalid declaration of a tool, resource or prompt; the text says how to write it."""
 
 
 class TargetError(AccordError, ValueError):
-    """A target that cannot be understood or found."""
+    """A target that is invalid or cannot be found."""
 
 
 class LocalProtocolError(AccordError):
-    """We were about to break the protocol. Nothing was sent."""
+    """A message that would have broken the protocol; it was not sent."""
 
 
 class NotSupported(LocalProtocolError):
-    """The revision in use, or the peer by its capabilities, does not have this."""
+    """A feature that the negotiated revision or the peer's capabilities do not include."""
 
 
 class NotConnected(LocalProtocolError):
-    """The connection is not open yet, or not any more."""
+    """The connection is not open, or was closed."""
 
 
 class RemoteProtocolError(AccordError):
@@ -90,7 +90,7 @@ class RemoteProtocolError(AccordError):
 
 
 class InvalidResult(RemoteProtocolError):
-    """An answer that does not have the shape its method prescribes. `raw` holds the bytes of the result."""
+    """A result that does not have the shape its method prescribes. `raw` holds its bytes."""
 
     def __init__(self, message: str, *, raw: bytes = b"") -> None:
         super().__init__(message)
@@ -98,11 +98,12 @@ class InvalidResult(RemoteProtocolError):
 
 
 class ConnectError(AccordError):
-    """The connection could not be opened; the text tells each step that was tried."""
+    """The connection could not be opened; the text lists each step that was tried."""
 
 
 class ConnectionLost(AccordError):
-    """The connection ended. `exit_code` and `stderr` (last lines) are set where the peer was our child process."""
+    """The connection ended. `exit_code` and `stderr` (last lines) are set if the peer was a child process of this
+    one."""
 
     def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
         super().__init__(message)
@@ -113,23 +114,23 @@ class ConnectionLost(AccordError):
 class OutcomeUnknown(ConnectionLost):
     """The connection ended with a call in flight that is not known to be safe to send again.
 
-    It may or may not have taken effect. Raised by clients that reconnect; others raise `ConnectionLost`.
+    The call may or may not have taken effect. Clients that reconnect raise it; others raise `ConnectionLost`.
     """
 
 
 class NotExecuted(ConnectionLost):
-    """The request did not reach who would execute it: it had no effect, and may be sent again."""
+    """The peer did not execute the request: it had no effect, and may be sent again."""
 
 
 class SessionEnded(NotExecuted):
-    """The server does not know our session any more. What was sent in it was refused; a new session may be opened."""
+    """The server no longer knows the session. It refused the request; the client may open a new session."""
 
 
 class HTTPError(AccordError):
-    """An HTTP response that holds no answer, where one belongs.
+    """An HTTP response without an MCP message where one is required.
 
-    `status` is its status, `body` how its body begins, `challenge` its `WWW-Authenticate`, both shown without
-    control characters and without credentials of ours.
+    `status` is its status, `body` the beginning of its body, `challenge` its `WWW-Authenticate`; in both texts, control
+    characters and the client's own credentials are removed.
     """
 
     def __init__(self, message: str, *, status: int, body: str = "", challenge: str = "") -> None:
@@ -140,16 +141,17 @@ class HTTPError(AccordError):
 
     @property
     def final(self) -> bool:
-        """Whether another request would fare no better: it is about who asks, where to, or how the server is."""
+        """Return whether a retry would fail too: the status concerns the credentials, the URL, or the state of the
+        server."""
         return 300 <= self.status < 400 or self.status in (401, 403, 407, 421, 429) or self.status >= 500
 
 
 class RequestTimeout(AccordError, TimeoutError):
-    """No answer in time. Where the protocol allows it, the peer has been told to stop."""
+    """No response in time. Where the protocol allows it, the request was cancelled."""
 
 
 class AnswerError(AccordError):
-    """The client answered what a handler asked with an error, `error`: it declined, or it failed."""
+    """The client answered a request of a handler with `error`: the user declined, or the client failed."""
 
     def __init__(self, message: str, error: ProtocolError) -> None:
         super().__init__(message)
@@ -161,7 +163,7 @@ class SchemaError(AccordError):
 
 
 class Mismatch(AccordError, ValueError):
-    """A value that does not fit a JSON Schema: `path` in the value (`$.days[0]`), `reason`."""
+    """A value that does not match a JSON Schema: `path` in the value (`$.days[0]`), `reason`."""
 
     def __init__(self, reason: str, path: str = "$") -> None:
         super().__init__(f"{path}: {reason}")
@@ -170,21 +172,21 @@ class Mismatch(AccordError, ValueError):
 
 
 class LifespanError(AccordError):
-    """What a server needs as long as it runs could not be had: its lifespan failed, or it does not run."""
+    """The lifespan of a server failed, or the server is not running."""
 
 
 class StoreError(AccordError):
-    """A store of sessions and events cannot do its work; the text names the file and says what to do."""
+    """A store of sessions and events failed; the text names the file and says what to do."""
 
 
 class EventsGone(StoreError):
-    """A stream was to be continued that has ended, was forgotten, or has lost events that were not read in time."""
+    """A stream cannot be resumed: it has ended, has expired, or has lost events that were not read in time."""
 
 
 class ToolError(AccordError):
     """A tool failed. Raise it in a tool to answer `isError` with this text and nothing else.
 
-    A client raises it for such an answer where `call_tool` has `raise_on_error=True` or `type=`; then `result` is the
+    A client raises it for such a result if `call_tool` has `raise_on_error=True` or `type=`; then `result` is the
     `ToolResult`, else None.
     """
 
@@ -212,13 +214,13 @@ class ProtocolError(AccordError):
 
 
 class ParseError(ProtocolError):
-    """-32700: not JSON."""
+    """-32700: the message is not JSON."""
 
     default_code = PARSE_ERROR
 
 
 class InvalidRequest(ProtocolError):
-    """-32600: JSON, but not a message this connection allows."""
+    """-32600: JSON, but not a message that this connection allows."""
 
     default_code = INVALID_REQUEST
 
@@ -230,23 +232,23 @@ class MethodNotFound(ProtocolError):
 
 
 class InvalidParams(ProtocolError):
-    """-32602: params that do not fit the method, or name nothing that exists."""
+    """-32602: params that do not match the method, or that name something that does not exist."""
 
     default_code = INVALID_PARAMS
 
 
 class InvalidArguments(InvalidParams):
-    """Arguments that do not fit a tool's parameters: where, what was expected, what came."""
+    """Arguments that do not match a tool's parameters; the text names the place, the expected and the actual value."""
 
 
 class InternalError(ProtocolError):
-    """-32603: the peer (or our own handler) failed."""
+    """-32603: the peer (or a handler of this side) failed."""
 
     default_code = INTERNAL_ERROR
 
 
 class ResourceNotFound(ProtocolError):
-    """-32002 through 2025-11-25, -32602 from 2026-07-28. `uri` is the resource asked for."""
+    """-32002 through 2025-11-25, -32602 from 2026-07-28. `uri` is the requested resource."""
 
     default_code = RESOURCE_NOT_FOUND
 
@@ -256,7 +258,7 @@ class ResourceNotFound(ProtocolError):
 
 
 class HeaderMismatch(ProtocolError):
-    """-32020: an HTTP header says something else than the body."""
+    """-32020: an HTTP header contradicts the body."""
 
     default_code = HEADER_MISMATCH
 
@@ -268,17 +270,17 @@ class MissingClientCapability(ProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """-32022: `data.supported` lists what the server speaks, `data.requested` what was asked for."""
+    """-32022: `data.supported` lists the versions of the server, `data.requested` is the version of the request."""
 
     default_code = UNSUPPORTED_VERSION
 
 
 class UrlElicitationRequired(ProtocolError):
-    """-32042 (2025-11-25): the person must visit pages before the request can be served; then it may be sent again.
+    """-32042 (2025-11-25): the user must visit pages before the request can be served; then it may be sent again.
 
-    `elicitations` are the pages as the server names them, each with `url`, `message` and `elicitationId`; a client
-    leaves out those that no person may be sent to, such as `javascript:` and `file:` (`data` has them). Show the whole
-    URL and ask before opening it.
+    `elicitations` are the pages from the server, each with `url`, `message` and `elicitationId`; a client leaves out
+    those with an unsafe scheme, such as `javascript:` and `file:` (`data` has them). Show the whole URL and ask before
+    opening it.
     """
 
     default_code = URL_ELICITATION_REQUIRED
@@ -299,11 +301,11 @@ class UrlElicitationRequired(ProtocolError):
 
 
 class RateLimited(ProtocolError):
-    """429: too many requests of late. `retry_after` is in how many seconds one more may come, None where it never may;
-    `data.retryAfter` on the wire.
+    """429: too many recent requests. `retry_after` is the number of seconds after which to retry, or None if a retry
+    would never succeed; it is `data.retryAfter` on the wire.
 
-    The specification has no code for it. This one is outside the range that JSON-RPC reserves, and the status that
-    HTTP has for the same.
+    The specification has no code for it. This one is outside the range that JSON-RPC reserves, and equals the status of
+    HTTP for the same.
     """
 
     default_code = RATE_LIMITED
@@ -319,7 +321,7 @@ class RateLimited(ProtocolError):
 
 
 class SamplingDeclined(ProtocolError):
-    """-1: "User rejected sampling request" (client, Sampling). Raise it in a sampling handler to say no."""
+    """-1: "User rejected sampling request" (client, Sampling). Raise it in a sampling handler to decline."""
 
     default_code = SAMPLING_DECLINED
 
@@ -338,7 +340,7 @@ _BY_CODE: dict[int, type[ProtocolError]] = {
 
 
 def from_wire(code: int, message: str, data: Any = None) -> ProtocolError:
-    """The exception for an error that came over the wire; an unknown code stays a plain `ProtocolError`."""
+    """Return the exception for a received JSON-RPC error; an unknown code becomes a plain `ProtocolError`."""
     if code == RESOURCE_NOT_FOUND:
         uri = data.get("uri") if isinstance(data, dict) else None
         return ResourceNotFound(message, uri=uri if isinstance(uri, str) else "", data=data)
@@ -346,14 +348,15 @@ def from_wire(code: int, message: str, data: Any = None) -> ProtocolError:
 
 
 def innermost(exc: BaseException) -> BaseException:
-    """Return the only exception of a group of one, however deep; any other exception as it is."""
+    """Return the only leaf of an exception group with one, at any depth; return any other exception unchanged."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     return exc
 
 
 def describe(exc: BaseException) -> str:
-    """An exception in one line, for a peer: its type and text; a group of one is that one."""
+    """Return an exception in one line, for a peer: its type and text. A group of one exception is described as that
+    one."""
     exc = innermost(exc)
     try:
         text = str(exc)
@@ -365,7 +368,7 @@ def describe(exc: BaseException) -> str:
 
 
 def log_line(text: object) -> str:
-    """Return what a peer may have written as a log takes it: one line of at most 500 characters, none of which steers a
+    """Return a text from a peer as one log line of at most 500 characters, without characters that control a
     terminal."""
     whole = str(text)
     line = whole if len(whole) <= _LOG_CHARACTERS else f"{whole[: _LOG_CHARACTERS - 1]}…"
@@ -373,12 +376,12 @@ def log_line(text: object) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with its control characters, and those that turn its direction, written out."""
+    """Return a text with its control characters, and those that change its direction, escaped."""
     return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def copy_error(error: AccordError) -> AccordError:
-    """The same error once more: raised in two places, one object would collect the traces of both."""
+    """Return a copy of an error: one object raised in two places would collect the traces of both."""
     other: AccordError = type(error).__new__(type(error), *error.args)
     other.__dict__.update(error.__dict__)
     other.__cause__ = error.__cause__

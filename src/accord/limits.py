@@ -1,4 +1,4 @@
-"""Every bound that protects, and its default, in one frozen value."""
+"""The limits on what a peer may use, with their defaults, in one frozen value."""
 
 from __future__ import annotations
 
@@ -6,207 +6,213 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds on what a peer controls. Sizes in bytes, times in seconds; `None` means no bound.
+    """Limits on what a peer controls. Sizes are in bytes, times in seconds; `None` means no limit.
 
-    Give your own to `Server(limits=...)` or `Client(limits=...)`: `Limits(line_bytes=1 << 20)`.
+    Pass your own to `Server(limits=...)` or `Client(limits=...)`: `Limits(line_bytes=1 << 20)`.
     """
 
     line_bytes: int = 64 << 20
-    """One message on a stdio line; a longer one is skipped in linear time and answered with one error.
-    Client: one message of a server over HTTP; a longer one fails the request that it belongs to."""
+    """One message on a stdio line; a longer one is skipped in linear time and answered with one error. Client: one
+    message of a server over HTTP; a longer one fails its request."""
     pending_bytes: int = 1 << 20
     """Unsent bytes to one peer before senders wait (back-pressure)."""
     depth: int = 128
-    """Nesting of a value that is checked against a JSON Schema."""
+    """Nesting depth of a value that is validated against a JSON Schema."""
 
     requests_in_flight: int = 256
-    """Requests of one peer being worked on at once; one more is refused with an error that says so."""
+    """Requests of one peer in flight at once; a further one is refused with an error that says so."""
     subscriptions: int = 10_000
-    """Server: subscriptions of one peer; one more is refused with an error that says so."""
+    """Server: subscriptions of one peer; a further one is refused with an error that says so."""
     subscribed_bytes: int = 8 << 20
-    """Server: memory for what one peer subscribes to, and all connections of one principal together; more is refused
-    with an error that says so."""
+    """Server: memory for the subscriptions of one peer, and for those of all connections of one principal; a further
+    subscription is refused with an error that says so."""
     subscribed_total_bytes: int = 128 << 20
-    """Server: the same for all those together whom nobody vouches for."""
+    """Server: `subscribed_bytes` for all unauthenticated clients together."""
     uri_bytes: int = 8 << 10
-    """Server: the URI of a resource that a peer subscribes to; a longer one is refused."""
+    """Server: length of the URI of a resource that a peer subscribes to; a longer one is refused."""
     hello_bytes: int = 64 << 10
-    """Server: the params of `initialize`, which are kept as long as the client is there; more is refused."""
+    """Server: the params of `initialize`, which are kept as long as the client is connected; larger ones are
+    refused."""
     batch_items: int = 1_000
-    """Messages in one batch (2025-03-26); a larger one is refused whole."""
+    """Messages in one batch (2025-03-26); a larger batch is refused as a whole."""
     workers: int = 40
-    """Threads for plain `def` handlers: of a server, and those that answer for a client."""
+    """Threads for plain `def` handlers of a server, and for those of a client."""
     worker_queue: int = 128
-    """Calls that may wait for a thread; one more is refused with an error that says so."""
+    """Calls that may wait for a thread; a further one is refused with an error that says so."""
     tool_seconds: float | None = None
-    """Time for the handler of one call: a tool, a resource, a prompt or a completion; none by default over stdio."""
+    """Time for the handler of one call (tool, resource, prompt or completion); no limit by default over stdio."""
     answer_seconds: float = 600
-    """Time for an answer to what a handler asks: a person's, or a model's. It is outside the time of a tool, and of
-    the request that waits for it; a client gives its own handlers as long."""
+    """Time for the response to a request of a handler, from a user or a model. It does not count towards the time of
+    the tool, nor of the request in flight. A client gives its own handlers the same time."""
     provider_seconds: float = 30
-    """Server: time for a provider to say what it has; then its things are left out."""
+    """Server: time for a provider to list what it offers; after it, the list leaves out that provider."""
     parked: int = 32
-    """Handlers of one principal that wait for answers with no request in flight (2026-07-28); one more ends the oldest.
-    """
+    """Handlers of one principal that wait for answers with no request in flight (2026-07-28); a further one ends the
+    oldest."""
     state_bytes: int = 16 << 10
-    """Server: a `requestState`; what does not fit is kept in memory, and the state refers to it."""
+    """Server: size of a `requestState`; a larger state is kept in memory, and the `requestState` refers to it."""
     kept_bytes: int = 64 << 20
     """Server: results and states that are kept for a request that may be sent again."""
     events_bytes: int = 8 << 20
-    """Server: events of one session that are kept for a client that comes back; the oldest are dropped first."""
+    """Server: events of one session that are kept for resumption; the oldest are dropped first."""
     events_total_bytes: int = 256 << 20
-    """Server: events of all sessions; those of the address or principal go first that has most, and of these the ones
-    of the session that was not written to for the longest time."""
+    """Server: events of all sessions. The oldest are dropped first, of the address or principal that has the most, and
+    of its session with the oldest last write."""
     events_seconds: float = 600
-    """Server: how long the events of a stream are kept after it has ended."""
+    """Server: how long the events of a stream are kept after its end."""
     session_kept_seconds: float = 86_400
-    """Server: how long a store keeps a session that nobody writes to: the server that had it may be gone."""
+    """Server: how long a store keeps a session without writes; the server that had the session may be gone."""
     http_body_bytes: int = 4 << 20
     """Server: the body of one HTTP request; a larger one is answered with 413."""
     http_nodes: int = 100_000
-    """Server: arrays, objects and members of objects in the body of one HTTP request, and twice as many items of
-    its arrays; more is refused."""
+    """Server: arrays, objects and members of objects in the body of one HTTP request, and twice as many items of its
+    arrays; a body with more is refused."""
     http_bodies_bytes: int = 256 << 20
-    """Server: memory of larger bodies of HTTP requests, as it is estimated, from their first byte until they are
-    answered, or until the handler has ended that a body is an answer to; one more is answered with 503, unless its
-    address or principal has less than a 256th. As much is for what sessions keep of `initialize` and of roots; for
-    handlers that wait for answers with no request in flight: there one more ends the oldest; and for answers that wait
-    for the rest of their batch: there one more is an error."""
+    """Server: estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a
+    body that answers a request of a handler, until the end of that handler. A further body is answered with 503, unless
+    its address or principal has less than a 256th of this. The same limit applies, each on its own, to what sessions
+    keep of `initialize` and of roots; to handlers that wait for answers with no request in flight (a further one ends
+    the oldest); and to answers that wait for the rest of their batch (a further one is an error)."""
     http_bodies_bytes_per_address: int = 128 << 20
-    """Server: the same for one address, and for one principal."""
+    """Server: `http_bodies_bytes` for one address, and for one principal."""
     http_requests: int = 4_096
-    """Server: requests being worked on at once for all those whom nobody vouches for (HTTP, all sessions together)."""
+    """Server: requests in flight of all unauthenticated clients together (HTTP, all sessions)."""
     http_requests_per_address: int = 2_048
-    """Server: those of one address, or of one principal in all its sessions; one more is refused."""
+    """Server: requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
     http_parked: int = 4_096
-    """Server: `parked` for all those together; one more ends the oldest of the address that has most."""
+    """Server: `parked` for all principals together; a further one ends the oldest of the address that has the most."""
     http_parked_per_address: int = 2_048
-    """Server: those of one address; one more ends its oldest."""
+    """Server: `http_parked` for one address; a further one ends the oldest of that address."""
     http_completions_per_second: float = 2_000
-    """Server: `completions_per_second` for those of one address together."""
+    """Server: `completions_per_second` for all clients of one address together."""
     body_seconds: float = 30
-    """Server: time for the body of a request to be there; then it is answered with 408."""
+    """Server: time to receive the body of a request; after it, the server answers with 408."""
     write_seconds: float = 30
-    """Server: time for a client to take what is sent to it; then its connection is given up."""
+    """Server: time for a client to read what the server sends; after it, the server closes the connection."""
     stream_bytes: int = 8 << 20
-    """Server: unsent bytes of one stream of events; a client that takes that little is cut off."""
+    """Server: unsent bytes of one event stream; beyond it, the server cuts the stream of the slow client."""
     streams: int = 1_000
     """Server: streams of one session, or of one principal, that are open at once."""
     keep_alive_seconds: float = 15
-    """Server: silence on a stream before a comment is sent, so that nobody takes it for dead."""
+    """Server: silence on a stream before the server sends a comment, so that no proxy or client takes it for dead."""
     patience_seconds: float = 1
-    """Server: how long the answer to a POST may take before it becomes a stream that can be taken up again."""
+    """Server: how long the response to a POST may take before it becomes a stream that can be resumed."""
     http_tool_seconds: float | None = 300
-    """`tool_seconds` over HTTP, where that is not set."""
+    """`tool_seconds` over HTTP, where `tool_seconds` is not set."""
     sessions: int = 10_000
-    """Server: sessions over HTTP. One more ends the one that was idle for the longest time, of the principal or address
-    that has most: idle for `session_unused_seconds`, or for any time where that one has over 100 sessions and more than
-    its share of the room; there also one that only has streams open. Where there is none, it is answered with 503."""
+    """Server: sessions over HTTP. A further session ends the one with the longest idle time, of the principal or
+    address that has the most. It must have been idle for `session_unused_seconds`; any idle time is enough where its
+    principal or address has over 100 sessions and more than its share of this limit, and there a session that only has
+    open streams counts as idle. If there is no such session, the server answers 503."""
     sessions_per_principal: int = 100
-    """Server: sessions of one principal, where it is known who asks; one more ends its own that was idle for the
-    longest time, or is answered with 503."""
+    """Server: sessions of one authenticated principal; a further one ends the one of its own with the longest idle
+    time, or is answered with 503."""
     sessions_per_address: int = 5_000
-    """Server: the same for one address, where nobody vouches for who asks. Behind a proxy it is the address that the
-    proxy tells, where `public_url` says that there is one."""
+    """Server: `sessions_per_principal` for one address, without authentication. Behind a proxy it is the address that
+    the proxy reports, if `public_url` is set."""
     session_idle_seconds: float = 1_800
-    """Server: how long a session over HTTP may have nothing to do and no stream open before it ends."""
+    """Server: how long a session over HTTP may be without work and without open streams before it ends."""
     session_unused_seconds: float = 60
-    """Server: the same for a session that was not used at all after `initialize`. Where there is no room for another
-    session, the oldest of these makes room."""
+    """Server: `session_idle_seconds` for a session without any request after `initialize`. If the limit on sessions is
+    reached, the oldest of these ends."""
     session_seconds: float = 86_400
     """Server: how long a session over HTTP may last."""
     principals: int = 10_000
-    """Server: principals of which something is remembered between requests (rates); the one heard of the longest ago
-    is forgotten for one more."""
+    """Server: principals whose rates are remembered between requests; a further one replaces the one with the oldest
+    last request."""
     progress_per_second: float = 20
-    """Progress notifications per request and second; beyond one second's worth they are coalesced, the last is kept."""
+    """Progress notifications per request and second; beyond one second's worth they are coalesced, and the last is
+    kept."""
     tool_calls_per_second: float | None = 1_000
-    """Tool calls of one principal, where it is known who asks (HTTP with `auth`), and as many at once; one more is
-    refused with an error that says when to come back (`RateLimited`). Over stdio the client is the one that started the
-    server, and is not bounded."""
+    """Tool calls of one authenticated principal (HTTP with `auth`) per second, and as many at once; a further one is
+    refused with an error that says when to retry (`RateLimited`). No limit over stdio, where the client started the
+    server."""
     completions: int = 100
     """Values of one completion; the protocol allows 100."""
     completions_per_second: float = 50
-    """Completions that one peer may ask for; one more is refused with an error that says when to come back."""
+    """Completions of one peer; a further one is refused with an error that says when to retry."""
     logs_per_second: float = 50
-    """Log messages to one peer; those beyond are dropped, and the client is told how many."""
+    """Log messages to one peer; further ones are dropped, and the server reports their number to the client."""
     upstream_bytes: int = 16 << 20
-    """Server: an answer of an HTTP API that was imported (OpenAPI); a larger one is an error of its call."""
+    """Server: a response of an imported HTTP API (OpenAPI); a larger one is an error of its call."""
     auth_seconds: float = 30
-    """Server: time for `Auth.authenticate` to say who asks; then the request is refused."""
+    """Server: time for `Auth.authenticate` to return the principal; after it, the request is refused."""
     grace_seconds: float = 4
-    """At SIGTERM, Ctrl-C or end of input: time for calls in flight to finish."""
+    """Time for calls in flight to finish after SIGTERM, Ctrl-C or end of input."""
 
     http_connections: int = 20_000
-    """Server over HTTP: connections at once, or what leaves 256 file descriptors if that is less; one more is answered
-    503."""
+    """Server over HTTP: connections at once, or as many as leave 256 file descriptors if that is less; a further one is
+    answered with 503."""
     http_connections_per_address: int | None = 10_000
-    """Server over HTTP: connections of one address, or half of all where file descriptors leave fewer than
-    `http_connections` and that is less; one more is answered 503. No bound where `public_url` says that a proxy stands
-    in front."""
+    """Server over HTTP: connections of one address, or half of all connections if file descriptors leave fewer than
+    `http_connections` and half is less; a further one is answered with 503. No limit where `public_url` declares a
+    proxy."""
     http_unsent_bytes: int = 256 << 20
-    """Server over HTTP: bytes of answers, in all, that clients are slow to take; beyond it a connection of the address
-    that has most of them is cut, the slow one first that is so for the longest time. As much is for streams of
-    events; and for what clients send before the server can take it, as behind a request that is being answered."""
+    """Server over HTTP: unsent bytes of all responses together. Beyond it, the server cuts a connection of the address
+    that has the most: the one that has been slow for the longest time. The same limit applies, each on its own, to
+    event streams, and to what clients send before the server can read it, such as requests behind one in flight."""
     http_head_bytes: int = 32 << 10
-    """Server over HTTP: the line and the headers of a request, with the extensions of its chunks and its trailers; more
-    is answered 431."""
+    """Server over HTTP: the request line and headers of a request, with the extensions of its chunks and its trailers;
+    a larger head is answered with 431."""
     http_head_fields: int = 200
-    """Server over HTTP: header and trailer fields of a request; more is answered 431."""
+    """Server over HTTP: header and trailer fields of a request; more are answered with 431."""
     http_head_seconds: float = 30
-    """Server over HTTP: time for the line and the headers of a request; then the connection is closed."""
+    """Server over HTTP: time to receive the request line and the headers; after it, the server closes the
+    connection."""
     http_idle_seconds: float = 75
     """Server over HTTP: time that a connection may wait for its next request."""
     http_unread_seconds: float = 30
-    """Server over HTTP: time in which a client takes nothing of what is sent to it; then the connection is cut."""
+    """Server over HTTP: time during which a client reads nothing of what the server sends; after it, the server cuts
+    the connection."""
 
     request_seconds: float | None = None
-    """Client: time without an answer or progress before a request fails; `None` waits."""
+    """Client: time without a response or progress before a request fails; `None` waits without limit."""
     total_seconds: float | None = None
-    """Client: time for one request, whatever progress it reports."""
+    """Client: time for one request, regardless of its progress."""
     connect_seconds: float = 60
-    """Client: time for the whole opening."""
+    """Client: time to open the connection, handshake included."""
     probe_seconds: float = 5
-    """Client: silence after `server/discover` before `initialize` is sent as well."""
+    """Client: silence after `server/discover` before the client also sends `initialize`."""
     close_seconds: float = 2
-    """Client: time the server has to exit after its input closed, before SIGTERM; and again before SIGKILL.
-    Both sides: half of it is what handlers have to clean up when they are cancelled at the end."""
+    """Client: time for the server to exit after its input is closed, before SIGTERM; and again before SIGKILL. Both
+    sides: cancelled handlers have half of it to clean up at the end."""
 
     retry_seconds: float = 300
-    """Client: the longest pause that a server may ask for before a stream is taken up again (`retry`, HTTP); one that
-    asks for more is not waited for."""
+    """Client: the longest pause before a stream is resumed that a server may set (`retry`, HTTP); the client does not
+    wait for a longer one."""
 
     form_fields: int = 1_000
-    """Client: fields of a form that a server asks a person to fill in; a larger one is refused."""
+    """Client: fields of a form that a server sends for a user to fill in; a larger form is refused."""
     rounds: int = 16
-    """Client: how often one request is sent again because its answer asked for input (2026-07-28)."""
+    """Client: how often one request is sent again because the server asked for input (2026-07-28)."""
     pages: int = 1_000
-    """Client: pages of one list that are followed."""
+    """Client: pages of one list that the client requests."""
     items: int = 100_000
-    """Client: items of one list that are taken, on one page or on all."""
+    """Client: items of one list, on one page or on all."""
     list_bytes: int = 64 << 20
     """Client: bytes of all pages of one list."""
     notices: int = 1_000
-    """Notifications that wait for one callback or one reader; one more drops the oldest, with a count."""
+    """Notifications that wait for one callback or one reader; a further one drops the oldest, and the drops are
+    counted."""
     notice_bytes: int = 16 << 20
-    """The same in bytes of their params."""
+    """Bytes of the params of the notifications in `notices`."""
     callback_seconds: float = 5
-    """Client: time that async callbacks of a request have to finish once it is answered; then they are cancelled."""
+    """Client: time for the async callbacks of a request to finish after its response; then they are cancelled."""
     cache_entries: int = 1_000
-    """Client: results that a cache keeps."""
+    """Client: results in the cache."""
     cache_bytes: int = 16 << 20
-    """Client: bytes of results that a cache keeps."""
+    """Client: bytes of results in the cache."""
     cache_seconds: float = 86_400
-    """Client: how long a result is kept at most, whatever its `ttlMs`."""
+    """Client: the longest time that a result stays in the cache, whatever its `ttlMs`."""
     page_size: int = 1_000
     """Server: items of one page."""
 
     schema_depth: int = 64
-    """Nesting of a JSON Schema."""
+    """Nesting depth of a JSON Schema."""
     schema_nodes: int = 5_000
-    """Subschemas of a JSON Schema, references counted as often as they expand."""
+    """Subschemas of a JSON Schema; references count as often as they expand."""
     stderr_lines: int = 20
-    """Client: last lines of a server's stderr kept for errors."""
+    """Client: last lines of a server's stderr that are kept for errors."""
 
     def __repr__(self) -> str:
         changed = [
