@@ -89,6 +89,9 @@ def normalize(form: UnicodeForm, text: str) -> str:
 NODE_BYTES = 64
 """Memory of a value beside its text, about."""
 
+FIELD_BYTES = 256
+"""Memory of a header field of a request, about."""
+
 
 def memory_of(message: bytes) -> int:
     """Estimate the bytes that a message takes, with what it is decoded to."""

@@ -11,12 +11,13 @@ import msgspec
 import pytest
 
 from accord import Context, HTTPOptions, Server
-from accord.errors import InternalError
+from accord.errors import InternalError, InvalidParams
 from accord.server.core.principal import Principal
 from accord.server.http import sessions
 from accord.server.http.auth import APIKeys
 from accord.server.http.quotas import account_of, is_address
 from accord.session import rate
+from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest
 
 from tests.server.http.raw import Direct
@@ -165,6 +166,57 @@ async def test_an_attacker_with_many_sessions_has_no_stored_events_of_others_dro
         assert [event.data.get("id") for event in await rest.events()] == [None, 1]
         assert (await flood[0][0].listen(flood[0][1])).status == 410
         assert (await flood[-1][0].listen(flood[-1][1])).status == 200
+
+
+def requests_held() -> int:
+    """How many requests are in memory."""
+    gc.collect()
+    return sum(isinstance(each, PendingRequest) for each in gc.get_objects())
+
+
+async def asked(client: Modern, tool: str) -> dict[str, Any]:
+    """What a client sends again to answer what this tool has asked it."""
+    result = (await (await client.call(tool)).json())["result"]
+    answers = {key: {"action": "accept", "content": {}} for key in result["inputRequests"]}
+    return {"name": tool, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers}
+
+
+async def test_an_error_that_is_kept_for_a_retry_holds_no_request() -> None:
+    server = desk()
+
+    @server.tool
+    async def refuses(ctx: Context) -> str:
+        await ctx.elicit("go on?")
+        raise InvalidParams("no")
+
+    async with site(server) as here:
+        client, before = Modern(here.raw, {"elicitation": {"form": {}}}), requests_held()
+        for _ in range(5):
+            again = await asked(client, "refuses")
+            for _ in range(3):
+                error = (await (await client.ask("tools/call", again)).json())["error"]
+                assert (error["code"], error["message"]) == (-32602, "no")
+        assert requests_held() == before
+
+
+async def test_calls_that_were_ended_to_make_room_hold_no_request_and_leave_one_timer() -> None:
+    async with site(desk(http_parked_per_address=2)) as here:
+        client, before = Modern(here.raw, {"elicitation": {"form": {}}}), requests_held()
+        calls = [await asked(client, "asks") for _ in range(20)]
+        for again in calls[:-2]:
+            answer = await (await client.ask("tools/call", again)).json()
+            assert "newer calls needed its room" in text(answer)
+        assert requests_held() == before + 2, "those that wait"
+        timers = [each for each in asyncio.get_running_loop()._scheduled if "_clean_up" in repr(each)]
+        assert len(timers) == 1
+
+
+async def test_many_headers_of_a_call_that_waits_for_an_answer_count() -> None:
+    async with site(desk(http_bodies_bytes_per_address=100_000)) as here:
+        client = Modern(here.raw, {"elicitation": {"form": {}}}, **{f"x-{number}": "" for number in range(100)})
+        calls = [await asked(client, "asks") for _ in range(5)]
+        assert "newer calls needed its room" in text(await (await client.ask("tools/call", calls[0])).json())
+        assert text(await (await client.ask("tools/call", calls[-1])).json()) == "accept"
 
 
 async def test_where_all_are_full_the_address_that_has_most_makes_room_once_it_was_idle_for_a_while() -> None:

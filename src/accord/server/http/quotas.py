@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
-from accord.messages.bounds import NODE_BYTES, memory_of
+from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, memory_of
 from accord.transport.asgi.request import RequestRejected
 
 if TYPE_CHECKING:
@@ -107,9 +107,6 @@ SMALL_BYTES = 1 << 10
 _FEW_FIELDS = 32
 """Header fields of a request that are not counted."""
 
-_FIELD_BYTES = 256
-"""Memory of one more."""
-
 _FEW = 256
 """The part of the whole that one account may have, though the others have used it up."""
 
@@ -168,7 +165,7 @@ class BodyCharge(msgspec.Struct, eq=False):
         more = len(self._request.headers) - _FEW_FIELDS
         size = memory_of(body) if len(body) > SMALL_BYTES else 0
         if more > 0:
-            size += _FIELD_BYTES * more
+            size += FIELD_BYTES * more
         if size:
             self.add(max(0, size - self._size))
 

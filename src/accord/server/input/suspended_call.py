@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw
 
-from accord.errors import InvalidParams, ToolError
+from accord.errors import AccordError, InternalError, InvalidParams, ToolError, copy_error
 from accord.messages import codec
-from accord.messages.bounds import memory_of
+from accord.messages.bounds import FIELD_BYTES, memory_of
+from accord.redaction import describe_redacted
 from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, encode_question
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import RequestState, StateExpired
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 _STEPS = 8
 """Outcomes that are kept for a retry that is sent again; a client that is further behind is not one that lost one."""
 
-_BASE_BYTES = 1 << 10
+_BASE_BYTES = 4 << 10
 """Bytes that a run takes besides its outcomes, about."""
 
 Outcome = Any
-"""A result that is ready to send, or the questions that stand before it."""
+"""A result that is ready to send, the questions that stand before it, or a `Failure`."""
 
 MakeInputRequired = Callable[[RequestState, Mapping[str, EncodedQuestion]], Outcome]
 """Makes the result that asks these questions and carries this state."""
@@ -56,6 +57,28 @@ class SuspendedCallTable(Protocol):
 
     def hold(self, run: SuspendedCall, size: int) -> None:
         """A handler holds so many bytes more."""
+
+
+class Failure:
+    """An error that a step ended with. It is raised itself once, for the log; from then on it holds the frames that it
+    went through, with all that the request has sent. Whoever sends the request again gets a copy.
+    """
+
+    __slots__ = ("_copy", "_error")
+
+    def __init__(self, error: BaseException) -> None:
+        self._error: BaseException | None = error
+        self._copy: AccordError
+        if isinstance(error, AccordError):
+            self._copy = copy_error(error)
+        else:
+            self._copy = InternalError(f"the call failed: {describe_redacted(error)}")
+        self._copy.__cause__ = None
+
+    def take(self) -> BaseException:
+        """Return what is to be raised."""
+        error, self._error = self._error, None
+        return copy_error(self._copy) if error is None else error
 
 
 class SuspendedCall:
@@ -149,9 +172,10 @@ class SuspendedCall:
         self._suspended_calls.hold(self, size)
 
     def _held_memory(self) -> int:
-        """Bytes of the client that its frames hold: arguments, and answers."""
-        params = self._call.exchange.params
-        return self._answers_memory + (memory_of(bytes(params)) if isinstance(params, Raw) else 0)
+        """Bytes of the client that its frames hold: arguments, answers and headers."""
+        params, headers = self._call.exchange.params, self._call.exchange.headers or ()
+        size = self._answers_memory + FIELD_BYTES * len(headers)
+        return size + (memory_of(bytes(params)) if isinstance(params, Raw) else 0)
 
     def _rebind(self, call: HandlerCall) -> None:
         self._call.rebind(call)
@@ -190,6 +214,8 @@ class SuspendedCall:
             raise
         else:
             self._outcome_delivered = self._outcome_delivered or step is self._last
+            if isinstance(outcome, Failure):
+                raise outcome.take()
             return outcome
         finally:
             self._waiters -= 1
@@ -307,8 +333,7 @@ class SuspendedCall:
             step.set_result(packed)
         else:
             self.size += self._held_memory()  # its traceback holds what the handler had
-            step.set_exception(error)
-            step.exception()  # seen: nobody may be waiting
+            step.set_result(Failure(error))
 
     def cancel(self, why: str = "") -> None:
         """End the handler; `why` is what a later request is told."""

@@ -59,6 +59,7 @@ class SuspendedCalls:
         """Handlers that wait with no request in flight, by account, the first to wait first."""
         self._anonymous = 0
         """How many of them wait for clients whom nobody vouches for."""
+        self._cleanup: asyncio.TimerHandle | None = None
         self._waiting_bytes: Counter[str] = Counter()
         """By account: what the handlers hold that wait."""
 
@@ -190,7 +191,17 @@ class SuspendedCalls:
         self._ended[run.nonce] = run.size
         self._held += run.size
         self._forget()
-        asyncio.get_running_loop().call_later(self.seconds, self._forget)
+        self._schedule_cleanup()
+
+    def _schedule_cleanup(self) -> None:
+        """Forget later what is not over yet, though nobody calls: by one timer, however many have ended."""
+        if self._cleanup is None and self._ended:
+            self._cleanup = asyncio.get_running_loop().call_later(self.seconds, self._clean_up)
+
+    def _clean_up(self) -> None:
+        self._cleanup = None
+        self._forget()
+        self._schedule_cleanup()
 
     def _forget(self) -> None:
         """Drop what is over, and the oldest outcomes when they take too much room, though not their nonces."""
