@@ -1,15 +1,15 @@
-"""The base of every message type, and the words in which a field tells its life.
+"""The base class of every message type, and the annotations that say in which revisions a field exists.
 
-Each type is written once, in its most tolerant shape: a field that any revision lacks is optional. What the
-revisions make of it stands beside the field as `Annotated` metadata, which msgspec ignores and `views` reads:
+Each type is defined once, in its most tolerant shape: a field that any revision lacks is optional. `Annotated`
+metadata beside the field states the differences of the revisions; msgspec ignores it, and `views` reads it:
 
-    since("2025-06-18", until="2026-07-28")   the field, or the arm of a union, lives in these revisions
-    required(since="2026-07-28")              optional to read, but a message without it is wrong there
-    seen_as(RequestMeta)                      kept as plain JSON; a strict view looks at it as this type
-    bounded(ge=0, le=1)                       any number to read; a strict view holds it to this
+    since("2025-06-18", until="2026-07-28")   the field, or the arm of a union, exists in these revisions
+    required(since="2026-07-28")              optional to decode, but a message without it is invalid there
+    seen_as(RequestMeta)                      plain JSON in the type; a strict view reads it as this type
+    bounded(ge=0, le=1)                       any number to decode; a strict view enforces these bounds
 
-`until` always names the first revision that no longer has it. For whole types there are `lives`, `open_ended`
-and `arms`; they keep their notes in tables here, so that the types weigh nothing more.
+`until` always names the first revision that no longer has it. `lives`, `open_ended` and `arms` do the same for
+whole types; their notes are in tables of this module, so that the types do not grow.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ JSONValue: TypeAlias = Any
 
 JSONObject: TypeAlias = dict[str, JSONValue]
 Meta: TypeAlias = dict[str, JSONValue]
-"""The content of a `_meta`: kept as it came, so that keys nobody here knows pass untouched."""
+"""The content of a `_meta`: kept unchanged, so that unknown keys pass through."""
 
 Number: TypeAlias = int | float
-"""A JSON number. Unlike `float`, it writes 5 as 5."""
+"""A JSON number. Unlike `float`, it encodes 5 as 5."""
 
 RequestId: TypeAlias = Token
 """The id of a request: 7 is not "7"."""
@@ -38,7 +38,7 @@ RequestId: TypeAlias = Token
 ProgressToken: TypeAlias = Token
 
 Role: TypeAlias = Literal["user", "assistant"]
-"""Whose words a message or a block holds."""
+"""The author of a message or a block."""
 
 LoggingLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Severity after RFC 5424, the least severe first."""
@@ -47,7 +47,7 @@ _T = TypeVar("_T", bound=type)
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Makes each field keyword-only, which msgspec does not inherit."""
+    """Metaclass that makes each field keyword-only, which msgspec does not inherit."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
         return super().__new__(mcls, name, bases, namespace, kw_only=True, **config)
@@ -56,31 +56,31 @@ class ModelMeta(msgspec.StructMeta):
 # on the class itself: `Struct` has a plainer transform, and type checkers take the nearest base
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Model(msgspec.Struct, metaclass=ModelMeta, frozen=True, rename="camel", omit_defaults=True):
-    """A frozen, keyword-only value: snake_case here, camelCase in JSON, without what was not set."""
+    """A frozen, keyword-only value: snake_case in Python, camelCase in JSON, without fields that are not set."""
 
 
 class Life(NamedTuple):
-    """From `since` (the first revision if None) up to, but not with, `until` (open if None)."""
+    """The revisions from `since` (the first revision if None) to `until`, exclusive (open if None)."""
 
     since: str | None = None
     until: str | None = None
 
 
 class Required(NamedTuple):
-    """While this life lasts, a message without the field is wrong."""
+    """Mark of a field without which a message is invalid in these revisions."""
 
     life: Life
 
 
 class SeenAs(NamedTuple):
-    """While this life lasts, a strict view sees the field as `type`."""
+    """Mark of a field that a strict view reads as `type` in these revisions."""
 
     type: Any
     life: Life
 
 
 class Bounded(NamedTuple):
-    """A strict view holds the number to `bounds`."""
+    """Mark of a number for which a strict view enforces `bounds`."""
 
     bounds: msgspec.Meta
 
@@ -88,8 +88,8 @@ class Bounded(NamedTuple):
 class Arm(NamedTuple):
     """One shape of a merged type, by its name in the schema.
 
-    `fields` gives the exact type of each field that belongs to this arm, and is required unless it allows
-    None. Fields that no arm mentions belong to all.
+    `fields` gives the exact type of each field that belongs to this arm; the field is required unless its type allows
+    None. Fields that no arm mentions belong to all arms.
     """
 
     name: str
@@ -98,37 +98,37 @@ class Arm(NamedTuple):
 
 
 LIVES: dict[type, Life] = {}
-"""Types that are not part of every revision."""
+"""Revisions of the types that are not part of every revision."""
 
 OPEN: set[type] = set()
-"""Types that may carry names beyond their fields, also in the eyes of a strict view."""
+"""Types that may have members beyond their fields, in a strict view too."""
 
 ARMS: dict[type, tuple[Arm, ...]] = {}
-"""Types that merge several shapes without a tag, which cannot share a union in msgspec."""
+"""Types that merge several shapes without a tag, which msgspec cannot hold in one union."""
 
 
 def since(revision: str, *, until: str | None = None) -> Life:
-    """Mark a field, or an arm of a union, as living from `revision` on."""
+    """Mark a field, or an arm of a union, as part of the protocol from `revision` on."""
     return Life(revision, until)
 
 
 def required(*, since: str | None = None, until: str | None = None) -> Required:
-    """Mark a field as required in these revisions, although it may be absent here."""
+    """Mark a field as required in these revisions, although its type here allows it to be absent."""
     return Required(Life(since, until))
 
 
 def seen_as(shape: Any, *, since: str | None = None, until: str | None = None) -> SeenAs:
-    """Mark a field that is kept as plain JSON as having this shape in these revisions."""
+    """Mark a field that is plain JSON here as having this shape in these revisions."""
     return SeenAs(shape, Life(since, until))
 
 
 def bounded(*, ge: float | None = None, le: float | None = None) -> Bounded:
-    """Mark a number as confined to these bounds."""
+    """Mark a number as limited to these bounds."""
     return Bounded(msgspec.Meta(ge=ge, le=le))
 
 
 def lives(*, since: str | None = None, until: str | None = None) -> Callable[[_T], _T]:
-    """Give a whole type its life."""
+    """Set the revisions of a whole type."""
 
     def note(cls: _T) -> _T:
         LIVES[cls] = Life(since, until)
@@ -138,13 +138,13 @@ def lives(*, since: str | None = None, until: str | None = None) -> Callable[[_T
 
 
 def open_ended(cls: _T) -> _T:
-    """Say that names beyond the type's fields are no mistake."""
+    """Allow members beyond the fields of a type."""
     OPEN.add(cls)
     return cls
 
 
 def arms(*shapes: Arm) -> Callable[[_T], _T]:
-    """Name the shapes that a type merges; exactly one of them fits each value."""
+    """Declare the shapes that a type merges; exactly one of them matches each value."""
 
     def note(cls: _T) -> _T:
         ARMS[cls] = shapes

@@ -1,4 +1,4 @@
-"""What a client or a server says it can do. An open set: unknown capabilities are no mistake."""
+"""The capabilities of clients and servers. An open set: unknown capabilities are valid."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from accord.messages.base import JSONObject, Model, lives, open_ended, since
 
 
 class ListCapability(Model):
-    """A list that can be asked for (`prompts`, `tools`), and perhaps tells when it changes."""
+    """Capability of a list (`prompts`, `tools`), and whether the server notifies of its changes."""
 
     list_changed: bool | None = None
 
 
 class ResourcesCapability(Model):
-    """`resources`: perhaps with updates of single resources, and of the list."""
+    """`resources`: with optional notifications of updates of single resources, and of list changes."""
 
     subscribe: bool | None = None
     list_changed: bool | None = None
 
 
 class RootsCapability(Model):
-    """`roots`: perhaps the client tells when they change."""
+    """`roots`: with optional notifications of changes."""
 
     list_changed: Annotated[bool | None, since("2024-11-05", until="2026-07-28")] = None
 
 
 @open_ended
 class SamplingCapability(Model):
-    """`sampling`: perhaps with context of servers, and with tools."""
+    """`sampling`: with optional context of servers, and optional tools."""
 
     context: Annotated[JSONObject | None, since("2025-11-25")] = None
     tools: Annotated[JSONObject | None, since("2025-11-25")] = None
@@ -68,14 +68,14 @@ class ElicitationTasks(Model):
 
 @lives(since="2025-11-25", until="2026-07-28")
 class ServerTaskRequests(Model):
-    """Which requests a server can run as tasks."""
+    """The requests that a server can run as tasks."""
 
     tools: ToolTasks | None = None
 
 
 @lives(since="2025-11-25", until="2026-07-28")
 class ClientTaskRequests(Model):
-    """Which requests a client can run as tasks."""
+    """The requests that a client can run as tasks."""
 
     sampling: SamplingTasks | None = None
     elicitation: ElicitationTasks | None = None
@@ -101,7 +101,7 @@ class ClientTasksCapability(Model):
 
 @open_ended
 class ClientCapabilities(Model):
-    """What a client can do for a server."""
+    """What a client offers to a server."""
 
     experimental: dict[str, JSONObject] | None = None
     roots: RootsCapability | None = None
@@ -113,7 +113,7 @@ class ClientCapabilities(Model):
 
 @open_ended
 class ServerCapabilities(Model):
-    """What a server can do for a client."""
+    """What a server offers to a client."""
 
     experimental: dict[str, JSONObject] | None = None
     logging: JSONObject | None = None
@@ -126,9 +126,10 @@ class ServerCapabilities(Model):
 
 
 def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -> bool:
-    """Whether `path`, such as `resources.subscribe`, is declared. An empty `elicitation` means by form.
+    """Return whether the capability `path`, such as `resources.subscribe`, is declared.
 
-    `extensions:com.example/x` and `experimental:NAME` are entries of open sets.
+    An empty `elicitation` declares `elicitation.form`. `extensions:com.example/x` and `experimental:NAME` are entries
+    of open sets.
     """
     open_set, colon, entry = path.partition(":")
     if colon:
@@ -142,11 +143,11 @@ def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -
 
 
 SESSION_CAPABILITIES = frozenset(("logging", "resources.subscribe"))
-"""Capabilities of a server whose requests change what it remembers of a client."""
+"""Capabilities of a server whose requests change the session."""
 
 
 def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
-    """What is left of the capabilities of a server that remembers nothing between two requests."""
+    """Return the capabilities of a server without those that need a session."""
     return msgspec.structs.replace(
         capabilities,
         logging=None,
@@ -158,7 +159,8 @@ def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
 
 
 def required_capabilities(path: str) -> JSONObject:
-    """What a client would have to declare to have `path`: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
+    """Return the capabilities that a client must declare for `path`: `elicitation.url` is `{"elicitation": {"url":
+    {}}}`."""
     open_set, colon, entry = path.partition(":")
     names = [open_set, entry] if colon else [_to_camel_case(name) for name in path.split(".")]
     declared: JSONObject = {}

@@ -1,7 +1,7 @@
-"""Typed values to bytes and back, for one revision.
+"""Encoding and decoding of typed values, for one revision.
 
-Everything is held in the newest types. What goes to an older peer passes through the view of its revision, which
-leaves out what that revision does not have; where the view is the type itself, nothing is done twice.
+Values have the newest types. A message to an older peer passes through the view of its revision, which omits what
+that revision does not have; where the view is the type itself, no second conversion takes place.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
 @cache
 def decoder(type_: Any) -> msgspec.json.Decoder[Any]:
-    """The decoder of a type, made when it is first needed: that takes some 50 µs."""
+    """Return the decoder of a type, created on first use: that takes about 50 µs."""
     return msgspec.json.Decoder(type_)
 
 
 def narrow(value: Any, revision: str) -> Any:
-    """`value` as `revision` knows it: the value itself, or one of the view's type."""
+    """Return `value` in the shape of `revision`: the value itself, or one of the view's type."""
     if not isinstance(value, msgspec.Struct):
         return value
     known = view(type(value), revision)
@@ -39,16 +39,15 @@ def narrow(value: Any, revision: str) -> Any:
 
 
 def decode_params(type_: type[T], params: Any) -> T:
-    """Typed params of a request or notification. Raises `InvalidParams` with the JSON path of what does not fit, and
-    where a member occurs twice.
-    """
+    """Return the typed params of a request or notification. Raise `InvalidParams` with the JSON path of an invalid
+    value, or with the name of a duplicate member."""
     if params is not msgspec.UNSET:
         check_duplicate_members(bytes(params), "params")
     return decode_result(type_, params)
 
 
 def check_duplicate_members(text: bytes, what: str) -> None:
-    """Raise `InvalidParams` where an object in this JSON has two members of one name, or is nested too deep to tell."""
+    """Raise `InvalidParams` if an object in this JSON has two members of one name, or is nested too deep to check."""
     try:
         name = find_duplicate(text)
     except RecursionError:
@@ -58,7 +57,7 @@ def check_duplicate_members(text: bytes, what: str) -> None:
 
 
 def decode_result(type_: type[T], params: Any) -> T:
-    """As `decode_params`, for what the peer answered: of members that occur twice the last one counts."""
+    """Return a response of the peer as `type_`; of duplicate members the last one counts. Raise `InvalidParams`."""
     try:
         decoded: T = decoder(cast(Any, type_)).decode(b"{}" if params is msgspec.UNSET else params)
     except RecursionError:
@@ -69,22 +68,22 @@ def decode_result(type_: type[T], params: Any) -> T:
 
 
 def raw(value: Any) -> Raw:
-    """A value encoded once, to be sent many times."""
+    """Return a value encoded once, to be sent many times."""
     return Raw(encode(value))
 
 
 class FinishedResult(msgspec.Struct):
-    """A result that was made in the shape of its revision, so that nothing is left for `finish_result` to do."""
+    """A result that already has the shape of its revision, so that `finish_result` returns it unchanged."""
 
 
 FINISHED = (msgspec.Raw, FinishedResult)
 
 
 def finish_result(result: Any, rules: Rules, info: Raw) -> Any:
-    """A result as the revision wants it: stamped with what it is and who gave it, or narrowed to an older shape.
+    """Return a result in the shape of its revision: with `resultType` and `serverInfo`, or narrowed to an older shape.
 
-    What is `FINISHED` stays as it is. "The result MUST include a resultType field" (2026-07-28, basic, Result
-    Responses); cache hints default to "do not keep".
+    A result of a type in `FINISHED` stays as it is. "The result MUST include a resultType field" (2026-07-28, basic,
+    Result Responses); cache hints default to "do not keep".
     """
     if isinstance(result, FINISHED):
         return result
@@ -92,10 +91,10 @@ def finish_result(result: Any, rules: Rules, info: Raw) -> Any:
 
 
 def stamp_result(result: Any, info: Raw) -> Any:
-    """`result` with `resultType`, `serverInfo` and, where it may be cached, cache hints."""
+    """Return `result` with `resultType`, `serverInfo` and, if it is cacheable, cache hints."""
     if isinstance(result, dict):
         return {"resultType": "complete", **result}
-    if getattr(result, "result_type", "none") is not None:  # said already, or a value that has no such field
+    if getattr(result, "result_type", "none") is not None:  # already set, or a value without such a field
         return result
     changes: dict[str, Any] = {"result_type": "complete", "meta": {**(result.meta or {}), SERVER_INFO: info}}
     if getattr(result, "ttl_ms", 0) is None:
@@ -106,19 +105,19 @@ def stamp_result(result: Any, info: Raw) -> Any:
 
 
 def join_objects(first: bytes, second: bytes) -> bytes:
-    """Two JSON objects as one; where both have a key, the second is the one that counts."""
+    """Join two JSON objects; where both have a key, the second one counts."""
     if first == b"{}":
         return second
     return first if second == b"{}" else first[:-1] + b"," + second[1:]
 
 
 def with_meta(params: bytes, meta: bytes) -> bytes:
-    """Encoded params that have no `_meta` yet, with it."""
+    """Return encoded params with `_meta`; they must not have one yet."""
     return join_objects(b'{"_meta":%b}' % meta, params)
 
 
 def convert(type_: type[T], value: Any) -> T | None:
-    """A value that was decoded without a type, as `type_`; None where it does not fit."""
+    """Return a value that was decoded without a type as `type_`, or None if it does not match."""
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Completion: proposals while a person types an argument (server, Completion)."""
+"""Completion: suggested values while a user types an argument (server, Completion)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Reference: TypeAlias = PromptReference | ResourceTemplateReference
 
 
 class CompletionArgument(Model):
-    """The argument, and what has been typed of it."""
+    """The argument, and the part that the user has typed."""
 
     name: Name
     value: Remark
@@ -34,13 +34,13 @@ class CompletionArgument(Model):
 
 @lives(since="2025-06-18")
 class CompletionContext(Model):
-    """Arguments that already have their value."""
+    """Arguments that already have a value."""
 
     arguments: Remarks | None = None
 
 
 class Completion(Model):
-    """At most 100 values; how many there are in all, and whether there are more than these."""
+    """At most 100 values, the total number, and whether there are more than these."""
 
     values: list[str]
     total: int | None = None

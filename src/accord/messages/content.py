@@ -1,6 +1,6 @@
-"""What tools, prompts and models say: blocks of text, images, sound and resources.
+"""Content of tools, prompts and models: blocks of text, images, audio and resources.
 
-What a revision does not have, said in what it has: kinds of content, and output that is no object.
+It also converts content that a revision does not have: kinds of blocks, and output that is not an object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Annotations(Model):
-    """For whom something is, how much it matters (0 to 1), and when it changed (ISO 8601)."""
+    """The audience of a value, its importance (0 to 1), and when it changed (ISO 8601)."""
 
     audience: list[Role] | None = None
     priority: Annotated[Number | None, bounded(ge=0, le=1)] = None
@@ -42,11 +42,11 @@ class Annotations(Model):
 
 
 class Block(Model):
-    """What has a `type` among the kinds of content."""
+    """Base class of content with a `type`."""
 
     @property
     def type(self) -> str:
-        """Which kind it is: "text", "image"."""
+        """Return the kind of the block, such as "text" or "image"."""
         return str(self.__struct_config__.tag)
 
 
@@ -69,7 +69,7 @@ class ImageContent(Block, tag_field="type", tag="image"):
 
 @lives(since="2025-03-26")
 class AudioContent(Block, tag_field="type", tag="audio"):
-    """Sound; `data` is base64."""
+    """Audio; `data` is base64."""
 
     data: str
     mime_type: str
@@ -78,7 +78,7 @@ class AudioContent(Block, tag_field="type", tag="audio"):
 
 
 class Resource(Model):
-    """A resource as a list names it (server, Resources)."""
+    """An entry of `resources/list` (server, Resources)."""
 
     uri: str
     name: str
@@ -93,12 +93,12 @@ class Resource(Model):
 
 @lives(since="2025-06-18")
 class ResourceLink(Resource, Block, tag_field="type", tag="resource_link"):
-    """A resource that can be read, named in passing; it need not be in any list."""
+    """A link to a resource that can be read; the resource need not be in any list."""
 
 
 @arms(Arm("TextResourceContents", {"text": str}), Arm("BlobResourceContents", {"blob": str}))
 class ResourceContents(Model):
-    """What a resource holds: `text`, or `blob` in base64."""
+    """The content of a resource: `text`, or `blob` in base64."""
 
     uri: str
     mime_type: str | None = None
@@ -108,7 +108,7 @@ class ResourceContents(Model):
 
 
 class EmbeddedResource(Block, tag_field="type", tag="resource"):
-    """A resource with what it holds."""
+    """A resource with its content."""
 
     resource: ResourceContents
     annotations: Annotations | None = None
@@ -120,7 +120,7 @@ ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLi
 
 @lives(since="2025-11-25")
 class ToolUseContent(Block, tag_field="type", tag="tool_use"):
-    """A model asks for a tool (client, Sampling)."""
+    """A request of a model to use a tool (client, Sampling)."""
 
     id: str
     name: str
@@ -130,7 +130,7 @@ class ToolUseContent(Block, tag_field="type", tag="tool_use"):
 
 @lives(since="2025-11-25")
 class ToolResultContent(Block, tag_field="type", tag="tool_result"):
-    """What the tool gave, told to the model (client, Sampling)."""
+    """The result of a tool for the model (client, Sampling)."""
 
     tool_use_id: str
     content: list[ContentBlock]
@@ -154,11 +154,11 @@ _KNOWN = {block.__struct_config__.tag for block in _BLOCKS}
 
 
 def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
-    """Decode a value whose content holds kinds of block that no type here describes.
+    """Decode a value whose content has kinds of blocks that no type here describes; a newer peer may send them.
 
-    A newer peer may send such. For use after the plain decoder has failed, since it is slower. An unknown
-    block stays the dict it came as, in its place, and encodes as it came. `type_` has `content`, or has
-    `messages` with it. Raises `msgspec.ValidationError` when anything else is wrong.
+    Use it after the plain decoder has failed, because it is slower. An unknown block stays a dict, in its place, and is
+    encoded unchanged. `type_` has `content`, or has `messages` with it. Raises `msgspec.ValidationError` if anything
+    else is invalid.
     """
     hidden: list[JSONObject | None] = []
 
@@ -195,7 +195,7 @@ def _map_content(content: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def audio_as_resource(block: AudioContent) -> EmbeddedResource:
-    """Sound for a revision without it: the same bytes, embedded."""
+    """Return audio for a revision without it: the same bytes as an embedded resource."""
     return EmbeddedResource(
         resource=ResourceContents(uri="data:", mime_type=block.mime_type, blob=block.data),
         annotations=block.annotations,
@@ -203,7 +203,7 @@ def audio_as_resource(block: AudioContent) -> EmbeddedResource:
 
 
 def link_as_text(block: ResourceLink) -> TextContent:
-    """A link for a revision without it: its name and address, to read."""
+    """Return a link for a revision without it: its name and URI as text."""
     title = block.title or block.name
     about = f": {block.description}" if block.description else ""
     return TextContent(text=f"[{title}]({block.uri}){about}", annotations=block.annotations)
@@ -213,7 +213,7 @@ _ADAPTERS: dict[type, Any] = {AudioContent: audio_as_resource, ResourceLink: lin
 
 
 def adapt_content(blocks: Sequence[Any], revision: str) -> list[Any]:
-    """`blocks` in kinds that `revision` has; nothing is lost, whatever the revision."""
+    """Return `blocks` in kinds that `revision` has, without loss of content."""
     return [_adapt(block, revision) for block in blocks]
 
 
@@ -226,21 +226,22 @@ def _adapt(block: Any, revision: str) -> Any:
 
 
 _WRAPS = "x-fastmcp-wrap-result"
-"""The mark of a schema that only wraps; other implementations read and write it too."""
+"""The mark of a schema that only wraps a value; other implementations read and write it too."""
 _SDK_TITLE = re.compile(r"[a-z_]\w*Output")
 
 
 def wrap_schema(schema: JSONObject) -> JSONObject:
-    """The schema of `{"result": value}` for the schema of `value`, where the root must be an object; marked so."""
+    """Return the schema of `{"result": value}`, with a mark, for the schema of `value`, where the root must be an
+    object."""
     inner = dict(schema)
     defs = {"$defs": inner.pop("$defs")} if "$defs" in inner else {}
     return {"type": "object", "properties": {"result": inner}, "required": ["result"], _WRAPS: True, **defs}
 
 
 def is_wrapper(schema: JSONObject | None) -> bool:
-    """Whether a schema is marked as `wrap_schema`. An object of somebody's own with the one key "result" is not.
+    """Return whether a schema is marked by `wrap_schema`. A user's own object with the only key "result" is not.
 
-    The official SDK has no mark, but names what it makes after the function: "forecastOutput", as no class is called.
+    The official SDK sets no mark, but names its wrappers after the function: "forecastOutput", unlike any class name.
     """
     if schema is None:
         return False

@@ -1,8 +1,8 @@
-"""Members of JSON objects: none may occur twice.
+"""Detection of JSON objects with two members of one name.
 
 Parsers differ in which of two members of one name they take, so a gateway that reads the first would check another
-call than the one that is made ("the behavior of software that receives such an object is unpredictable", RFC 8259, 4).
-Such JSON is refused. The check counts colons: outside of texts each stands after the name of one member.
+call than the server makes ("the behavior of software that receives such an object is unpredictable", RFC 8259, 4).
+Such JSON is refused. The check counts colons: outside of texts, each follows the name of one member.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _MAX_SEARCHED_BYTES = 64 << 10
-"""Up to here the member is looked for by its name."""
+"""Up to this size, the name of the duplicate member is searched for."""
 
 
 def has_duplicates(text: bytes) -> bool:
-    """Whether an object in this JSON, however deep, has two members of one name. False for what is no JSON.
+    """Return whether an object in this JSON, at any depth, has two members of one name; False for invalid JSON.
 
-    Raises `RecursionError` for JSON that is nested too deep to be looked through.
+    Raises `RecursionError` for JSON that is nested too deep to check.
     """
     colons = text.count(b":")
     if colons < 2:
@@ -33,7 +33,7 @@ def has_duplicates(text: bytes) -> bool:
     try:
         if text[:1] == b"{" and colons == len(_members(text)):
             return False
-        # an escaped colon must not stand for one that is missing
+        # an escaped colon must not replace a missing one
         plain = text.replace(rb"\u003a", rb"\ue03a").replace(rb"\u003A", rb"\ue03a") if rb"\u003" in text else text
         return colons != _encode(_decode(plain)).count(b":")
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -41,29 +41,29 @@ def has_duplicates(text: bytes) -> bool:
 
 
 def find_duplicate(text: bytes) -> str | None:
-    """The name of a member that occurs twice in an object of this JSON; None if there is none.
+    """Return the name of a duplicate member in an object of this JSON, or None.
 
-    In a long text the name is not looked for: then it is "...". Raises what `has_duplicates` raises.
+    In a long text the name is not searched for: then it is "...". Raises the errors of `has_duplicates`.
     """
     if not has_duplicates(text):
         return None
     if len(text) > _MAX_SEARCHED_BYTES:
         return "..."
-    found: list[str] = []
+    duplicates: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
+    def collect(pairs: list[tuple[str, Any]]) -> None:
         if (name := first_repeated(name for name, _ in pairs)) is not None:
-            found.append(name)
+            duplicates.append(name)
 
     try:
-        json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
-    except RecursionError:  # it has less room than `has_duplicates`
+        json.loads(text, object_pairs_hook=collect, parse_int=str, parse_float=str)
+    except RecursionError:  # this parser allows less depth than `has_duplicates`
         return "..."
-    return found[0] if found else "..."
+    return duplicates[0] if duplicates else "..."
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    """The first name that has come before; None if there is none."""
+    """Return the first name that occurs a second time, or None."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

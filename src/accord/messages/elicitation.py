@@ -1,4 +1,4 @@
-"""Elicitation: a server asks the person, by a form or by a page to visit (client, Elicitation)."""
+"""Elicitation: a question of a server to the user, as a form or a page to visit (client, Elicitation)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accord.messages.tasks import TaskMetadata
 
 @lives(since="2025-11-25")
 class EnumOption(Model):
-    """A choice and how it is shown."""
+    """A choice and its title."""
 
     const: str
     title: str
@@ -22,7 +22,7 @@ class EnumOption(Model):
 
 @lives(since="2025-11-25")
 class UntitledItems(Model):
-    """Choices shown as they are."""
+    """Choices without titles."""
 
     type: Literal["string"]
     enum: list[str]
@@ -157,7 +157,7 @@ class RequestedSchema(Model):
     ),
 )
 class ElicitParams(Model):
-    """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
+    """Params of `elicitation/create`: a form to fill in (no `mode`, or "form"), or a page to visit ("url")."""
 
     message: str
     mode: Annotated[Literal["form", "url"] | None, since("2025-11-25")] = None
@@ -181,6 +181,6 @@ class ElicitResult(Model):
 
 @lives(since="2025-11-25", until="2026-07-28")
 class ElicitationCompleteParams(NotificationParams):
-    """Params of `notifications/elicitation/complete`: the person is done with the page."""
+    """Params of `notifications/elicitation/complete`: the user has finished the interaction on the page."""
 
     elicitation_id: Name

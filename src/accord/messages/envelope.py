@@ -1,9 +1,9 @@
-"""JSON-RPC 2.0 around every message: what comes in, what goes out, and reading without trust.
+"""The JSON-RPC 2.0 envelope of every message: decoding without trust, and encoding.
 
 `params`, `result` and `error` stay raw bytes until the method is known. An id keeps its JSON type: 7 is not "7".
-What cannot be read is raised as `MalformedMessage`, which knows the error to answer with and whether there is one to
-answer to: an answer, or a notification, is never answered, however broken it is. `outlines` reads the id of a message
-whose JSON is invalid, so that the request it was meant for fails instead of waiting.
+Invalid input raises `MalformedMessage`, which has the error to send and says whether to send it: a response or a
+notification is never answered, however malformed it is. `outlines` reads the id of a message whose JSON is invalid,
+so that the request it responds to fails instead of waiting.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RequestId = int | str
 
 
 class Incoming(msgspec.Struct):
-    """Any one message, unvalidated beyond its envelope."""
+    """Any one message, not validated beyond its envelope."""
 
     jsonrpc: Literal["2.0"]
     id: Token | UnsetType | None = UNSET
@@ -35,14 +35,14 @@ class Incoming(msgspec.Struct):
 
 
 class Notification(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
-    """A notification as it goes out."""
+    """An outgoing notification."""
 
     method: str
     params: Any = None
 
 
 class Response(msgspec.Struct, tag_field="jsonrpc", tag="2.0"):
-    """A result as it goes out."""
+    """An outgoing result."""
 
     id: RequestId
     result: Any
@@ -57,44 +57,44 @@ class ErrorObject(msgspec.Struct, omit_defaults=True):
 
 
 class ErrorResponse(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):
-    """An error as it goes out; `id` is None (null) or UNSET (absent) where it could not be read."""
+    """An outgoing error; `id` is None (null) or UNSET (absent) if the id of the request could not be read."""
 
     id: RequestId | UnsetType | None
     error: ErrorObject
 
 
 class Outline(msgspec.Struct):
-    """What can be read of an object that is no message: the names of its members, and its id."""
+    """The readable part of an object that is not a valid message: the names of its members, and its id."""
 
     id: RequestId | None = None
     keys: set[str] = msgspec.field(default_factory=set)
 
     @property
     def names_method(self) -> bool:
-        """Whether it was meant as a request or a notification."""
+        """Return whether the object was meant as a request or a notification."""
         return "method" in self.keys
 
     @property
     def is_answer(self) -> bool:
-        """Whether it was meant as an answer: it has a result or an error, and no method."""
+        """Return whether the object was meant as a response: it has a result or an error, and no method."""
         return not self.names_method and not self.keys.isdisjoint(("result", "error"))
 
     @property
     def is_orphan(self) -> bool:
-        """Whether it was meant as an answer, and to which request cannot be read."""
+        """Return whether the object was meant as a response, but the id of its request cannot be read."""
         return self.id is None and "jsonrpc" in self.keys and not self.names_method
 
 
 def _known_id(id: Any) -> RequestId | None:
-    """What may be repeated in an answer."""
+    """Return an id if it may be repeated in a response, else None."""
     return id if type(id) is int or (type(id) is str and len(id) <= NAME_LENGTH) else None
 
 
 class MalformedMessage(Exception):
-    """Bytes that are no message.
+    """Bytes that are not a valid message.
 
-    `error` is what to tell the sender, `id` the id to tell it with, if any. `answerable` is False for what must not
-    be answered. `outlines` are the objects in it, which may have been meant as answers.
+    `error` is the error to send, with `id` if there is one. `answerable` is False if no error may be sent. `outlines`
+    are the objects in the bytes, which may have been meant as responses.
     """
 
     def __init__(
@@ -108,22 +108,22 @@ class MalformedMessage(Exception):
 
 
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*+:\s*+)?|\\?\Z)|[{}\[\]]|[^"{}\[\]]++', re.DOTALL)
-"""A text, a bracket, or what stands between them. It matches wherever it begins, also a text that does not end, so that
-no byte is looked at twice."""
+"""A text, a bracket, or the characters between them. It matches at every position, at an unterminated text too, so that
+no byte is read twice."""
 
 _ID = re.compile(rb'(-?\d{1,18})(?![\w.])|"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _TAIL = re.compile(
     rb'"id"\s*+:\s*+(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2.0"\s*+)?}\s*+\Z'
 )
-"""How a message ends whose id stands at its end; the last brace is that of the message itself."""
+"""The end of a message whose id is its last member; the last brace is that of the message itself."""
 
 _CLOSES = {b"{": b"}", b"[": b"]"}
 _SHORTEST_MEMBER = len(b',"id":1')
 _SHORTEST_REQUEST = len(b'{"jsonrpc":"2.0","id":1,"method":"","params":}') + _SHORTEST_MEMBER
 _MAX_REST_BYTES = 64 << 10
-"""Members that nobody here knows, and the id and the method, together."""
+"""Limit of the unknown members together with the id and the method."""
 _MAX_TOKENS = 40_000
-"""How many tokens of an invalid message are looked at from its beginning."""
+"""Number of tokens that are read from the beginning of an invalid message."""
 _TAIL_BYTES = 2_048
 
 _decode = msgspec.json.Decoder(Incoming).decode
@@ -132,10 +132,10 @@ _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read(message: bytes | Raw) -> Incoming:
-    """One message out of its bytes. Raises `MalformedMessage`."""
+    """Decode one message. Raises `MalformedMessage`."""
     try:
         incoming = _decode(message)
-        # msgspec does not look into strings that it skips: raw params may hold bytes that are no UTF-8
+        # msgspec does not check strings that it skips: raw params may contain invalid UTF-8
         if type(message) is bytes and not message.isascii():
             message.decode()
     except msgspec.ValidationError as exc:
@@ -157,16 +157,15 @@ def read(message: bytes | Raw) -> Incoming:
         and type(incoming.id) is int
         and len(message) - len(params) - len(method) < _SHORTEST_REQUEST
     ):
-        return incoming  # as `_spare_bytes` would find: most requests are of this form
+        return incoming  # same result as `_spare_bytes`: most requests have this form
     if _spare_bytes(message, incoming) >= _SHORTEST_MEMBER:
         _check_members(message, incoming)
     return incoming
 
 
 def _spare_bytes(message: bytes | Raw, incoming: Incoming) -> int:
-    """How many bytes there are beyond the shortest message that says the same. Where another member has no room, none
-    occurs twice; that costs a tenth of looking for them.
-    """
+    """Return the number of bytes beyond the shortest message with the same content. If there is no room for another
+    member, no member is duplicate; that costs a tenth of a search for duplicates."""
     id, method, params = incoming.id, incoming.method, incoming.params
     if type(id) is int:
         length = 24  # with one digit
@@ -184,12 +183,12 @@ def _spare_bytes(message: bytes | Raw, incoming: Incoming) -> int:
 
 
 def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
-    """Raise `MalformedMessage` where a member occurs twice: whoever reads the first of them would see another
+    """Raise `MalformedMessage` for a duplicate member: a reader that takes the first of them would see another
     message."""
     content = next((each for each in (incoming.params, incoming.result, incoming.error) if each is not UNSET), Raw())
     rest = bytes(message).replace(bytes(content), b"0", 1) if len(content) else bytes(message)
-    answer = incoming.method is UNSET
-    outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if answer else "method"})
+    is_response = incoming.method is UNSET
+    outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if is_response else "method"})
     if len(rest) > _MAX_REST_BYTES:
         why = f"more than {_MAX_REST_BYTES:,} bytes beside params, result or error"
     elif (problem := _repeats(rest)) is not None:
@@ -197,12 +196,12 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     else:
         return
     raise MalformedMessage(
-        InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not answer, outlines=[outline]
+        InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not is_response, outlines=[outline]
     )
 
 
 def _repeats(text: bytes) -> str | None:
-    """What is wrong with the members of an envelope, if anything."""
+    """Return what is wrong with the members of an envelope, or None."""
     try:
         name = find_duplicate(text)
     except RecursionError:
@@ -211,27 +210,27 @@ def _repeats(text: bytes) -> str | None:
 
 
 def items(message: bytes) -> list[Raw] | None:
-    """The items of a message that is an array, else None. Their bytes are checked to be UTF-8."""
+    """Return the items of a message that is an array, else None. Their bytes are checked to be UTF-8."""
     try:
-        found = _decode_items(message)
+        raw_items = _decode_items(message)
         if not message.isascii():
             message.decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found
+    return raw_items
 
 
 def is_array(message: bytes) -> bool:
-    """Whether the first thing in a message is `[`."""
+    """Return whether the first character of a message is `[`."""
     return message.lstrip(b" \t\r\n")[:1] == b"["
 
 
 def outlines(message: bytes) -> list[Outline]:
-    """The objects at the top of a message whose JSON is invalid: one, or several where it is an array.
+    """Return the objects at the top of a message whose JSON is invalid: one, or several if it is an array.
 
-    Looks at the beginning and at the end, in bounded time.
+    It reads the beginning and the end, in bounded time.
     """
-    found: list[Outline] = []
+    objects: list[Outline] = []
     nesting: list[bytes] = []
     start = message.find(b"{")
     for token in islice(_TOKEN.finditer(message, start), _MAX_TOKENS) if start >= 0 else ():
@@ -239,21 +238,21 @@ def outlines(message: bytes) -> list[Outline]:
         if text in _CLOSES:
             nesting.append(text)
             if len(nesting) == 1 and text == b"{":
-                found.append(Outline())
+                objects.append(Outline())
         elif len(text) == 1:
             if nesting and _CLOSES[nesting[-1]] == text:
                 nesting.pop()
         elif len(nesting) == 1 and token[2] is not None:
-            _add_member(found[-1], token[1], message, token.end())
-    if nesting and len(found) == 1 and found[0].id is None:
-        found[0].id = id_at_end(message)
-    return found
+            _add_member(objects[-1], token[1], message, token.end())
+    if nesting and len(objects) == 1 and objects[0].id is None:
+        objects[0].id = id_at_end(message)
+    return objects
 
 
 def id_at_end(message: bytes) -> RequestId | None:
-    """The id of a message whose id stands at its end; None where it does not."""
-    found = _TAIL.search(message[-_TAIL_BYTES:])
-    return None if found is None else _id(found)
+    """Return the id of a message whose id is its last member, else None."""
+    match = _TAIL.search(message[-_TAIL_BYTES:])
+    return None if match is None else _id(match)
 
 
 def _add_member(outline: Outline, key: bytes, message: bytes, at: int) -> None:
@@ -272,12 +271,12 @@ def _id(value: re.Match[bytes]) -> RequestId | None:
 
 
 def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
-    """What is wrong with bytes that are no JSON, or JSON whose text is no Unicode."""
-    # The same with other escapes in the place of surrogates: valid now if these were all that was wrong.
-    mended = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
+    """Return the error for bytes that are not JSON, or JSON whose text is not Unicode."""
+    # Replace surrogates by other escapes: if the result is valid JSON, the surrogates were the only problem.
+    repaired = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
     try:
         message.decode()
-        first, second = map(_decode, mended)
+        first, second = map(_decode, repaired)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _unreadable(message, f"not JSON: {exc}")
     error = InvalidRequest(r"a text has half of a surrogate pair (such as \ud83d alone), which is no character")
@@ -289,15 +288,16 @@ def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
 
 
 def _unreadable(message: bytes | Raw, what: str) -> MalformedMessage:
-    """A message that is no JSON. It is answered without an id, unless all that is in it are answers."""
-    found = outlines(bytes(message))
+    """Return the error for a message that is not JSON. It is sent without an id, unless all objects in the message are
+    responses."""
+    objects = outlines(bytes(message))
     return MalformedMessage(
-        ParseError(what), answerable=not found or not all(each.is_answer for each in found), outlines=found
+        ParseError(what), answerable=not objects or not all(each.is_answer for each in objects), outlines=objects
     )
 
 
 def _diagnose(message: bytes | Raw, reason: str) -> MalformedMessage:
-    """What is wrong with JSON that is no message; nothing here is on the way of a good one."""
+    """Return the error for JSON that is not a message. Valid messages never reach this function."""
     try:
         value = _decode_any(message)
     except RecursionError:

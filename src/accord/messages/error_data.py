@@ -1,4 +1,4 @@
-"""What the `data` of a JSON-RPC error holds, where the specification says so."""
+"""The `data` of JSON-RPC errors that the specification defines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accord.messages.elicitation import ElicitParams
 
 @lives(since="2026-07-28")
 class UnsupportedVersionData(Model):
-    """Data of -32022: the revisions that would do, and the one asked for."""
+    """Data of -32022: the supported revisions, and the requested one."""
 
     supported: list[str]
     requested: str
@@ -17,7 +17,7 @@ class UnsupportedVersionData(Model):
 
 @lives(since="2026-07-28")
 class MissingClientCapabilityData(Model):
-    """Data of -32021: what the client would have to declare."""
+    """Data of -32021: the capabilities that the client must declare."""
 
     required_capabilities: ClientCapabilities
 
@@ -25,6 +25,6 @@ class MissingClientCapabilityData(Model):
 @open_ended
 @lives(since="2025-11-25", until="2026-07-28")
 class URLElicitationRequiredData(Model):
-    """Data of -32042: the pages the person must visit first."""
+    """Data of -32042: the pages that the user must visit first."""
 
     elicitations: list[ElicitParams]

@@ -1,8 +1,8 @@
-"""Extensions: what a third party adds to the protocol (2026-07-28, Versioning, Extension Negotiation).
+"""Extensions: additions of third parties to the protocol (2026-07-28, Versioning, Extension Negotiation).
 
-An extension is one value that both sides are given. Each declares its settings under its name; its methods may be asked
-of a side that has declared it, and nobody else: "the supporting party MUST either revert to core protocol behavior or
-reject the request with an appropriate error".
+An extension is one value that both sides receive. Each side declares its settings under the name of the extension;
+its methods may be sent only to a side that has declared it: "the supporting party MUST either revert to core
+protocol behavior or reject the request with an appropriate error".
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NAME = re.compile(r"[^/\s]+/[^/\s]+")
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """An extension to the protocol.
+    """An extension of the protocol.
 
-    `name` has a prefix of your own: "com.example/search". `settings` are what this side declares of it. `methods` are
-    its requests and notifications, each `Method(NAME, SENDER, PARAMS_TYPE, RESULT_TYPE)`. `results` are its kinds of
-    result, by their `resultType`. Raises `ValueError` for a name that may not be used.
+    `name` has a prefix of your own: "com.example/search". `settings` are what this side declares for it. `methods` are
+    its requests and notifications, each `Method(NAME, SENDER, PARAMS_TYPE, RESULT_TYPE)`. `results` are its result
+    types, by their `resultType`. Raises `ValueError` for an invalid or reserved name.
     """
 
     name: str
@@ -42,11 +42,12 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def capability(self) -> str:
-        """The path of what its users declare."""
+        """Return the path of the capability that both sides declare."""
         return f"extensions:{self.name}"
 
     def rows(self) -> list[Method]:
-        """Its methods, each needing the extension on the other side, and offered on this one."""
+        """Return the methods of the extension; each needs the extension on the other side, and offers it on this
+        one."""
         return [
             msgspec.structs.replace(row, needs=row.needs or self.capability, offers=row.offers or self.capability)
             for row in self.methods
@@ -54,12 +55,12 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_official(name: str) -> bool:
-    """Names of the official extensions: the prefix itself, without more labels."""
+    """Return whether a name belongs to an official extension: the prefix itself, without more labels."""
     return name.startswith("io.modelcontextprotocol/")
 
 
 def settings_of(extensions: Sequence[Extension]) -> dict[str, JSONObject] | None:
-    """What a side declares that has these. Raises `ValueError` for two of one name."""
+    """Return the settings that a side with these extensions declares. Raise `ValueError` if two have the same name."""
     declared = {extension.name: dict(extension.settings) for extension in extensions}
     if len(declared) < len(extensions):
         raise ValueError("two extensions have the same name")
@@ -67,10 +68,10 @@ def settings_of(extensions: Sequence[Extension]) -> dict[str, JSONObject] | None
 
 
 def rows_of(extensions: Sequence[Extension]) -> list[Method]:
-    """The methods of all of these."""
+    """Return the methods of all extensions."""
     return [row for extension in extensions for row in extension.rows()]
 
 
 def results_of(extensions: Sequence[Extension]) -> dict[str, type[Any]]:
-    """The kinds of result of all of these."""
+    """Return the result types of all extensions, by their `resultType`."""
     return {kind: type_ for extension in extensions for kind, type_ in extension.results.items()}

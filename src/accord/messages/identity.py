@@ -1,4 +1,4 @@
-"""Who a peer is: its name and version, and how it may be shown."""
+"""The identity of a peer: its name, version and icons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accord.messages.bounds import URI, Name
 
 @lives(since="2025-11-25")
 class Icon(Model):
-    """An image to show for something (basic, Icons). Only `https:` and `data:` are safe to load."""
+    """An image for display (basic, Icons). Only `https:` and `data:` are safe to load."""
 
     src: str
     mime_type: str | None = None
@@ -19,7 +19,7 @@ class Icon(Model):
 
 
 class Implementation(Model):
-    """The program that speaks: `clientInfo` and `serverInfo`. Says who, never what is allowed."""
+    """The name and version of a program: `clientInfo` and `serverInfo`. It grants no permissions."""
 
     name: Name
     version: Name

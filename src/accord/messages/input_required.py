@@ -1,9 +1,9 @@
-"""Asking without sending a request: `input_required`, and the retry that answers it.
+"""Input requests inside a result: `input_required`, and the retry with the answers.
 
-The answers carry no tag: what was asked under a key tells how to read the answer there, so that they stay
-plain JSON in the params, and `INPUT_RESPONSES` names their types.
+The answers carry no tag: the request under the same key determines the type of an answer. They therefore stay plain
+JSON in the params, and `INPUT_RESPONSES` names their types.
 
-Roots: the folders a client lets a server work in (client, Roots).
+Roots: the folders in which a client lets a server work (client, Roots).
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class ListRootsResult(Model):
 
 @lives(since="2026-07-28")
 class CreateMessageRequest(Model, tag_field="method", tag="sampling/createMessage"):
-    """`sampling/createMessage`, asked inside a result."""
+    """`sampling/createMessage` inside a result."""
 
     params: CreateMessageParams
 
 
 @lives(since="2026-07-28")
 class ListRootsRequest(Model, tag_field="method", tag="roots/list"):
-    """`roots/list`, asked inside a result."""
+    """`roots/list` inside a result."""
 
     params: ListRootsParams | None = None
 
 
 @lives(since="2026-07-28")
 class ElicitRequest(Model, tag_field="method", tag="elicitation/create"):
-    """`elicitation/create`, asked inside a result."""
+    """`elicitation/create` inside a result."""
 
     params: ElicitParams
 
@@ -71,12 +71,12 @@ INPUT_RESPONSES: dict[str, type[Any]] = {
     "roots/list": ListRootsResult,
     "elicitation/create": ElicitResult,
 }
-"""By the method that was asked: the type of its answer."""
+"""The type of the answer, by the method of the input request."""
 
 
 @lives(since="2026-07-28")
 class InputRequiredResult(Result):
-    """The result of a request that cannot be finished without these answers, or not yet."""
+    """The result of a request that needs these answers first, or that is not finished yet."""
 
     input_requests: dict[str, InputRequest] | None = None
     request_state: State | None = None

@@ -1,4 +1,4 @@
-"""How two peers find out what they have in common: `initialize`, or `server/discover` (basic, Lifecycle)."""
+"""Params and results of `initialize` and `server/discover` (basic, Lifecycle)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accord.messages.meta import CacheableResult, Params, Result
 
 @lives(until="2026-07-28")
 class InitializeParams(Params):
-    """Params of `initialize`: the client introduces itself and proposes a revision."""
+    """Params of `initialize`: the client's identity, capabilities and proposed revision."""
 
     protocol_version: Name
     capabilities: ClientCapabilities
@@ -20,7 +20,7 @@ class InitializeParams(Params):
 
 @lives(until="2026-07-28")
 class InitializeResult(Result):
-    """Result of `initialize`: the server introduces itself and settles the revision."""
+    """Result of `initialize`: the server's identity, capabilities and the chosen revision."""
 
     protocol_version: Name
     capabilities: ServerCapabilities
@@ -30,7 +30,7 @@ class InitializeResult(Result):
 
 @lives(since="2026-07-28")
 class DiscoverResult(CacheableResult):
-    """Result of `server/discover`; who answers stands in `_meta`."""
+    """Result of `server/discover`; the server's identity is in `_meta`."""
 
     supported_versions: Names
     capabilities: ServerCapabilities

@@ -1,7 +1,7 @@
-"""`_meta`, and the types that carry it: what every params and every result has (basic, `_meta`).
+"""`_meta`, and the base types of params and results that carry it (basic, `_meta`).
 
-In a message `_meta` stays a plain dict, so that keys nobody here knows pass untouched. `RequestMeta` and its
-kin give names to the known keys: decode a `_meta` (or convert one) with them to read those.
+In a message `_meta` stays a plain dict, so that unknown keys pass through unchanged. `RequestMeta` and the similar
+types name the known keys: decode a `_meta` (or convert one) with them to read those.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 TRACE = ("traceparent", "tracestate", "baggage")
-"""The trace context (W3C), under names without a prefix; over HTTP they are headers as well."""
+"""The trace context (W3C), under names without a prefix; over HTTP it is in headers as well."""
 
 KNOWN_KEYS = frozenset(
     {
@@ -91,60 +91,60 @@ class ResultMeta(Model):
 
 
 class Params(Model):
-    """What the params of every request have."""
+    """Base class of the params of requests."""
 
     meta: Annotated[Meta | None, required(since="2026-07-28"), seen_as(RequestMeta)] = field(default=None, name="_meta")
 
 
 class NotificationParams(Model):
-    """What the params of every notification have."""
+    """Base class of the params of notifications."""
 
     meta: Annotated[Meta | None, seen_as(NotificationMeta)] = field(default=None, name="_meta")
 
 
 class Result(Model):
-    """What every result has. Decode with this to see `result_type` before choosing the exact type."""
+    """Base class of results. Decode with it to read `result_type` before choosing the exact type."""
 
     meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
     result_type: Annotated[Name | None, since("2026-07-28"), required()] = None
 
 
 class CacheableResult(Result):
-    """A result that says how long it may be kept, in milliseconds, and by whom (server, Caching)."""
+    """A result that says how long it may be cached, in milliseconds, and by whom (server, Caching)."""
 
     ttl_ms: Annotated[int | None, since("2026-07-28"), required(), bounded(ge=0)] = None
     cache_scope: Annotated[Literal["public", "private"] | None, since("2026-07-28"), required()] = None
 
 
 class ListResult(CacheableResult):
-    """A page of a list (server, Pagination); no `next_cursor` on the last."""
+    """A page of a list (server, Pagination); the last page has no `next_cursor`."""
 
     next_cursor: Cursor | None = None
 
 
 @open_ended
 class EmptyParams(Params):
-    """Params of requests that ask for nothing more, such as `ping`."""
+    """Params of requests without parameters, such as `ping`."""
 
 
 @open_ended
 class EmptyNotificationParams(NotificationParams):
-    """Params of notifications that say all by their name, such as `notifications/initialized`."""
+    """Params of notifications without parameters, such as `notifications/initialized`."""
 
 
 @open_ended
 class EmptyResult(Result):
-    """A result that only says: done."""
+    """A result without content."""
 
 
 class PaginatedParams(Params):
-    """Params of the list methods: where the last page ended."""
+    """Params of the list methods: the cursor from the previous page."""
 
     cursor: Cursor | None = None
 
 
 class InputResponseParams(Params):
-    """Params of requests that may be answered `input_required`, and be asked again with the answers."""
+    """Params of requests that may be answered with `input_required`, and be retried with the answers."""
 
     input_responses: Annotated[Answers | None, since("2026-07-28")] = None
     request_state: Annotated[State | None, since("2026-07-28")] = None
@@ -153,8 +153,8 @@ class InputResponseParams(Params):
 def check_meta_key(key: str, known: Collection[str] = KNOWN_KEYS) -> None:
     """Raise `LocalProtocolError` unless `key` may be sent: an optional prefix of labels, and a name.
 
-    "Any prefix where the second label is `modelcontextprotocol` or `mcp` is reserved for MCP use": keys there
-    must be among `known`.
+    "Any prefix where the second label is `modelcontextprotocol` or `mcp` is reserved for MCP use": keys with such a
+    prefix must be in `known`.
     """
     prefix, slash, name = key.rpartition("/")
     labels = prefix.split(".") if slash else []

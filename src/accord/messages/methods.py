@@ -1,7 +1,7 @@
-"""The table: one row per method and sender, with the types of its params and its result.
+"""The table of methods: one row per method and sender, with the types of its params and its result.
 
-`table(revision, sender)` is what one side of one revision may send. A missing key means "method not found".
-Dispatch, the client's verbs, the checker and a page of the documentation read this table and no other.
+`table(revision, sender)` is what a client or a server may send in a revision. A missing key means "method not
+found". Dispatch, the client's methods, the checker and a page of the documentation read only this table.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ BOTH: Literal["both"] = "both"
 
 
 class Method(msgspec.Struct, frozen=True):
-    """One method as one side may send it.
+    """One method as a client or a server may send it.
 
-    `needs` is the capability that the receiver must have declared, `offers` the one that the sender must
-    have, each as a path of attributes. `may_ask`: the answer may be `input_required` instead of `result`.
-    `stays`: it stays open until one side ends it, and notifications that carry its id belong to it. `named_by` is the
-    field of its params that a header repeats ("name"; 2026-07-28, Standard Request Headers).
+    `needs` is the capability that the receiver must have declared, `offers` the one that the sender must have declared,
+    each as a path of attributes. `may_ask`: the response may be `input_required` instead of `result`. `stays`: the
+    request stays open until one side ends it, and notifications that carry its id belong to it. `named_by` is the field
+    of its params that a header repeats ("name"; 2026-07-28, Standard Request Headers).
     """
 
     name: str
@@ -79,7 +79,7 @@ class Method(msgspec.Struct, frozen=True):
 
     @property
     def notification(self) -> bool:
-        """Whether nobody answers it."""
+        """Return whether the method is a notification."""
         return self.result is None
 
 
@@ -97,7 +97,7 @@ def _row(
 
 
 METHODS: tuple[Method, ...] = (
-    # Finding each other
+    # Lifecycle
     _row("initialize", CLIENT, InitializeParams, InitializeResult, until="2026-07-28"),
     _row("notifications/initialized", CLIENT, EmptyNotificationParams, until="2026-07-28"),
     _row("server/discover", CLIENT, EmptyParams, DiscoverResult, since="2026-07-28"),
@@ -106,7 +106,7 @@ METHODS: tuple[Method, ...] = (
     _row("notifications/cancelled", BOTH, CancelledParams),
     _row("notifications/progress", SERVER, ProgressParams),
     _row("notifications/progress", CLIENT, ProgressParams, until="2026-07-28"),
-    # What a server has
+    # Features of a server
     _row("tools/list", CLIENT, PaginatedParams, ListToolsResult, needs="tools"),
     _row("tools/call", CLIENT, CallToolParams, CallToolResult, needs="tools", may_ask=True, named_by="name"),
     _row("notifications/tools/list_changed", SERVER, EmptyNotificationParams, offers="tools.list_changed"),
@@ -159,7 +159,7 @@ METHODS: tuple[Method, ...] = (
         SubscriptionsAcknowledgedParams,
         since="2026-07-28",
     ),
-    # What a client has; from 2026-07-28 on asked inside `input_required` (see asking.py)
+    # Features of a client; from 2026-07-28 on they are input requests inside `input_required`
     _row(
         "sampling/createMessage",
         SERVER,
@@ -209,16 +209,16 @@ METHODS: tuple[Method, ...] = (
 
 @cache
 def table(revision: str, sender: Sender) -> Mapping[str, Method]:
-    """What `sender` may send in `revision`, by name."""
+    """Return the methods that `sender` may send in `revision`, by name."""
     return MappingProxyType({row.name: row for row in _rows_of_revision(METHODS, revision, sender)})
 
 
 Table: TypeAlias = Callable[[str, Sender], Mapping[str, Method]]
-"""`table`, or one with more in it."""
+"""`table`, or an extended table."""
 
 
 def extended_table(extra: Sequence[Method]) -> Table:
-    """`table` with the rows of extensions in it. Raises `ValueError` for a name that is taken."""
+    """Return `table` with the methods of extensions. Raise `ValueError` for a name that is already used."""
     if not extra:
         return table
     tables: dict[tuple[str, Sender], dict[str, Method]] = {}

@@ -1,6 +1,6 @@
-"""What may be said about a request in flight: how far it is, and that it is no longer wanted.
+"""Notifications about a request in flight: progress and cancellation.
 
-Log messages of a server, and how much of them a client wants (server, Logging).
+Log messages of a server, and the log level that a client sets (server, Logging).
 
 Subscriptions: a request that stays open, and the notifications that belong to it.
 """
@@ -65,7 +65,7 @@ class LoggingMessageParams(NotificationParams):
 
 @lives(since="2026-07-28")
 class SubscriptionFilter(Model):
-    """Which notifications are wanted, or granted."""
+    """The notifications that a client requests, or that a server grants."""
 
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
@@ -82,7 +82,7 @@ class ListenParams(Params):
 
 @lives(since="2026-07-28")
 class SubscriptionsAcknowledgedParams(NotificationParams):
-    """Params of `notifications/subscriptions/acknowledged`: what of the wish is granted."""
+    """Params of `notifications/subscriptions/acknowledged`: the granted part of the requested subscription."""
 
     notifications: SubscriptionFilter
 
@@ -97,6 +97,6 @@ class ListenResultMeta(ResultMeta):
 
 @lives(since="2026-07-28")
 class ListenResult(Result):
-    """Result of `subscriptions/listen`, once it ends."""
+    """Result of `subscriptions/listen`, sent at its end."""
 
     meta: Annotated[Meta | None, required(), seen_as(ListenResultMeta)] = field(default=None, name="_meta")

@@ -1,4 +1,4 @@
-"""Prompts: what a server has for people to start from (server, Prompts)."""
+"""Prompts: templates of messages that a user chooses (server, Prompts)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PromptArgument(Model):
 
 
 class Prompt(Model):
-    """A prompt as `prompts/list` names it."""
+    """An entry of `prompts/list`."""
 
     name: Name
     title: Annotated[str | None, since("2025-06-18")] = None
@@ -47,7 +47,7 @@ class ListPromptsResult(ListResult):
 
 
 class GetPromptParams(InputResponseParams):
-    """Params of `prompts/get`; with `input_responses`, it is asked again with the answers."""
+    """Params of `prompts/get`; a retry carries the answers in `input_responses`."""
 
     name: Name
     arguments: Texts | None = None

@@ -1,4 +1,4 @@
-"""Resources: what a server has to read (server, Resources)."""
+"""Resources: content of a server that clients read (server, Resources)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ListResourceTemplatesResult(ListResult):
 
 
 class ReadResourceParams(InputResponseParams):
-    """Params of `resources/read`; with `input_responses`, it is asked again with the answers."""
+    """Params of `resources/read`; a retry carries the answers in `input_responses`."""
 
     uri: URI
 
@@ -65,6 +65,6 @@ class UnsubscribeParams(Params):
 
 
 class ResourceUpdatedParams(NotificationParams):
-    """Params of `notifications/resources/updated`; the URI may be that of a part."""
+    """Params of `notifications/resources/updated`; the URI may be that of a part of the resource."""
 
     uri: URI

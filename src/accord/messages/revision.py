@@ -1,7 +1,7 @@
-"""The five revisions, and what differs in behaviour between them as a row of named facts.
+"""The five revisions, and their differences in behaviour as a row of named facts.
 
-Code asks for a fact (`rules.batches`), never for a revision: no other module compares revisions.
-Differences of shape are not here: they are the life of a field (`base.since`) and the rows of `methods`.
+Code reads a fact (`rules.batches`) and never a revision: no other module compares revisions. Differences of shape
+are elsewhere: in the annotations of a field (`base.since`) and in the rows of `methods`.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ import msgspec
 from accord.errors import INVALID_PARAMS, INVALID_REQUEST, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-"""Every revision, the oldest first."""
+"""All revisions, the oldest first."""
 
 LATEST = REVISIONS[-1]
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How one revision behaves."""
+    """The behaviour of one revision."""
 
     revision: str
     handshake: bool = True
-    """Opened by `initialize`; otherwise every request carries revision and capabilities in `_meta`."""
+    """A connection opens with `initialize`; otherwise every request carries revision and capabilities in `_meta`."""
     server_requests: bool = True
-    """A server may send requests; otherwise it asks by answering `input_required`."""
+    """A server may send requests; otherwise it answers with `input_required`."""
     client_progress: bool = True
     """A client may send progress (for a server's request)."""
     sessions: bool = True
-    """Requests belong to a session: the client may be asked, told of changes, and remembered between two of them."""
+    """Requests belong to a session: between two requests, the server may send to the client and keep state for it."""
     streamable: bool = True
-    """Over HTTP it is Streamable HTTP; otherwise HTTP+SSE."""
+    """The HTTP transport is Streamable HTTP; otherwise HTTP+SSE."""
     batches: bool = False
     """A message may be an array of messages (2025-03-26, basic, Batching)."""
     result_type: bool = False
-    """A result says what it is in `resultType`, and who gave it in `_meta`."""
+    """A result has its kind in `resultType`, and its server in `_meta`."""
     cache_hints: bool = False
-    """A result may say how long it may be kept, and by whom."""
+    """A result may say how long it may be cached, and by whom."""
     null_id: bool = True
-    """An error for a message whose id could not be read has `id: null`; otherwise no id at all."""
+    """An error for a message whose id could not be read has `id: null`; otherwise it has no id."""
     structured_objects_only: bool = True
     """`structuredContent` and the root of `outputSchema` are objects."""
     primes_streams: bool = False
-    """A stream over HTTP begins with an event that holds nothing but an id to come back with (SEP-1699)."""
+    """An event stream begins with an event that holds only an id for resumption (SEP-1699)."""
     mirrors_arguments: bool = False
-    """Arguments of a tool stand in headers of HTTP too, where its schema says so."""
+    """Arguments of a tool are also sent as HTTP headers, where its schema says so."""
     sampling_tools: bool = False
-    """A model may be given tools, and a message to it may hold several blocks."""
+    """A sampling request may offer tools to the model, and a message to it may hold several blocks."""
     elicitation_urls: bool = False
-    """A person may be asked to visit a page; otherwise only to fill in a form."""
+    """A server may ask the user to visit a page; otherwise only to fill in a form."""
     form_defaults: bool = False
-    """A field of a form may have a default, whatever its kind; otherwise only yes or no may."""
+    """A form field of any kind may have a default; otherwise only a boolean field may."""
     form_titled_choices: bool = False
-    """Titles of a choice stand beside its values in `oneOf`; otherwise apart, in `enumNames`."""
+    """Titles of a choice are beside its values in `oneOf`; otherwise apart, in `enumNames`."""
     form_multi_select: bool = False
-    """A form may ask for several choices at once."""
+    """A form field may accept several choices at once."""
     resource_not_found: int = RESOURCE_NOT_FOUND
     missing_capability: int = INVALID_REQUEST
-    """The error for a request that needs what the client did not declare."""
+    """The code of the error for a request that needs a capability that the client did not declare."""
 
 
 _ROWS = (
@@ -97,27 +97,27 @@ _ROWS = (
 RULES = {rules.revision: rules for rules in _ROWS}
 
 NO_SESSIONS = "this server keeps no sessions before 2026-07-28: HTTPOptions(stateless=True)"
-"""Why something that needs a session is refused in a revision that has them."""
+"""Why a request that needs a session is refused in a revision that has sessions."""
 
 SESSIONLESS = {
     rules.revision: msgspec.structs.replace(rules, sessions=False, server_requests=False, primes_streams=False)
     for rules in _ROWS
     if rules.handshake
 }
-"""Revisions with a handshake as they are served without sessions (`HTTPOptions(stateless=True)`)."""
+"""Revisions with a handshake as a server without sessions serves them (`HTTPOptions(stateless=True)`)."""
 
 BEFORE_OPENING = Rules(revision="", server_requests=False)
-"""What holds before anything is agreed: an unreadable id is `null`, nothing is batched."""
+"""The rules before the handshake: an unreadable id is `null`, and there are no batches."""
 
 HANDSHAKE = tuple(rules.revision for rules in _ROWS if rules.handshake)
-"""Revisions that are opened by `initialize`, the oldest first."""
+"""Revisions that open with `initialize`, the oldest first."""
 
 PER_REQUEST = tuple(rules.revision for rules in _ROWS if not rules.handshake)
 """Revisions in which every request carries its revision, the oldest first."""
 
 
 def is_in_revision(revision: str, since: str | None, until: str | None) -> bool:
-    """Whether something that came with `since` and went with `until` is part of `revision`."""
-    at = REVISIONS.index(revision)
-    born = REVISIONS.index(since) if since else 0
-    return born <= at and (until is None or at < REVISIONS.index(until))
+    """Return whether something that exists from `since` until `until` is part of `revision`."""
+    position = REVISIONS.index(revision)
+    first = REVISIONS.index(since) if since else 0
+    return first <= position and (until is None or position < REVISIONS.index(until))

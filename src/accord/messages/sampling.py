@@ -1,4 +1,4 @@
-"""Sampling: a server asks for words of the client's model (client, Sampling)."""
+"""Sampling: a request of a server to the client's model (client, Sampling)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from accord.messages.tools import Tool
 
 
 class ModelHint(Model):
-    """Part of the name of a model that would suit."""
+    """A preferred model, by a part of its name."""
 
     name: str | None = None
 
 
 class ModelPreferences(Model):
-    """What matters in the choice of a model, each from 0 to 1; hints are tried in order."""
+    """Priorities for the choice of a model, each from 0 to 1; hints are tried in order."""
 
     hints: list[ModelHint] | None = None
     cost_priority: Annotated[Number | None, bounded(ge=0, le=1)] = None
@@ -39,7 +39,7 @@ class ToolChoice(Model):
 
 
 class SamplingMessage(Model):
-    """One message to or of a model: a block, from 2025-11-25 on also a list of them."""
+    """One message to or from a model: a block, from 2025-11-25 on also a list of them."""
 
     role: Role
     content: SamplingMessageContentBlock | Annotated[list[SamplingMessageContentBlock], since("2025-11-25")]
@@ -77,12 +77,13 @@ _M = TypeVar("_M", bound=SamplingMessage)
 
 
 def blocks_of(message: SamplingMessage) -> Sequence[SamplingMessageContentBlock]:
-    """The content of a message, as a list in every revision."""
+    """Return the content of a message, as a list in every revision."""
     return message.content if isinstance(message.content, list) else [message.content]
 
 
 def fit_blocks(message: _M, rules: Rules) -> _M:
-    """A message as the revision has it: through 2025-06-18 with one block, no list. Raises `NotSupported`."""
+    """Return a message in the shape of the revision: through 2025-06-18 with one block, not a list. Raise
+    `NotSupported` for several blocks."""
     if rules.sampling_tools or not isinstance(message.content, list):
         return message
     if len(message.content) != 1:
@@ -91,11 +92,10 @@ def fit_blocks(message: _M, rules: Rules) -> _M:
 
 
 def check_balanced(messages: Sequence[SamplingMessage]) -> None:
-    """Raise `InvalidParams` unless each tool use is answered by exactly its result in the next message, which holds
-    nothing else: "each tool use (with `id: $id`) matched by a corresponding tool result (with `toolUseId: $id`),
-    before any other message" (client, Sampling).
-    """
-    waiting: list[str] = []
+    """Raise `InvalidParams` unless the next message answers each tool use with exactly its result, and holds nothing
+    else: "each tool use (with `id: $id`) matched by a corresponding tool result (with `toolUseId: $id`), before any
+    other message" (client, Sampling)."""
+    open_uses: list[str] = []
     for place, message in enumerate(messages):
         blocks = blocks_of(message)
         results = [block.tool_use_id for block in blocks if isinstance(block, ToolResultContent)]
@@ -104,18 +104,18 @@ def check_balanced(messages: Sequence[SamplingMessage]) -> None:
             raise InvalidParams(f"messages[{place}]: tool results mixed with other content")
         if (results and message.role != "user") or (uses and message.role != "assistant"):
             raise InvalidParams(f"messages[{place}]: the assistant uses tools, the user brings their results")
-        _check_results(place, results, waiting)
-        waiting = uses
-    _check_results(len(messages), [], waiting)
+        _check_results(place, results, open_uses)
+        open_uses = uses
+    _check_results(len(messages), [], open_uses)
 
 
-def _check_results(place: int, results: list[str], waiting: list[str]) -> None:
-    missing, spare = set(waiting) - set(results), set(results) - set(waiting)
+def _check_results(place: int, results: list[str], open_uses: list[str]) -> None:
+    missing, spare = set(open_uses) - set(results), set(results) - set(open_uses)
     if missing:
         raise InvalidParams(f"messages[{place}]: tool result missing for {_format_ids(missing)}")
     if spare:
         raise InvalidParams(f"messages[{place}]: tool result without a tool use before it: {_format_ids(spare)}")
-    if len(set(results)) < len(results) or len(set(waiting)) < len(waiting):
+    if len(set(results)) < len(results) or len(set(open_uses)) < len(open_uses):
         raise InvalidParams(f"messages[{place}]: the ids of tool uses, and of their results, must differ")
 
 

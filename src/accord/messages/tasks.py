@@ -1,4 +1,4 @@
-"""Tasks as 2025-11-25 has them in its core: a request that is answered at once, its result fetched later."""
+"""Tasks of 2025-11-25: a request that is answered at once, and whose result the client fetches later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 
 @lives(since="2025-11-25", until="2026-07-28")
 class TaskMetadata(Model):
-    """`task` in the params of a request that asks to be run as one; `ttl` in milliseconds."""
+    """`task` in the params of a request that is to run as a task; `ttl` in milliseconds."""
 
     ttl: int | None = None
 
@@ -29,7 +29,7 @@ class RelatedTaskMetadata(Model):
 
 @lives(since="2025-11-25", until="2026-07-28")
 class Task(Model):
-    """A task: times are ISO 8601, durations milliseconds, a `ttl` of None is without end."""
+    """A task: times are ISO 8601, durations milliseconds; a `ttl` of None means no end."""
 
     task_id: Name
     status: TaskStatus
@@ -84,4 +84,4 @@ class TaskStatusParams(Task):
 
 
 GetTaskPayloadResult: TypeAlias = JSONObject
-"""Result of `tasks/result`: whatever the request that became the task would have been answered."""
+"""Result of `tasks/result`: the result that the request would have had without a task."""

@@ -1,4 +1,4 @@
-"""Tools: what a server can do for a model (server, Tools)."""
+"""Tools: functions of a server that a model may call (server, Tools)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accord.messages.tasks import TaskMetadata
 
 @lives(since="2025-03-26")
 class ToolAnnotations(Model):
-    """What a tool says of its own conduct. Hints, not to be trusted by themselves."""
+    """Hints of a tool about its behaviour; not to be trusted by themselves."""
 
     title: str | None = None
     read_only_hint: bool | None = None
@@ -27,14 +27,14 @@ class ToolAnnotations(Model):
 
 @lives(since="2025-11-25", until="2026-07-28")
 class ToolExecution(Model):
-    """How a tool may be run: as a task, or not."""
+    """Whether a tool may, must or must not run as a task."""
 
     task_support: Literal["forbidden", "optional", "required"] | None = None
 
 
 @open_ended
 class InputSchema(Model):
-    """The least that a tool's `inputSchema` must be: a JSON Schema of an object."""
+    """The minimum of a tool's `inputSchema`: a JSON Schema of an object."""
 
     type: Literal["object"]
     dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
@@ -47,7 +47,7 @@ class InputSchema(Model):
 @open_ended
 @lives(since="2025-06-18")
 class OutputSchema(Model):
-    """The least that a tool's `outputSchema` must be: a JSON Schema, to 2025-11-25 of an object."""
+    """The minimum of a tool's `outputSchema`: a JSON Schema, through 2025-11-25 of an object."""
 
     type: Annotated[Literal["object"] | None, since("2025-06-18", until="2026-07-28"), required()] = None
     dialect: Annotated[str | None, since("2025-11-25")] = field(default=None, name="$schema")
@@ -58,7 +58,7 @@ class OutputSchema(Model):
 
 
 class Tool(Model):
-    """A tool as `tools/list` names it."""
+    """An entry of `tools/list`."""
 
     name: Name
     input_schema: Annotated[JSONObject, seen_as(InputSchema)]
@@ -78,7 +78,7 @@ class ListToolsResult(ListResult):
 
 
 class CallToolParams(InputResponseParams):
-    """Params of `tools/call`; with `input_responses`, the call is asked again with the answers."""
+    """Params of `tools/call`; a retry carries the answers in `input_responses`."""
 
     name: Name
     arguments: JSONObject | None = None
@@ -86,7 +86,7 @@ class CallToolParams(InputResponseParams):
 
 
 class CallToolResult(Result):
-    """Result of `tools/call`. JSON null is structured content too, hence `UNSET` where there is none."""
+    """Result of `tools/call`. JSON null is structured content too, hence `UNSET` if there is none."""
 
     content: list[ContentBlock]
     structured_content: Annotated[

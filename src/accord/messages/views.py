@@ -1,12 +1,12 @@
-"""The exact types of one revision, derived from the one set.
+"""The exact types of one revision, derived from the one set of types.
 
-`view(Tool, revision)` is `Tool` itself where nothing changes, else a Struct without what does not live there,
-all the way down: fields, arms of unions, the types of fields. Content that a revision does not have drops out
-of the unions of its view, and so does not pass: to say it in other words is the work of `adapt`.
+`view(Tool, revision)` is `Tool` itself if the revision changes nothing, else a Struct without what the revision
+does not have, recursively: fields, arms of unions, the types of fields. Content types that a revision does not have
+are not in the unions of its view, so they do not decode; `adapt_content` converts them first.
 
-`view(type, revision, strict=True)` is the checker's eye: exactly the fields that the revision requires are
-required, unknown ones are forbidden except in open-ended types, null stands for nothing but itself, raw JSON
-is seen as what it must be, and a merged type must fit one of its arms.
+`view(type, revision, strict=True)` serves the checker: exactly the fields that the revision requires are required,
+unknown ones are forbidden except in open-ended types, null means only null, raw JSON has its actual type, and a
+merged type must match one of its arms.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from accord.messages.revision import is_in_revision
 
 @cache
 def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True) -> Any:
-    """`type_` (a message type, or a union, list or dict of such) as `revision` has it.
+    """Return `type_` (a message type, or a union, list or dict of them) in the shape of `revision`.
 
-    A strict view that is not `closed` lets unknown fields pass.
+    A strict view that is not `closed` accepts unknown fields.
 
-    Raises `NotSupported` for a type that is no part of the revision.
+    Raises `NotSupported` for a type that is not part of the revision.
     """
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         if not is_type_in_revision(type_, revision):
@@ -41,35 +41,38 @@ def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True
 
 @cache
 def arm_view(type_: type, name: str, revision: str) -> type:
-    """One shape of a merged type, strictly as `revision` has it. Raises `KeyError` where it does not live."""
+    """Return one shape of a merged type as a strict view of `revision`. Raise `KeyError` if the revision does not have
+    it."""
     arm = {arm.name: arm for arm in arms_of_revision(type_, revision)}[name]
     elsewhere = {field for other in ARMS[type_] for field in other.fields} - set(arm.fields)
-    lens = _TypeViewer(revision, strict=True)
+    viewer = _TypeViewer(revision, strict=True)
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(type_):
         if field.name in arm.fields:
             hint = arm.fields[field.name]
             default = None if type(None) in _members(hint) else NODEFAULT
-            fields += lens.field(field.name, field.encode_name, hint, default)
+            fields += viewer.field(field.name, field.encode_name, hint, default)
         elif field.name not in elsewhere:
-            fields += lens.field(field.name, field.encode_name, field.type, field.default)
+            fields += viewer.field(field.name, field.encode_name, field.type, field.default)
     return msgspec.defstruct(name, fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def arms_of_revision(type_: type, revision: str) -> list[Arm]:
-    """The shapes of a merged type that `revision` has."""
+    """Return the shapes of a merged type that `revision` has."""
     return [arm for arm in ARMS[type_] if is_in_revision(revision, *arm.life)]
 
 
 def is_type_in_revision(type_: Any, revision: str) -> bool:
-    """Whether a whole type is part of `revision`."""
+    """Return whether a whole type is part of `revision`."""
     return is_in_revision(revision, *LIVES.get(type_, Life()))
 
 
 def _struct(type_: type[msgspec.Struct], revision: str, strict: bool, closed: bool) -> type[msgspec.Struct]:
-    lens = _TypeViewer(revision, strict, closed)
+    viewer = _TypeViewer(revision, strict, closed)
     plain = msgspec.structs.fields(type_)
-    fields = [each for field in plain for each in lens.field(field.name, field.encode_name, field.type, field.default)]
+    fields = [
+        each for field in plain for each in viewer.field(field.name, field.encode_name, field.type, field.default)
+    ]
     if not strict and [field[:2] for field in fields] == [(field.name, field.type) for field in plain]:
         return type_
     config = type_.__struct_config__
@@ -88,7 +91,7 @@ def _struct(type_: type[msgspec.Struct], revision: str, strict: bool, closed: bo
 
 
 def _check_one_arm(type_: type, revision: str) -> Any:
-    """A check that a value fits one of the arms; msgspec adds the path to what it raises."""
+    """Return a check that a value matches one of the arms; msgspec adds the path to the error."""
 
     def check(self: msgspec.Struct) -> None:
         data = msgspec.to_builtins(self)
@@ -106,7 +109,7 @@ def _check_one_arm(type_: type, revision: str) -> Any:
 
 
 class _TypeViewer:
-    """Looks at types as one revision sees them."""
+    """Converter of types to the view of one revision."""
 
     def __init__(self, revision: str, strict: bool, closed: bool = True) -> None:
         self.revision = revision
@@ -114,7 +117,7 @@ class _TypeViewer:
         self.closed = closed
 
     def field(self, name: str, key: str, hint: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
-        """The field as `defstruct` takes it, or nothing where it does not live."""
+        """Yield the field as `defstruct` takes it, or nothing if the revision does not have it."""
         notes = _notes(hint)
         if not self._is_in_revision(hint):
             return
@@ -132,15 +135,15 @@ class _TypeViewer:
         yield name, shape, msgspec.field(default=default, name=key)
 
     def view(self, hint: Any) -> Any:
-        """The type as it is here; the same object where nothing changes."""
+        """Return the type in this revision; the same object if nothing changes."""
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             return view(hint, self.revision, strict=self.strict, closed=self.closed)
         origin = get_origin(hint)
         if origin is Annotated:
             return self._annotated(hint)
         if origin in (Union, UnionType):
-            kept = [self.view(member) for member in get_args(hint) if self._is_in_revision(member)]
-            return hint if kept == list(get_args(hint)) else _union(kept)
+            members = [self.view(member) for member in get_args(hint) if self._is_in_revision(member)]
+            return hint if members == list(get_args(hint)) else _union(members)
         if origin in (list, dict):
             inner = tuple(self.view(arg) for arg in get_args(hint))
             return hint if inner == get_args(hint) else GenericAlias(origin, inner)
@@ -148,12 +151,12 @@ class _TypeViewer:
 
     def _annotated(self, hint: Any) -> Any:
         base, *notes = get_args(hint)
-        seen = [note.type for note in notes if isinstance(note, SeenAs) and self._is_life_in_revision(note.life)]
-        if self.strict and seen:
+        shapes = [note.type for note in notes if isinstance(note, SeenAs) and self._is_life_in_revision(note.life)]
+        if self.strict and shapes:
             absent = [member for member in _members(base) if member in (type(None), UnsetType)]
-            base = _union([*seen, *absent])
-        looked = self.view(base)
-        return hint if looked == base and not self.strict else looked
+            base = _union([*shapes, *absent])
+        converted = self.view(base)
+        return hint if converted == base and not self.strict else converted
 
     def _is_in_revision(self, hint: Any) -> bool:
         lives = [note for note in _notes(hint) if isinstance(note, Life)]
@@ -168,7 +171,7 @@ def _notes(hint: Any) -> tuple[Any, ...]:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The arms of a union, through `Annotated`; a plain type is its only arm."""
+    """Return the arms of a union, also through `Annotated`; a plain type is its only arm."""
     base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
 
