@@ -3,26 +3,24 @@
 - The arms of a union convert the same parts of a value again. `ConvertedParts` keeps what came of each part, so that
   unions inside unions do not double the time with each level.
 - Integers, and what holds them, have hashes that anyone can calculate: values that share one hash make each insertion
-  into a set or a dict compare with all before it. `check_hashes` refuses them.
+  into a set or a dict compare with all before it. `check_hashes` refuses them, and `check_numbers` where somebody else
+  makes the sets.
 """
 
 from __future__ import annotations
 
-import datetime
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from threading import local
 from typing import Any
 
-from accord.schema.hints import ConstrainedNode, EnumNode, Node, PlainNode, UnionNode
-
 _MAX_EQUAL_HASHES = 64
 """Different values with one hash: chance gives fewer."""
 
-_UNPREDICTABLE = (
-    str, bytes, float, bool, type(None), None, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
-)  # fmt: skip
-"""Types whose hashes are random (texts), or of which only few values can share one."""
+_INTEGER = re.compile(rb"\d{19,4300}")
+"""An integer of about 64 bits or more: of smaller ones, few share one hash."""
+_UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}")
 
 Outcome = tuple[Any, str | None]
 """What a value was converted to, or why it was not."""
@@ -65,20 +63,6 @@ converted_parts: ConvertedParts = ConvertedParts()
 """Those of the conversion that this thread is at."""
 
 
-def has_predictable_hash(node: Node) -> bool:
-    """Return whether a peer can choose many values of a node that share one hash."""
-    match node:
-        case PlainNode(hint=hint):
-            return hint not in _UNPREDICTABLE
-        case EnumNode():
-            return False
-        case ConstrainedNode(node=inner):
-            return has_predictable_hash(inner)
-        case UnionNode(arms=arms):
-            return any(map(has_predictable_hash, arms))
-    return True
-
-
 def check_hashes(values: Iterable[Any]) -> None:
     """Raise `ValueError` for more than 64 different values with one hash, `TypeError` for one without a hash."""
     values = list(values)
@@ -94,3 +78,11 @@ def check_hashes(values: Iterable[Any]) -> None:
         same.append(value)
         if len(same) > _MAX_EQUAL_HASHES:
             raise ValueError(f"More than {_MAX_EQUAL_HASHES} different values share one hash")
+
+
+def check_numbers(text: bytes) -> None:
+    """Raise `ValueError` for JSON with more than 64 different integers, or UUIDs, that share one hash."""
+    if len(text) < _MAX_EQUAL_HASHES * 19:
+        return
+    check_hashes(map(int, set(_INTEGER.findall(text))))
+    check_hashes(int(each, 16) for each in {each.replace(b"-", b"") for each in _UUID.findall(text)})

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Union, cast, get_origin
 import msgspec
 
 from accord.schema import pydantic_types
-from accord.schema.conversion_cost import Outcome, check_hashes, converted_parts, has_predictable_hash
+from accord.schema.conversion_cost import Outcome, check_hashes, converted_parts
 from accord.schema.hints import (
     ArrayNode,
     ConstrainedNode,
@@ -36,6 +36,10 @@ _LITERALS = {str, int, type(None)}
 _ORDER = {"gt", "ge", "lt", "le", "multiple_of"}
 _LENGTH = {"min_length", "max_length"}
 _SETS = (set, frozenset)
+_UNPREDICTABLE = (
+    str, bytes, float, bool, type(None), None, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
+)  # fmt: skip
+"""Types whose hashes are random (texts), or of which only few values can share one."""
 _KEYS_AT_ONCE = 32
 _MAX_REASONS = 300
 """Characters of what is wrong with all arms of a union."""
@@ -100,14 +104,14 @@ class Decodables:
             case PlainNode(hint=hint):
                 return hint not in _BEYOND_MSGSPEC
             case ArrayNode(kind=kind, item=item):
-                if kind in _SETS and has_predictable_hash(item):
+                if kind in _SETS and _has_predictable_hash(item):
                     return False
                 return self.native(item) and self._decodes(node.hint)
             case TupleNode(items=items) | UnionNode(arms=items):
                 return all(map(self.native, items)) and self._decodes(node.hint)
             case MapNode(key=key, value=value):
                 return (
-                    not has_predictable_hash(key)
+                    not _has_predictable_hash(key)
                     and self.native(key)
                     and self.native(value)
                     and self._decodes(node.hint)
@@ -143,7 +147,7 @@ class Decodables:
 
     def items(self, node: ArrayNode) -> Any:
         item: Any = self.of(node.item)
-        if node.kind in _SETS and has_predictable_hash(node.item):
+        if node.kind in _SETS and _has_predictable_hash(node.item):
             return _converted_type(_SetOf(node.kind, item))
         return tuple[item, ...] if node.kind is tuple else node.kind[item]
 
@@ -153,7 +157,7 @@ class Decodables:
     def table(self, node: MapNode) -> Any:
         key: Any = self.of(node.key)
         value: Any = self.of(node.value)
-        return _converted_type(_DictOf(key, value)) if has_predictable_hash(node.key) else dict[key, value]
+        return _converted_type(_DictOf(key, value)) if _has_predictable_hash(node.key) else dict[key, value]
 
     def choice(self, node: UnionNode) -> Any:
         arms = tuple(map(self.of, node.arms))
@@ -227,6 +231,20 @@ def _bounds_of(node: Node) -> set[str]:
 
 
 _ORDERED = (int, float, decimal.Decimal, datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
+
+
+def _has_predictable_hash(node: Node) -> bool:
+    """Return whether a peer can choose many values of a node that share one hash."""
+    match node:
+        case PlainNode(hint=hint):
+            return hint not in _UNPREDICTABLE
+        case EnumNode():
+            return False
+        case ConstrainedNode(node=inner):
+            return _has_predictable_hash(inner)
+        case UnionNode(arms=arms):
+            return any(map(_has_predictable_hash, arms))
+    return True
 
 
 class _SetOf:

@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from accord.schema.conversion_cost import check_numbers
+
 JSONObject = dict[str, Any]
 
 JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
@@ -31,8 +33,10 @@ def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
 def load(hint: Any, value: Any) -> Any:
     """A JSON value as pydantic reads it. Raises ValueError, one line per failure."""
     adapter = _adapter(hint)
+    text = msgspec.json.encode(value)
+    check_numbers(text)  # pydantic makes sets of them
     try:
-        return adapter.validate_json(msgspec.json.encode(value))
+        return adapter.validate_json(text)
     except sys.modules["pydantic"].ValidationError as exc:
         raise ValueError("; ".join(map(_line, exc.errors(include_url=False)))) from None
 
