@@ -52,7 +52,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     state_bytes: int = 16 << 10
     """Server: size of a `requestState`; a larger state is kept in memory, and the `requestState` refers to it."""
     kept_bytes: int = 64 << 20
-    """Server: results and states that are kept for a request that may be sent again."""
+    """Server: results and states that are kept for a request that may be sent again; beyond it, the oldest of the
+    address or principal that has most are dropped."""
     events_bytes: int = 8 << 20
     """Server: events of one session that are kept for resumption; the oldest are dropped first."""
     events_total_bytes: int = 256 << 20

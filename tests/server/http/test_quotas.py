@@ -12,6 +12,7 @@ import pytest
 
 from accord import Context, HTTPOptions, Server
 from accord.errors import InternalError, InvalidParams
+from accord.messages.tools import ToolAnnotations
 from accord.server.core.principal import Principal
 from accord.server.http import sessions
 from accord.server.http.auth import APIKeys
@@ -209,6 +210,44 @@ async def test_calls_that_were_ended_to_make_room_hold_no_request_and_leave_one_
         assert requests_held() == before + 2, "those that wait"
         timers = [each for each in asyncio.get_running_loop()._scheduled if "_clean_up" in repr(each)]
         assert len(timers) == 1
+
+
+async def test_an_attacker_has_no_states_and_outcomes_of_others_dropped() -> None:
+    server = desk(kept_bytes=100_000, state_bytes=1_000)
+    runs = []
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def replays(ctx: Context) -> str:
+        notes = [await ctx.elicit(f"note {number}", Notes) for number in range(2)]
+        return str(len(notes))
+
+    @server.tool
+    async def once(ctx: Context) -> str:
+        runs.append(1)
+        return (await ctx.elicit("go on?")).action + "x" * 4_000
+
+    async def answered(client: Modern, tool: str) -> dict[str, Any]:
+        """What a client sends for the second question of `replays`, or again for `once`."""
+        params = await asked(client, tool)
+        if tool == "replays":
+            params["inputResponses"] = {
+                key: {"action": "accept", "content": {"text": "x" * 8_000}} for key in params["inputResponses"]
+            }
+        result = (await (await client.ask("tools/call", params)).json())["result"]
+        if tool == "replays":
+            answers = {key: {"action": "accept", "content": {"text": ""}} for key in result["inputRequests"]}
+            params |= {"requestState": result["requestState"], "inputResponses": answers}
+        return params
+
+    async with site(server) as here:
+        capable = {"elicitation": {"form": {}}}
+        honest, attacker = Modern(at(here, OTHER), capable), Modern(at(here, ATTACKER), capable)
+        for tool in ("replays", "once"):
+            mine = await answered(honest, tool)
+            for _ in range(30):
+                await answered(attacker, tool)
+            assert "isError" not in (await (await honest.ask("tools/call", mine)).json())["result"]
+        assert len(runs) == 31
 
 
 async def test_many_headers_of_a_call_that_waits_for_an_answer_count() -> None:

@@ -123,7 +123,7 @@ async def test_a_state_on_the_shelf_goes_when_it_is_over(monkeypatch: pytest.Mon
     now = 0.0
     monkeypatch.setattr(request_state, "time", SimpleNamespace(monotonic=lambda: now))
     shelf = StateStore(1_000, 10)
-    token = shelf.put(b"x" * 100)
+    token = shelf.put(b"x" * 100, "account")
     assert shelf.get(token) == b"x" * 100
     now = 11.0
     shelf.forget()

@@ -115,7 +115,8 @@ class MultiRoundTrip:
     ) -> Any:
         state.binding = state.binding or self._binding(turn, call)
         state.outstanding = {key: asked.digest for key, asked in missing.items()}
-        return pack({key: asked.wire for key, asked in missing.items()}, self._states.seal(state), call.exchange.rules)
+        sealed = self._states.seal(state, call.peer.account)
+        return pack({key: asked.wire for key, asked in missing.items()}, sealed, call.exchange.rules)
 
     async def _replay(
         self, turn: Attempt, call: HandlerCall, state: RequestState, work: Work, ask: MakeInputRequired

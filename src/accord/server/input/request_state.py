@@ -26,7 +26,7 @@ import os
 import threading
 import time
 from binascii import a2b_base64, b2a_base64
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 
@@ -160,7 +160,8 @@ class StateExpired(ToolError):
 
 
 class StateStore:
-    """States that are too large to travel: kept as long as they are good, the oldest dropped for lack of room.
+    """States that are too large to travel: kept as long as they are good. For lack of room the oldest of the account
+    that has most are dropped.
 
     All loops that serve share it.
     """
@@ -168,27 +169,41 @@ class StateStore:
     def __init__(self, bytes_: int, seconds: float) -> None:
         self._capacity = bytes_
         self._seconds = seconds
-        self._entries: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
-        self._held = 0
+        self._entries: OrderedDict[bytes, tuple[float, bytes, str]] = OrderedDict()
+        self._by_account: dict[str, OrderedDict[bytes, None]] = {}
+        self._held: Counter[str] = Counter()
+        """Bytes by account."""
         self._lock = threading.Lock()
 
-    def put(self, value: bytes) -> bytes:
+    def put(self, value: bytes, account: str) -> bytes:
         """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
         if len(value) > self._capacity:
             raise ToolError(f"the answers so far are over {self._capacity:,} bytes")
         token = os.urandom(16)
         with self._lock:
-            self._entries[token] = time.monotonic() + self._seconds, value
-            self._held += len(value)
+            self._entries[token] = time.monotonic() + self._seconds, value, account
+            self._by_account.setdefault(account, OrderedDict())[token] = None
+            self._held[account] += len(value)
         self.forget()
         return token
 
     def forget(self) -> None:
-        """Drop what is over, and the oldest beyond the room."""
+        """Drop what is over, and what is beyond the room."""
         now = time.monotonic()
         with self._lock:
-            while self._entries and (self._held > self._capacity or next(iter(self._entries.values()))[0] <= now):
-                self._held -= len(self._entries.popitem(last=False)[1][1])
+            while self._entries and next(iter(self._entries.values()))[0] <= now:
+                self._drop(next(iter(self._entries)))
+            while self._held.total() > self._capacity:
+                most = max(self._held, key=self._held.__getitem__)
+                self._drop(next(iter(self._by_account[most])))
+
+    def _drop(self, token: bytes) -> None:
+        _, value, account = self._entries.pop(token)
+        own = self._by_account[account]
+        del own[token]
+        self._held[account] -= len(value)
+        if not own:
+            del self._by_account[account], self._held[account]
 
     def get(self, token: bytes) -> bytes:
         """What was kept. Raises `StateExpired`."""
@@ -206,14 +221,16 @@ class RequestStates:
         self._limits = limits
         self._store = StateStore(limits.kept_bytes, limits.answer_seconds)
 
-    def seal(self, state: RequestState) -> str:
-        """A state as text. Raises `ToolError` when it is too large to be kept."""
+    def seal(self, state: RequestState, account: str = "") -> str:
+        """A state as text; where it is kept here, it takes room of `account`. Raises `ToolError` when it is too large
+        to be kept.
+        """
         state.expires = int(time.time() + self._limits.answer_seconds)
         state.deadline = time.monotonic() + self._limits.answer_seconds if state.instance_id else 0
         packed = _encode(state)
         if len(packed) <= self._limits.state_bytes:
             return self._keyring.seal(_INLINE + packed)
-        return self._keyring.seal(_STORED + self._store.put(packed))
+        return self._keyring.seal(_STORED + self._store.put(packed, account))
 
     def forget(self) -> None:
         """Drop what is kept of states that are over."""

@@ -45,8 +45,8 @@ class SuspendedCalls:
         """Those whose handlers have not ended."""
         self._runs: dict[bytes, SuspendedCall] = {}
         """Those whose nonce a client may have."""
-        self._ended: OrderedDict[bytes, int] = OrderedDict()
-        """Runs whose outcomes are kept, the first to end first, with the bytes of these."""
+        self._ended: dict[bytes, OrderedDict[bytes, int]] = {}
+        """By the tag of an account: runs whose outcomes are kept, the first to end first, with the bytes of these."""
         self._nonces: OrderedDict[bytes, float] = OrderedDict()
         """When each nonce, and with it each state that carries it, is over."""
         self._nonces_by_account: dict[bytes, OrderedDict[bytes, None]] = {}
@@ -54,7 +54,8 @@ class SuspendedCalls:
         self._forgotten: dict[bytes, float] = {}
         """By the tag of an account: when the last of the nonces is over that were forgotten for lack of room. States
         that are over before that are refused, since they may have been used."""
-        self._held = 0
+        self._held: Counter[bytes] = Counter()
+        """These bytes, by the tag of their account."""
         self.waiting: dict[str, OrderedDict[SuspendedCall, None]] = {}
         """Handlers that wait with no request in flight, by account, the first to wait first."""
         self._anonymous = 0
@@ -188,8 +189,9 @@ class SuspendedCalls:
         self._running.discard(run)
         if self._runs.get(run.nonce) is not run:
             return
-        self._ended[run.nonce] = run.size
-        self._held += run.size
+        tag = run.nonce[:_TAG]
+        self._ended.setdefault(tag, OrderedDict())[run.nonce] = run.size
+        self._held[tag] += run.size
         self._forget()
         self._schedule_cleanup()
 
@@ -204,7 +206,9 @@ class SuspendedCalls:
         self._schedule_cleanup()
 
     def _forget(self) -> None:
-        """Drop what is over, and the oldest outcomes when they take too much room, though not their nonces."""
+        """Drop what is over. When outcomes take too much room drop the oldest of the account that has most, though not
+        their nonces.
+        """
         now = time.monotonic()
         while self._nonces and next(iter(self._nonces.values())) <= now:
             nonce, _ = self._nonces.popitem(last=False)
@@ -215,8 +219,9 @@ class SuspendedCalls:
                 self._drop(nonce)
         for tag in [tag for tag, over in self._forgotten.items() if over <= now]:
             del self._forgotten[tag]
-        while self._held > self._limits.kept_bytes and self._ended:
-            self._drop(next(iter(self._ended)))
+        while self._held.total() > self._limits.kept_bytes:
+            most = max(self._held, key=self._held.__getitem__)
+            self._drop(next(iter(self._ended[most])))
 
     def _remove_nonce(self, nonce: bytes) -> None:
         tag = nonce[:_TAG]
@@ -227,7 +232,12 @@ class SuspendedCalls:
 
     def _drop(self, nonce: bytes) -> None:
         self._runs.pop(nonce, None)
-        self._held -= self._ended.pop(nonce, 0)
+        tag = nonce[:_TAG]
+        own = self._ended.get(tag)
+        if own is not None and nonce in own:
+            self._held[tag] -= own.pop(nonce)
+            if not own:
+                del self._ended[tag], self._held[tag]
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """The client is gone: end what it has running, and wait for that, at most `seconds`."""
