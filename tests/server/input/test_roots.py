@@ -225,6 +225,13 @@ def test_any_of_several_roots_will_do(tree: Path) -> None:
 
 
 @posix
+def test_roots_behind_the_first_ten_thousand_names_contain_nothing(tree: Path) -> None:
+    deep = [f"file:///{'a/' * 1_000}{number}" for number in range(1_000)]
+    with costs_at_most(50):
+        assert roots(tree / "in", *deep).contains(tree / "in/file")
+        assert not roots(*deep, tree / "in").contains(tree / "in/file")
+
+
 def test_a_root_that_is_gone_is_judged_by_its_name(tmp_path: Path) -> None:
     assert roots(tmp_path / "gone").contains(tmp_path / "gone" / "file")
     assert not roots(tmp_path / "gone").contains(tmp_path / "file")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +17,9 @@ from accord.messages.input_required import Root
 
 _LONGEST = 4096
 """Characters of a path, as in Linux (PATH_MAX): resolving a longer one takes time that grows with its square."""
+
+_MOST_NAMES = 10_000
+"""Names in the paths of all roots that are resolved: each takes a call of the system."""
 
 _FILE = re.compile(r"file:(?://(?:localhost)?|(?!//))(/[^?#]*)", re.IGNORECASE)
 """A `file:` URI of this host (RFC 8089). A raw `?` or `#` would end the path: what it names is unclear."""
@@ -38,6 +42,8 @@ class RootList(tuple[Root, ...]):
     def contains(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path, or a `file:` URI, leads into one of these folders, or is one. It never raises for a string.
 
+        Roots count in their order, up to 10,000 names in all of their paths together; those behind contain nothing.
+
         A relative path counts from the working directory. This is a check and no lock: who can write there can change
         a folder into a link before you open it, so open what matters with care (`O_NOFOLLOW`, `dir_fd`).
         """
@@ -47,7 +53,16 @@ class RootList(tuple[Root, ...]):
         real = _real(text)
         if real is None:
             return False
-        return any(_is_inside(real, root) for root in map(_real, self._local()) if root is not None)
+        return any(_is_inside(real, root) for root in map(_real, self._resolvable()) if root is not None)
+
+    def _resolvable(self) -> Iterator[str]:
+        """Yield the paths of the first roots, as far as they can be resolved in a moment."""
+        names = 0
+        for path in self._local():
+            names += path.count(os.sep)
+            if names > _MOST_NAMES:
+                return
+            yield path
 
     def _local(self) -> list[str]:
         return [path for root in self if (path := local_path(root.uri)) is not None]
