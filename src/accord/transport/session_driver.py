@@ -275,7 +275,8 @@ class SessionDriver:
         }
 
     def _on_cancel(self, event: events.CancelReceived) -> None:
-        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, event.reason or "no reason given")
+        why = log_line(event.reason or "no reason given")
+        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, why)
         if event.reply is not None:
             (event.exchange.sink or self.sink).send(event.reply)
         task = event.exchange.driver

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from accord.server.http.access_log import LogWriter
+
 PROGRAM = [sys.executable, str(Path(__file__).parent / "serving.py")]
 
 KINDS = [{}, {"ASYNCIO": "1"}]
@@ -419,6 +421,19 @@ def test_the_access_log_has_a_line_for_each_exchange_without_secrets() -> None:
     assert len(known["name"]) == 200
     assert "key" not in known
     assert (stream["path"], stream["bytes"]) == ("/stream", len(b"data: begun\n\ndata: bye\n\n"))
+
+
+@pytest.mark.parametrize("text", ["\x9b2J", "\u202egpj", "\u200b", "\U000e0041", "\ud800", "\x1b[2J\n{}", "größe 🎉"])
+def test_no_line_of_the_access_log_steers_a_terminal_or_is_lost(text: str) -> None:
+    read, write = os.pipe()
+    writer = LogWriter(write)
+    writer({"path": text, "status": 200})
+    writer.close(AT_ONCE)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8", newline="\n") as log:
+        (line,) = log.read().splitlines(keepends=True)
+    assert line.rstrip("\n").isprintable()
+    assert json.loads(line) == {"path": text, "status": 200}
 
 
 def test_an_access_log_that_nobody_reads_holds_up_nothing() -> None:

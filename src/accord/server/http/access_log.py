@@ -7,6 +7,7 @@ Never a query, a body or a header: secrets stand there.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -96,6 +97,15 @@ def _scope_fields(scope: Mapping[str, Any]) -> LogRecord:
     }
 
 
+def _line(record: LogRecord) -> bytes:
+    """The record as JSON. What would steer the terminal of those who read it is escaped: clients write most of it."""
+    with suppress(UnicodeEncodeError):  # half a surrogate pair
+        line = msgspec.json.encode(record)
+        if line.isascii() or line.decode().isprintable():
+            return line
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
 def _shortened_fields(notes: Mapping[str, Any]) -> LogRecord:
     known = {key: str(notes[key])[:_LONGEST] for key in _KNOWN if notes.get(key) is not None}
     if "session" in known:
@@ -125,7 +135,7 @@ class LogWriter:
             return
         if self._dropped:
             record, self._dropped = {**record, "dropped": self._dropped}, 0
-        self._lines.append(msgspec.json.encode(record) + b"\n")
+        self._lines.append(_line(record) + b"\n")
         self._some.set()
 
     def close(self, seconds: float) -> None:
