@@ -566,6 +566,19 @@ async def test_a_completion_is_judged_by_the_defaults_of_the_function_that_makes
         assert found.values == ["open-plan"]
 
 
+@pytest.mark.parametrize(("length", "values"), [(100, 100), (8_000, 8), (10_000, 0)])
+async def test_a_completion_has_the_values_whose_uris_can_be_judged_in_a_moment(length: int, values: int) -> None:
+    made = Server("docs")
+    template = made.resource("docs://{folder}/{name}")(lambda folder, name: name)
+    template.complete("name")(lambda typed: [f"{number:03}" for number in range(100)])
+    made.resource("docs://private/{id}", tags={"secret"})(lambda id: id)
+    made.disable(tags={"secret"})
+    reference = ResourceTemplateReference(uri="docs://{folder}/{name}")
+    async with Client(made) as client:
+        found = await client.complete(reference, argument="name", context={"folder": "a" * length})
+    assert len(found.values) == values
+
+
 async def test_a_template_stays_open_where_the_one_that_is_hidden_comes_after_it() -> None:
     made = Server("docs")
     made.resource("docs://{+path}")(lambda path: path)

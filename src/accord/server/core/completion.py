@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError, RateLimited
 from accord.limits import Limits
 from accord.messages import codec
+from accord.messages.bounds import URI_LENGTH
 from accord.messages.completion import (
     CompleteParams,
     CompleteResult,
@@ -32,6 +33,9 @@ from accord.server.middleware.request import Request, RunMiddleware
 from accord.session.pending_request import PendingRequest
 
 log: logging.Logger = logging.getLogger("accord.server")
+
+_MAX_JUDGED = 65_536
+"""Characters of all URIs of one completion that are compared with the rules of who may see them."""
 
 CallFunction = Callable[[Registration, str, Any, PendingRequest, Peer], Awaitable[Any]]
 """Calls a function of the program for a request: the offer, its name, its arguments, and who asks."""
@@ -98,8 +102,8 @@ class CompletionHandler:
             return found
         text = params.ref.uri if offer is None else getattr(offer.define(exchange.rules), "uri_template", None)
         uri_of = _expanding(text, params, _defaults(offer, params.argument.name))
-        uris = [(value, uri_of(value)) for value in found.values]
-        values = [value for value, uri in uris if uri is not None and self._resolver.may_see_uri(uri, exchange, peer)]
+        uris = _judged((value, uri_of(value)) for value in found.values)
+        values = [value for value, uri in uris if self._resolver.may_see_uri(uri, exchange, peer)]
         if len(values) == len(found.values) and found.total in (None, len(values)):
             return found  # a total beyond these counts values that nobody has judged
         return Completion(values=values, total=None, has_more=found.has_more)
@@ -172,6 +176,18 @@ def _expanding(text: str | None, params: CompleteParams, defaults: Mapping[str, 
             return None
 
     return expand
+
+
+def _judged(uris: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str]]:
+    """Yield the values with a URI that can be read, as long as all of these can be judged in a moment."""
+    size = 0
+    for value, uri in uris:
+        if uri is None or len(uri) > URI_LENGTH:
+            continue
+        size += len(uri)
+        if size > _MAX_JUDGED:
+            return
+        yield value, uri
 
 
 def _subject(ref: Reference) -> str:
