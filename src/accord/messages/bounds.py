@@ -93,7 +93,7 @@ FIELD_BYTES = 256
 
 def memory_of(message: bytes) -> int:
     """Return the estimated memory of a message together with its decoded value, in bytes."""
-    nodes = message.count(b",") + message.count(b":") + message.count(b"[") + message.count(b"{")
+    nodes = len(message) - len(message.translate(None, b",:[{"))  # one pass: faster than four counts
     return 2 * len(message) + NODE_BYTES * nodes
 
 
