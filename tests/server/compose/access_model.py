@@ -173,7 +173,7 @@ def made_of(node: Node, servers: Servers, **options: Any) -> Server:
     if provided := [*node.shadows, *(item for item in node.items if item.provided)]:
         server.add_provider(Shelf(provided))
     for prefix, inner in node.mounts:
-        server.mount(made_of(inner, servers), prefix)
+        server.mount(servers.get(id(inner)) or made_of(inner, servers), prefix)
     for name, (new, tags) in node.changes.items():
         server.change_tool(name, ToolChange(name=new, tags=tags))
     for shown, words in node.visibility:
@@ -240,6 +240,8 @@ def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
     if depth < 2:
         prefixes = st.lists(st.sampled_from(["", "p", "q"]), max_size=2, unique=True)
         node.mounts = [(prefix, draw(nodes(numbers, depth + 1))) for prefix in draw(prefixes)]
+        if node.mounts and node.mounts[0][0] and draw(st.booleans()):  # one server, mounted twice
+            node.mounts.append(("r", node.mounts[0][1]))
     names = [*dict.fromkeys(item.names[0] for item in Node(node.items, node.mounts).shown())]
     tools = [name for name in names if "_tool_" in name]
     for name in draw(st.lists(st.sampled_from(tools), max_size=2, unique=True)) if tools else ():

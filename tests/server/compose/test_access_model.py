@@ -51,7 +51,7 @@ from tests.server.compose.access_model import (
 )
 from tests.server.compose.reaching import client_of, over_http, tools_of
 
-ABOVE = ("docs://x/", "docs://p/", "docs://q/", "end://x/")
+ABOVE = ("docs://x/", "docs://p/", "docs://q/", "docs://r/", "end://x/")
 """What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
 
 SEARCH = {"search_tools", "call_tool"}
@@ -66,12 +66,14 @@ class Looking:
         self.exact = is_exact(world.node)
         """Whether it can be told from a name which server it belongs to; else the rules of all hold for its updates."""
         self.inside, self.path = [*places_in(world.node)][world.place]
+        self.paths = [path for each, path in places_in(world.node) if each is self.inside]
+        """How the server is reached that has tools of its own: it may be mounted more than once."""
         self.templates = {outermost(path, "template", ALL) for each, path in places_in(world.node) if each.catches_all}
         self.composing = {outermost(path, "template", f"{through(name)}{{uri}}") for name, path in self.helpers()}
         self.look_again()
 
     def helpers(self) -> list[tuple[str, Path]]:
-        return [("", ()), ("inner_", self.path)]
+        return [("", ()), *(("inner_", path) for path in self.paths)]
 
     def look_again(self) -> None:
         self.seen = seen_in(self.world.node, self.granted, self.view)
@@ -165,13 +167,14 @@ class Looking:
     async def from_inside(self) -> None:
         """What handlers find out and read on behalf of the client, on the outermost server and on another."""
         for item in self.known:
-            await self.through("", item.kind, item.names[0], item.names[0])
+            await self.through("", item.kind, item.names[0])
         for item in everything(self.inside):
-            await self.through("inner_", item.kind, item.names[0], outermost(self.path, item.kind, item.names[0]))
+            await self.through("inner_", item.kind, item.names[0])
 
-    async def through(self, prefix: str, kind: str, name: str, outer: str) -> None:
-        seen, about = outer in self.names(kind), "resource" if kind == "uri" else kind
-        path = self.path if prefix else ()
+    async def through(self, prefix: str, kind: str, name: str) -> None:
+        path, paths = (self.path, self.paths) if prefix else ((), [()])
+        outer = {outermost(each, kind, name) for each in paths}
+        seen, about = not outer.isdisjoint(self.names(kind)), "resource" if kind == "uri" else kind
         if kind in ("tool", "resource", "uri"):
             tool = outermost(path, "tool", f"{prefix}sees")
             sees = (await self.client.call_tool(tool, {"kind": about, "name": name})).text == "true"
@@ -186,15 +189,15 @@ class Looking:
 
             await self.composed(prefix, path, name, outer)
 
-    async def composed(self, prefix: str, path: Path, name: str, outer: str) -> None:
+    async def composed(self, prefix: str, path: Path, name: str, outer: set[str]) -> None:
         """What a resource makes of another, which may say that it is the same for everybody."""
         found = await self.client.read_resource(
             outermost(path, "uri", f"{through(prefix)}{name.encode().hex()}"), fresh=True
         )
         was_read = found.contents[0].text == "read"  # type: ignore[union-attr]  # it is a text
-        assert was_read <= (outer in self.names("resource", "uri"))
+        assert was_read <= (not outer.isdisjoint(self.names("resource", "uri")))
         public = {item.names[0] for item in self.public if item.kind in ("resource", "uri")}
-        assert found.cache_scope != "public" or (was_read and outer in public)
+        assert found.cache_scope != "public" or (was_read and not outer.isdisjoint(public))
 
     async def reads(self, tool: str, uri: str) -> str | None:
         """The error of a handler that reads a resource for the client; None where it may."""
@@ -254,7 +257,7 @@ class Looking:
                 self.server.resource_updated(item.names[0])
         self.server.resource_updated("end://x/")
         told: list[str] = []
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(30):
             while (change := await anext(changes)) != ResourceUpdated("end://x/"):
                 if isinstance(change, ResourceUpdated):
                     told.append(change.uri)
@@ -373,6 +376,8 @@ def version_meta(item: Item) -> Any:
 async def hide(looking: Looking, words: Scopes) -> None:
     """Hide something from the session: half of it by a tool of the server inside, if that has it."""
     own = {outermost(looking.path, item.kind, item.names[0]): item.names[0] for item in everything(looking.inside)}
+    if len(looking.paths) > 1:  # it would hide what it has under all names
+        own = {}
     inner = {"names": [own[each] for each in sorted(words) if each in own], "tags": []}
     await looking.client.call_tool(outermost(looking.path, "tool", "inner_hide"), inner) if inner["names"] else None
     rest = sorted(each for each in words if each not in own)
