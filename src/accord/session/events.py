@@ -1,4 +1,4 @@
-"""What a session says has happened. The driver acts on these and on nothing else."""
+"""Events: what a message meant to the session. The driver acts only on these."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from accord.session.pending_request import PendingRequest
 
 
 class RequestReceived(msgspec.Struct, frozen=True):
-    """The peer asks. Answer with `session.respond` or `session.fail`."""
+    """A request of the peer. Answer it with `session.respond` or `session.fail`."""
 
     exchange: PendingRequest
 
 
 class NotificationReceived(msgspec.Struct, frozen=True):
-    """The peer tells, and the session has no business with it itself.
+    """A notification of the peer that the session does not process itself.
 
-    `subscription` is the id of the request of ours that it belongs to, where it belongs to one (2026-07-28).
+    `subscription` is the id of this side's subscription request to which it belongs, if any (2026-07-28).
     """
 
     method: Method
@@ -30,21 +30,21 @@ class NotificationReceived(msgspec.Struct, frozen=True):
 
 
 class ResultReceived(msgspec.Struct, frozen=True):
-    """The answer to a request of ours."""
+    """The response to a request of this side."""
 
     exchange: PendingRequest
     result: Raw
 
 
 class ErrorReceived(msgspec.Struct, frozen=True):
-    """A request of ours has failed: by the peer's word, or because its answer is none."""
+    """A request of this side has failed: the peer sent an error, or its response is invalid."""
 
     exchange: PendingRequest
     error: Exception
 
 
 class ProgressReceived(msgspec.Struct, frozen=True):
-    """A request of ours is getting on."""
+    """The peer reported progress of a request of this side."""
 
     exchange: PendingRequest
     progress: float
@@ -53,9 +53,9 @@ class ProgressReceived(msgspec.Struct, frozen=True):
 
 
 class CancelReceived(msgspec.Struct, frozen=True):
-    """The peer does not want the answer any more; whatever is answered now is dropped.
+    """The peer cancelled a request; the session drops a later response.
 
-    `reply` holds the rest of a batch that waited for it alone.
+    `reply` holds the responses of a batch that waited only for this request.
     """
 
     exchange: PendingRequest
@@ -64,39 +64,39 @@ class CancelReceived(msgspec.Struct, frozen=True):
 
 
 class SubscriptionEnded(msgspec.Struct, frozen=True):
-    """The server has ended a subscription of ours, with or without a result to follow."""
+    """The server has ended a subscription of this side, possibly with a result to follow."""
 
     exchange: PendingRequest
     reason: str | None
 
 
 class ReplyReady(msgspec.Struct, frozen=True):
-    """Bytes to send: an answer that the session gives itself, or the next step of the opening."""
+    """Bytes to send: a response of the session itself, or the next message of the handshake."""
 
     message: bytes
     code: int = 0
-    """The code of the error that it is, if it is one."""
+    """The code of the error in `message`, or 0."""
 
 
 class ConnectionOpened(msgspec.Struct, frozen=True):
-    """Both sides agree on a revision; `reply` holds bytes to send first, if any."""
+    """The two sides have agreed on a revision; `reply` holds bytes to send first, if any."""
 
     revision: str
     reply: bytes | None = None
 
 
 class InitializedReceived(msgspec.Struct, frozen=True):
-    """The client has said `notifications/initialized`: from now on a server may ask it."""
+    """The client has sent `notifications/initialized`: from now on the server may send requests."""
 
 
 class HandshakeFailed(msgspec.Struct, frozen=True):
-    """The peer cannot or will not be opened."""
+    """The handshake has failed."""
 
     error: Exception
 
 
 class MessageIgnored(msgspec.Struct, frozen=True):
-    """Something was dropped, counted in `stats`. `first` is true once per kind: the time to log it."""
+    """A message was dropped, and counted in `stats`. `first` is true once per kind: then log it."""
 
     kind: str
     detail: str

@@ -1,9 +1,10 @@
-"""How a connection opens, for each side (2025-11-25, Lifecycle; 2026-07-28, Versioning and stdio).
+"""How each side opens a connection (2025-11-25, Lifecycle; 2026-07-28, Versioning and stdio).
 
-A client asks `server/discover` first, in a revision that has no handshake. An answer of such a revision opens; any
-other answer is that of an older server, which is opened with `initialize`. After silence `initialize` is sent as
-well, and whichever answer comes first opens. A server answers both, on one connection; and it answers `initialize`
-again, since a client may begin anew on a process that it keeps, and a bridge has one process for all its clients.
+A client first sends `server/discover`, in a revision without a handshake. A result of such a revision opens the
+connection; any other response means an older server, to which the client sends `initialize`. After a timeout it sends
+`initialize` as well, and the first valid response opens the connection. A server answers both, on one connection. It
+also answers a repeated `initialize`, because a client may start again with a process that it keeps, and a bridge has
+one process for all its clients.
 """
 
 from __future__ import annotations
@@ -57,18 +58,18 @@ if TYPE_CHECKING:
     from accord.session.pending_request import PendingRequest
 
 DISCOVER_TTL_MS = 60_000
-"""How long a client may keep what `server/discover` said: a minute, for what a server offers may change."""
+"""How long a client may cache the result of `server/discover`: one minute, because the server's features may change."""
 
 
 class ServerHandshake:
-    """The server's side: answers `initialize` and `server/discover`."""
+    """The server's side: it answers `initialize` and `server/discover`."""
 
     def __init__(self, state: SessionState, incoming: IncomingRequests) -> None:
         self._state = state
         self._incoming = incoming
 
-    def discover(self, exchange: PendingRequest) -> Event:
-        """The answer to `server/discover`."""
+    def discover(self, request: PendingRequest) -> Event:
+        """Answer `server/discover`."""
         state, profile = self._state, self._state.local_info
         result = DiscoverResult(
             supported_versions=[revision for revision in PER_REQUEST if revision in state.revisions],
@@ -77,33 +78,33 @@ class ServerHandshake:
             ttl_ms=DISCOVER_TTL_MS,
             cache_scope="private",
         )
-        return ReplyReady(self._incoming.respond(exchange, result) or b"")
+        return ReplyReady(self._incoming.respond(request, result) or b"")
 
-    def initialize(self, exchange: PendingRequest) -> Event | None:
-        """The answer to the first `initialize`.
+    def initialize(self, request: PendingRequest) -> Event | None:
+        """Answer the first `initialize`.
 
-        None for a repeated one, which is handed up as a request: what the handshake before has begun ends first, and
-        then `read_params` and `accept` make its answer.
+        Return None for a repeated one, which goes to the handler as a request: the work of the previous handshake ends
+        first, and then `read_params` and `accept` make the response.
         """
         state = self._state
         if state.phase is not Phase.NEW:
             return None
         try:
-            result = self.accept(exchange, self.read_params(exchange))
+            result = self.accept(request, self.read_params(request))
         except ProtocolError as error:
-            return ReplyReady(self._incoming.fail(exchange, error) or b"", error.code)
-        return ConnectionOpened(state.rules.revision, self._incoming.respond(exchange, result))
+            return ReplyReady(self._incoming.fail(request, error) or b"", error.code)
+        return ConnectionOpened(state.rules.revision, self._incoming.respond(request, result))
 
-    def read_params(self, exchange: PendingRequest) -> InitializeParams:
-        """Decode what the client says of itself; it is kept, and so it is bounded.
+    def read_params(self, request: PendingRequest) -> InitializeParams:
+        """Decode the params of `initialize`. Their size is limited, because they are kept.
 
-        Raises `InvalidParams`, `UnsupportedVersion` for a server that speaks no revision with a handshake, and
+        Raises `InvalidParams`, `UnsupportedVersion` if the server has no revision with a handshake, and
         `InvalidRequest` once the connection is closed.
         """
-        state, most = self._state, self._state.limits.hello_bytes
-        if isinstance(exchange.params, Raw) and len(exchange.params) > most:
-            raise InvalidParams(f"the params of initialize are over {most:,} bytes; declare less")
-        params = codec.decode_params(InitializeParams, exchange.params)
+        state, limit = self._state, self._state.limits.hello_bytes
+        if isinstance(request.params, Raw) and len(request.params) > limit:
+            raise InvalidParams(f"the params of initialize are over {limit:,} bytes; declare less")
+        params = codec.decode_params(InitializeParams, request.params)
         if answer_initialize(params.protocol_version, state.revisions) is None:
             raise UnsupportedVersion(
                 f"no initialize here: this server speaks {', '.join(state.revisions)}",
@@ -113,13 +114,13 @@ class ServerHandshake:
             raise InvalidRequest(f"the connection is {state.phase.value}")
         return params
 
-    def accept(self, exchange: PendingRequest, params: InitializeParams) -> InitializeResult:
-        """Begin the handshake, whatever was agreed on before, and return its result."""
+    def accept(self, request: PendingRequest, params: InitializeParams) -> InitializeResult:
+        """Start the handshake, regardless of a previous one, and return its result."""
         state, profile = self._state, self._state.local_info
         revision = answer_initialize(params.protocol_version, state.revisions)
         assert revision is not None, "read() has looked"
         state.phase = SERVER_TRANSITIONS[state.phase, "initialize"]
-        state.rules = exchange.rules = RULES[revision]
+        state.rules = request.rules = RULES[revision]
         state.peer_info = PeerInfo(params.client_info, params.capabilities)
         return InitializeResult(
             protocol_version=revision,
@@ -129,7 +130,7 @@ class ServerHandshake:
         )
 
     def receive_initialized(self, params: Raw | UnsetType) -> Event:
-        """`notifications/initialized` came: our own requests may go out."""
+        """Process `notifications/initialized`: from now on this side may send requests."""
         phase = SERVER_TRANSITIONS.get((self._state.phase, "initialized"))
         if phase is None:
             return self._state.drop("initialized without initialize", "")
@@ -138,31 +139,32 @@ class ServerHandshake:
 
 
 class ClientHandshake:
-    """The client's side: finds out which kind of server it has."""
+    """The client's side: it detects whether the server has a handshake."""
 
     def __init__(self, state: SessionState, outgoing: OutgoingRequests) -> None:
         self._state = state
         self._outgoing = outgoing
         self._refusal: Exception | None = None
-        """How the server refused `initialize`, which is not sent again then."""
+        """The server's error for `initialize`, which is then not sent again."""
         self._probe_refusal: Exception | None = None
-        """How the server refused the probe."""
+        """The server's error for the probe (`server/discover`)."""
         self._retried: bool = False
-        """Whether the probe was sent again, at a revision that the server named."""
+        """Whether the probe was sent again, with a revision from the server's error."""
         self.is_older: bool = False
-        """Whether the answer to the probe was that of an older server."""
+        """Whether the response to the probe was that of an older server."""
         self.probe_timed_out: bool = False
-        """Whether the probe was not answered, so that `initialize` was sent after a while."""
+        """Whether the probe timed out, so that `initialize` was sent."""
 
     def start(self, *, handshake: bool = False) -> bytes:
-        """The first message. `handshake` skips the probe: the server is known to be an older one."""
+        """Return the first message. `handshake` skips the probe: the server is known to be an older one."""
         revision = choose_revision(PER_REQUEST, self._state.revisions)
         if revision is None or handshake:
             return self._initialize()
         return self._probe(revision)
 
     def on_probe_timeout(self) -> bytes | None:
-        """No answer to the probe for a while: `initialize`, if that is an option, while still waiting for either."""
+        """Return `initialize` after a timeout of the probe, or None if the client cannot send it; both responses remain
+        valid."""
         shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
         if self._state.phase is Phase.DISCOVERING and shakes:
             self.probe_timed_out = True
@@ -170,7 +172,8 @@ class ClientHandshake:
         return None
 
     def assume(self, revision: str) -> None:
-        """Take a revision without a handshake as agreed, unasked. Capabilities are unknown and not checked."""
+        """Set a revision without a handshake as the agreed one, without a message. Capabilities are unknown and not
+        checked."""
         self._transition("assume")
         self._state.rules = RULES[revision]
 
@@ -196,7 +199,7 @@ class ClientHandshake:
         return self._outgoing.send(table(revision, "client")["initialize"], RULES[revision], params)[1]
 
     def _fall_back_to_initialize(self) -> Event:
-        """The server is an older one: `initialize`, unless that is on its way, or was refused before."""
+        """Return `initialize` for an older server, unless it is in flight or was refused before."""
         shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
         if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
             return self._open_undiscovered(choose_revision(PER_REQUEST, self._state.revisions))
@@ -214,7 +217,7 @@ class ClientHandshake:
         return ReplyReady(self._initialize())
 
     def receive(self, event: ResultReceived | ErrorReceived) -> Event:
-        """Return what follows from an answer before the connection is open; one to another request stays as it is."""
+        """Return the event that follows from a response to an opening request; return any other event unchanged."""
         if event.exchange.method.name not in OPENING_METHODS:
             return event
         try:
@@ -227,8 +230,8 @@ class ClientHandshake:
     def _probe_answered(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
             offered = revisions_in_error(event.error) if isinstance(event.error, ProtocolError) else None
-            # "any other error" is that of an older server. A header mismatch is that of a newer one, which cannot be
-            # spoken to in this way: a bridge in between sends no headers. It may have a handshake as well.
+            # "any other error" is that of an older server. A header mismatch is that of a newer one, which this
+            # transport cannot reach: a bridge in between sends no headers. That server may have a handshake as well.
             if offered is None or isinstance(event.error, HeaderMismatch):
                 if self._state.phase is Phase.DISCOVERING and _is_final(event.error):
                     raise event.error
@@ -237,7 +240,7 @@ class ClientHandshake:
             return self._open_per_request(offered, event.error)
         try:
             result = codec.decode_result(DiscoverResult, event.result)
-        except ProtocolError:  # a result that is none: an older server that answers anything
+        except ProtocolError:  # invalid: an older server that answers any request
             return self._fall_back_to_initialize()
         revision = choose_revision(result.supported_versions, self._state.revisions)
         if revision is None:
@@ -246,7 +249,7 @@ class ClientHandshake:
         return self._opened("discovered", revision, PeerInfo(info, result.capabilities, result.instructions))
 
     def _open_per_request(self, offered: list[str], error: Exception) -> Event:
-        """The server is one of 2026-07-28 or later and refused the probe itself."""
+        """Handle an error to the probe from a server of 2026-07-28 or later."""
         revision = choose_revision(offered, self._state.revisions)
         if revision is None:
             return self._negotiate_older(offered)
@@ -258,13 +261,14 @@ class ClientHandshake:
         return self._open_undiscovered(revision)
 
     def _open_undiscovered(self, revision: str | None) -> Event:
-        """Open without what `server/discover` would have said."""
+        """Open the connection without the result of `server/discover`."""
         assert revision is not None, "only who speaks such a revision sends a probe"
         self.is_older = False
         return self._opened("discovered", revision, None)
 
     def _negotiate_older(self, offered: list[str]) -> Event:
-        """No revision without a handshake in common; one with it may be (traps: older versions only)."""
+        """Fall back to `initialize` if the two sides share only revisions with a handshake, else raise
+        `ConnectError`."""
         if any(revision in HANDSHAKE and revision in self._state.revisions for revision in offered):
             return self._fall_back_to_initialize()
         ours, theirs = ", ".join(self._state.revisions), ", ".join(map(str, offered)) or "nothing"
@@ -288,13 +292,13 @@ class ClientHandshake:
         return self._opened("initialized", result.protocol_version, peer, confirm)
 
     def _initialize_refused(self, error: Exception) -> Event:
-        """No handshake here, it seems: what is left is the probe, on its way still or sent again."""
+        """Handle an error to `initialize`: the probe remains, in flight or sent again."""
         self._refusal = error
         offered = revisions_in_error(error) if isinstance(error, ProtocolError) else None
         revision = choose_revision(offered or (), self._state.revisions)
         if revision is not None and not isinstance(self._probe_refusal, HeaderMismatch):
             return ReplyReady(self._probe(revision))
-        if any(exchange.method.name == "server/discover" for exchange in self._outgoing.in_flight.values()):
+        if any(request.method.name == "server/discover" for request in self._outgoing.in_flight.values()):
             return self._state.ignore("initialize refused", "", log=False)
         if _is_final(error):
             raise error
@@ -304,18 +308,19 @@ class ClientHandshake:
         state = self._state
         self._transition(how)
         state.rules, state.peer_info = RULES[revision], peer
-        for id in [id for id, exchange in self._outgoing.in_flight.items() if exchange.method.name in OPENING_METHODS]:
-            self._outgoing.abandon(id)  # the other knock, still unanswered
+        for id in [id for id, request in self._outgoing.in_flight.items() if request.method.name in OPENING_METHODS]:
+            self._outgoing.abandon(id)  # the other opening request, still without a response
         return ConnectionOpened(revision, reply)
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether `initialize` would fare no better than the probe did."""
+    """Return whether `initialize` would fail for the same reason as the probe."""
     return isinstance(error, ConnectionLost) or (isinstance(error, HTTPError) and error.final)
 
 
 def _probe_refused(refusal: Exception | None, other: Exception) -> str:
-    """Return how the probe was refused, for an error that begins with `other`: the same reason is not repeated."""
+    """Return the reason for the refused probe, for an error that begins with `other`; the same reason is not
+    repeated."""
     if refusal is None:
         return ""
     is_same = type(refusal) is type(other) and vars(refusal) == vars(other)

@@ -1,7 +1,7 @@
-"""Requests of the peer: which are let in, by which rules, and how they are answered.
+"""Requests of the peer: which are accepted, under which rules, and how they are answered.
 
-A request is refused, answered by the session itself, or handed up; then it is in flight until `respond`, `fail` or a
-cancel ends it. Whoever ends it first wins.
+The session refuses a request, answers it itself, or passes it to the driver; then the request is in flight until
+`respond`, `fail` or a cancellation ends it. The first of these counts.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from accord.session.state import SessionState
 
 
 class IncomingRequests:
-    """The requests that one session serves, as long as they are in flight."""
+    """The requests of the peer that are in flight in one session."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
         self.in_flight: dict[object, PendingRequest] = {}
-        """By id, but for those that came alone (`receive_standalone`)."""
+        """By id, except those of `receive_standalone`."""
         self.subscription_count: int = 0
-        """How many of them are subscriptions."""
+        """Number of the subscriptions in flight."""
         self.load: RequestLoad | None = None
-        """What bounds them together with those of other sessions, without the subscriptions."""
+        """Limit on the requests in flight together with those of other sessions, without subscriptions."""
         self.subscription_load: RequestLoad | None = None
-        """What bounds the subscriptions together with those of other sessions, where one connection may have many."""
+        """Limit on the subscriptions together with those of other sessions, if one connection may have many."""
         self.last_meta: peek.LastMeta = peek.LastMeta()
         self._per_request_revisions = [revision for revision in PER_REQUEST if revision in state.revisions]
         self.built_in: dict[str, Callable[[PendingRequest], Event | None]] = {"ping": self._answer_ping}
-        """What the session answers itself; None is an answer that it leaves to the handler."""
+        """Handlers of the session itself, by method; one that returns None leaves the response to the driver."""
 
-    def _answer_ping(self, exchange: PendingRequest) -> Event:
-        return ReplyReady(self.respond(exchange, Raw(b"{}")) or b"")
+    def _answer_ping(self, request: PendingRequest) -> Event:
+        return ReplyReady(self.respond(request, Raw(b"{}")) or b"")
 
     # --- in ----------------------------------------------------------------------------------------------------
 
     def receive(self, incoming: Incoming, batch: Batch | None) -> Event:
-        """A request of the peer."""
+        """Process a request of the peer."""
         self._state.stats.requests_received += 1
         id: Any = incoming.id
         if id in self.in_flight:
@@ -71,44 +71,45 @@ class IncomingRequests:
             meta = peek.request_meta(incoming.params, self.last_meta)
             if meta is not None and meta.protocol_version is not None and not self._state.allows_revision_in_meta:
                 raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")
-            exchange = self._admit(incoming, meta, batch)
+            request = self._admit(incoming, meta, batch)
         except ProtocolError as error:
             return self.refuse(id, error)
-        return self._begin(exchange, id, batch)
+        return self._begin(request, id, batch)
 
     def receive_standalone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
-        """A request that comes and is answered on a way of its own, whoever else may use its id (HTTP, 2026-07-28)."""
+        """Process a request with a response channel of its own, where other requests may have the same id (HTTP,
+        2026-07-28)."""
         self._state.stats.requests_received += 1
         try:
-            exchange = self._admit(incoming, meta, None)
+            request = self._admit(incoming, meta, None)
         except ProtocolError as error:
             return self.refuse(incoming.id, error)  # type: ignore[arg-type]  # a request has one
-        exchange.key = object()
-        return self._begin(exchange, exchange.key, None)
+        request.key = object()
+        return self._begin(request, request.key, None)
 
-    def _begin(self, exchange: PendingRequest, key: object, batch: Batch | None) -> Event:
-        """Answer it here, or hand it up and keep it in flight."""
-        answer = self.built_in.get(exchange.method.name)
-        if answer is not None and (event := answer(exchange)) is not None:
+    def _begin(self, request: PendingRequest, key: object, batch: Batch | None) -> Event:
+        """Answer the request in the session, or return it as an event and keep it in flight."""
+        answer = self.built_in.get(request.method.name)
+        if answer is not None and (event := answer(request)) is not None:
             return event
-        exchange.batch = batch
-        self.in_flight[key] = exchange
-        if exchange.method.stays:
+        request.batch = batch
+        self.in_flight[key] = request
+        if request.method.stays:
             self.subscription_count += 1
             if self.subscription_load is not None:
                 self.subscription_load.add(1)
         elif self.load is not None:
             self.load.add(1)
-        return RequestReceived(exchange)
+        return RequestReceived(request)
 
     def refuse(self, id: RequestId | None, error: ProtocolError) -> ReplyReady:
-        """An error at once."""
+        """Return an error response."""
         self._state.stats.answers_sent += 1
         self._state.stats.errors_sent += 1
         return ReplyReady(error_bytes(id, error, self._state.agreed), error.code)
 
     def _admit(self, incoming: Incoming, meta: RequestMeta | None, batch: Batch | None) -> PendingRequest:
-        """The exchange of a request that may be served. Raises `ProtocolError`."""
+        """Return the pending request for a message. Raise `ProtocolError` if it may not be served."""
         state = self._state
         id: Any = incoming.id
         name: Any = incoming.method
@@ -119,12 +120,12 @@ class IncomingRequests:
         method = state.method_table.peer_requests(rules).get(name)
         if method is None:
             raise state.method_table.refusal(name, rules)
-        exchange = PendingRequest(id, method, rules, incoming.params, meta, capabilities)
+        request = PendingRequest(id, method, rules, incoming.params, meta, capabilities)
         if method.offers is not None:
-            self.require_client_capability(exchange, method.offers)
+            self.require_client_capability(request, method.offers)
         if name != "ping":  # "The receiver MUST respond promptly" (2025-11-25, Ping)
             self._check_capacity(method, batch)
-        return exchange
+        return request
 
     def _check_capacity(self, method: Method, batch: Batch | None) -> None:
         limits = self._state.limits
@@ -143,7 +144,7 @@ class IncomingRequests:
             self.load.check()
 
     def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
-        """The rules that a request names, and the capabilities that come with it (2026-07-28, basic, _meta)."""
+        """Return the rules and the client capabilities in the `_meta` of a request (2026-07-28, basic, _meta)."""
         requested = meta.protocol_version
         if requested not in self._per_request_revisions:
             supported = self._per_request_revisions or list(self._state.revisions)
@@ -155,65 +156,66 @@ class IncomingRequests:
             raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities")
         return RULES[requested], meta.client_capabilities
 
-    def require_client_capability(self, exchange: PendingRequest, needs: str) -> None:
+    def require_client_capability(self, request: PendingRequest, needs: str) -> None:
         """Raise `MissingClientCapability` unless the client of a request has declared `needs`."""
-        capabilities: Any = exchange.capabilities
-        if exchange.rules.handshake:
+        capabilities: Any = request.capabilities
+        if request.rules.handshake:
             peer = self._state.peer_info
             capabilities = peer.capabilities if peer is not None else None
         if capabilities is None or not declares(capabilities, needs):
-            raise missing_capability(needs, exchange.method.name)
+            raise missing_capability(needs, request.method.name)
 
     def cancel(self, id: RequestId | None, reason: str | None) -> Event | None:
-        """The peer does not want an answer any more; None when it waits for none."""
-        exchange = self.in_flight.get(id) if id is not None else None
-        if exchange is None:
+        """Process a cancellation by the peer; return None if no such request is in flight."""
+        request = self.in_flight.get(id) if id is not None else None
+        if request is None:
             return None
-        self.abandon(exchange)
-        return CancelReceived(exchange, reason, None if exchange.batch is None else exchange.batch.add(None))
+        self.abandon(request)
+        return CancelReceived(request, reason, None if request.batch is None else request.batch.add(None))
 
-    def abandon(self, exchange: PendingRequest) -> None:
-        """Nobody waits for the answer to a request any more."""
-        if exchange.end("cancel"):
-            self._forget(exchange)
+    def abandon(self, request: PendingRequest) -> None:
+        """End a request whose response the peer no longer expects."""
+        if request.end("cancel"):
+            self._forget(request)
             self._state.stats.cancels_received += 1
 
     # --- out ---------------------------------------------------------------------------------------------------
 
-    def respond(self, exchange: PendingRequest, result: Any) -> bytes | None:
-        """The bytes of a result, or None."""
-        if not isinstance(result, codec.FINISHED):  # as `finish_result` sees first; most results need no call of it
-            result = codec.finish_result(result, exchange.rules, self._state.local_info.raw_info)
-        return self._end(exchange, codec.encode(Response(exchange.id, result)))
+    def respond(self, request: PendingRequest, result: Any) -> bytes | None:
+        """Return the bytes of a result, or None if the request has ended or waits for its batch."""
+        if not isinstance(result, codec.FINISHED):  # same check as in `finish_result`; it saves a call for most results
+            result = codec.finish_result(result, request.rules, self._state.local_info.raw_info)
+        return self._end(request, codec.encode(Response(request.id, result)))
 
-    def fail(self, exchange: PendingRequest, error: ProtocolError) -> bytes | None:
-        """The bytes of an error, or None."""
-        exchange.code = error.code
-        return self._end(exchange, error_bytes(exchange.id, error, exchange.rules), errors=1)
+    def fail(self, request: PendingRequest, error: ProtocolError) -> bytes | None:
+        """Return the bytes of an error, or None as for `respond`."""
+        request.code = error.code
+        return self._end(request, error_bytes(request.id, error, request.rules), errors=1)
 
-    def end_subscription(self, exchange: PendingRequest, reason: str | None) -> list[bytes]:
-        """The bytes that end a subscription: the cancel, then the result; none when it had ended before."""
-        result = self.respond(exchange, ListenResult(meta={SUBSCRIPTION_ID: exchange.id}))
+    def end_subscription(self, request: PendingRequest, reason: str | None) -> list[bytes]:
+        """Return the messages that end a subscription: the cancellation, then the result; none if it had already
+        ended."""
+        result = self.respond(request, ListenResult(meta={SUBSCRIPTION_ID: request.id}))
         if result is None:
             return []
-        cancelled = CancelledParams(request_id=exchange.id, reason=reason)
+        cancelled = CancelledParams(request_id=request.id, reason=reason)
         return [codec.encode(Notification("notifications/cancelled", cancelled)), result]
 
-    def _end(self, exchange: PendingRequest, message: bytes, *, errors: int = 0) -> bytes | None:
+    def _end(self, request: PendingRequest, message: bytes, *, errors: int = 0) -> bytes | None:
         stats = self._state.stats
-        if not exchange.end("answer"):
+        if not request.end("answer"):
             stats.dropped_results += 1
             return None
-        self._forget(exchange)
+        self._forget(request)
         stats.answers_sent += 1
         stats.errors_sent += errors
-        return message if exchange.batch is None else self.add_to_batch(exchange.batch, exchange.id, message)
+        return message if request.batch is None else self.add_to_batch(request.batch, request.id, message)
 
-    def _forget(self, exchange: PendingRequest) -> None:
-        """It has ended. One that the session answers itself was never in flight."""
-        if self.in_flight.pop(exchange.id if exchange.key is None else exchange.key, None) is None:
+    def _forget(self, request: PendingRequest) -> None:
+        """Remove a request that has ended. A request that the session answers itself was never in flight."""
+        if self.in_flight.pop(request.id if request.key is None else request.key, None) is None:
             return
-        if exchange.method.stays:
+        if request.method.stays:
             self.subscription_count -= 1
             if self.subscription_load is not None:
                 self.subscription_load.add(-1)
@@ -221,11 +223,11 @@ class IncomingRequests:
             self.load.add(-1)
 
     def add_to_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
-        """Answers that leave together are held together: all of them are no larger than one message may be."""
-        most = self._state.limits.line_bytes
+        """Add a response to its batch; all responses of a batch together are limited to the size of one message."""
+        limit = self._state.limits.line_bytes
         try:
-            if batch.size + len(message) > most:
-                raise InternalError(f"the answers of this batch are over {most:,} bytes; ask one by one")
+            if batch.size + len(message) > limit:
+                raise InternalError(f"the answers of this batch are over {limit:,} bytes; ask one by one")
             if self.load is not None:
                 self.load.check_batch_bytes(len(message))
         except InternalError as over:
@@ -234,22 +236,22 @@ class IncomingRequests:
 
 
 def error_bytes(id: RequestId | None, error: ProtocolError, rules: Rules) -> bytes:
-    """An error as the revision has it; without an id where none could be read."""
+    """Return an error response in the shape of the revision; without an id if the request's id could not be read."""
     code = code_of(error, rules)
     data = UNSET if error.data is None else error.data
     absent = None if rules.null_id else UNSET
     # "The message SHOULD be limited to a concise single sentence" (schema, Error)
     message = error.message.replace("\n", "; ")
-    said = ErrorObject(code, message, data)
+    error_object = ErrorObject(code, message, data)
     try:
-        return codec.encode(ErrorResponse(absent if id is None else id, said))
-    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # what a handler put into it
-        said = ErrorObject(code, message.encode(errors="replace").decode())
-        return codec.encode(ErrorResponse(absent if id is None else id, said))
+        return codec.encode(ErrorResponse(absent if id is None else id, error_object))
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):  # a value of a handler that cannot be encoded
+        error_object = ErrorObject(code, message.encode(errors="replace").decode())
+        return codec.encode(ErrorResponse(absent if id is None else id, error_object))
 
 
 def code_of(error: ProtocolError, rules: Rules) -> int:
-    """The code of an error, as the revision has it."""
+    """Return the code of an error in the revision."""
     if isinstance(error, ResourceNotFound):
         return rules.resource_not_found
     if isinstance(error, MissingClientCapability):

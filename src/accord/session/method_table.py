@@ -1,7 +1,7 @@
-"""What each side may say: the table of methods, as the capabilities of this side leave it.
+"""The methods that each side may send: the table of methods, limited by the capabilities of this side.
 
-`peer_notifications` and `own_notification` are made once for each revision, so that a message costs one look-up. What
-the peer must have declared for something that we ask is checked when we ask (`Session.request`).
+`peer_notifications` and `own_notification` cache one table per revision, so that a message costs one look-up. The
+peer's capabilities for a request of this side are checked when it is sent (`Session.request`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, NO_SESSIONS, Rul
 from accord.session.peer_info import PeerInfo
 
 _BEFORE_OPENING = ("initialize", "ping", "notifications/message")
-"""What may come before anything is agreed: "The server SHOULD NOT send requests other than pings and logging before
-receiving the initialized notification" (Lifecycle).
-"""
+"""Methods that may be sent before the handshake: "The server SHOULD NOT send requests other than pings and logging
+before receiving the initialized notification" (Lifecycle)."""
 _MAX_NAME_CHARACTERS = 100
-"""Characters of a name of the peer that an error repeats."""
+"""Number of characters of the peer's method name that an error repeats."""
 
 
 class MethodTable:
@@ -35,24 +34,24 @@ class MethodTable:
         self._own_notifications: dict[str, Mapping[str, Method]] = {}
 
     def peer_requests(self, rules: Rules) -> Mapping[str, Method]:
-        """What the peer may ask for."""
-        found = self._peer_requests.get(rules.revision)
-        if found is None:
+        """Return the requests that the peer may send."""
+        requests = self._peer_requests.get(rules.revision)
+        if requests is None:
             rows = self._peer_methods(rules)
-            found = self._peer_requests[rules.revision] = {
+            requests = self._peer_requests[rules.revision] = {
                 name: row for name, row in rows.items() if not row.notification
             }
-        return found
+        return requests
 
     def peer_notifications(self, rules: Rules) -> Mapping[str, Method]:
-        """What the peer may tell."""
-        found = self._peer_notifications.get(rules.revision)
-        if found is None:
+        """Return the notifications that the peer may send."""
+        notifications = self._peer_notifications.get(rules.revision)
+        if notifications is None:
             rows = self._peer_methods(rules)
-            found = self._peer_notifications[rules.revision] = {
+            notifications = self._peer_notifications[rules.revision] = {
                 name: row for name, row in rows.items() if row.notification
             }
-        return found
+        return notifications
 
     def _peer_methods(self, rules: Rules) -> Mapping[str, Method]:
         if not rules.revision:
@@ -62,11 +61,15 @@ class MethodTable:
         return {name: row for name, row in rows.items() if self._profile.declares(row.needs)}
 
     def own_notification(self, name: str, revision: str) -> Method:
-        """A notification of ours. Raises `NotSupported` for what the revision, or this side, does not have."""
+        """Return a notification of this side. Raise `NotSupported` if the revision or this side does not have it."""
         rows = self._own_notifications.get(revision)
         if rows is None:
-            every = self._table(revision, self._role)
-            rows = {name: row for name, row in every.items() if row.notification and self._profile.declares(row.offers)}
+            own_methods = self._table(revision, self._role)
+            rows = {
+                name: row
+                for name, row in own_methods.items()
+                if row.notification and self._profile.declares(row.offers)
+            }
             self._own_notifications[revision] = rows
         row = rows.get(name)
         if row is None:
@@ -80,23 +83,23 @@ class MethodTable:
         return NotSupported(f"{name} needs the capability {row.offers!r}, which this side does not declare")
 
     def own_request(self, name: str, rules: Rules) -> Method:
-        """A request of ours. Raises `NotSupported` for what the revision does not have."""
+        """Return a request of this side. Raise `NotSupported` if the revision does not have it."""
         row = self._table(rules.revision, self._role).get(name)
         if row is None or row.notification:
             raise NotSupported(f"{name} is not part of {rules.revision}")
         return row
 
     def refusal(self, name: str, rules: Rules) -> ProtocolError:
-        """Why the peer may not ask for `name`."""
+        """Return the error for a request that the peer may not send."""
         if rules is BEFORE_OPENING and self._role == "server":
             return InvalidParams(
                 f"{name[:_MAX_NAME_CHARACTERS]!r} before the connection is open: send initialize first, or carry "
                 "io.modelcontextprotocol/protocolVersion and /clientCapabilities in _meta"
             )
         row = self._table(rules.revision, self._peer_role).get(name) if rules.revision else None
-        why = ""
+        reason = ""
         if row is not None and not row.notification:
-            kept = rules.handshake and not rules.sessions and row.needs in SESSION_CAPABILITIES
-            why = f": {NO_SESSIONS}" if kept else f" (capability {row.needs!r} is not offered)"
+            needs_session = rules.handshake and not rules.sessions and row.needs in SESSION_CAPABILITIES
+            reason = f": {NO_SESSIONS}" if needs_session else f" (capability {row.needs!r} is not offered)"
         where = rules.revision or "a connection that is not open"
-        return MethodNotFound(f"no method {name[:_MAX_NAME_CHARACTERS]!r} in {where}{why}")
+        return MethodNotFound(f"no method {name[:_MAX_NAME_CHARACTERS]!r} in {where}{reason}")

@@ -1,4 +1,4 @@
-"""Which revision two sides speak, as functions of what they said (Versioning; Lifecycle)."""
+"""Choice of the revision from the lists of the two sides (Versioning; Lifecycle)."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ OPENING_METHODS = frozenset(("initialize", "server/discover"))
 """The requests of a client that open a connection."""
 
 
-def answer_initialize(requested: str, spoken: Collection[str]) -> str | None:
-    """The revision a server answers `initialize` with, or None when it speaks none that has a handshake.
+def answer_initialize(requested: str, supported: Collection[str]) -> str | None:
+    """Return the revision in a server's response to `initialize`, or None if it supports none with a handshake.
 
     "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise [...]
     another protocol version it supports. This SHOULD be the latest version" (2025-11-25, Lifecycle). Only revisions
-    with a handshake count: one without it is never agreed on by `initialize`.
+    with a handshake count: `initialize` never selects one without it.
     """
-    usable = [revision for revision in HANDSHAKE if revision in spoken]
-    if requested in usable:
+    candidates = [revision for revision in HANDSHAKE if revision in supported]
+    if requested in candidates:
         return requested
-    return usable[-1] if usable else None
+    return candidates[-1] if candidates else None
 
 
-def choose_revision(offered: Collection[Any], spoken: Collection[str]) -> str | None:
-    """The newest revision without a handshake that both sides speak."""
-    both = [revision for revision in PER_REQUEST if revision in spoken and revision in offered]
-    return both[-1] if both else None
+def choose_revision(offered: Collection[Any], supported: Collection[str]) -> str | None:
+    """Return the newest revision without a handshake that both sides support, or None."""
+    common = [revision for revision in PER_REQUEST if revision in supported and revision in offered]
+    return common[-1] if common else None
 
 
-def newest_handshake(spoken: Collection[str]) -> str | None:
-    """What a client asks for in `initialize`: the newest revision it speaks that has a handshake."""
-    usable = [revision for revision in HANDSHAKE if revision in spoken]
-    return usable[-1] if usable else None
+def newest_handshake(supported: Collection[str]) -> str | None:
+    """Return the revision that a client proposes in `initialize`: its newest with a handshake, or None."""
+    candidates = [revision for revision in HANDSHAKE if revision in supported]
+    return candidates[-1] if candidates else None
 
 
 def revisions_in_error(error: ProtocolError) -> list[str] | None:
-    """What a server of 2026-07-28 says that it speaks, by an error to the probe; None when this is no such error.
+    """Return the revisions in the error of a 2026-07-28 server to the probe; None for any other error.
 
-    Only -32020, -32021 and -32022 with well-formed data tell such a server (stdio, Backward Compatibility); for the
-    first two the revision that was asked with is the one it speaks. Who gets -32020 tries `initialize` all the same.
+    Only -32020, -32021 and -32022 with well-formed data identify such a server (stdio, Backward Compatibility); for the
+    first two, the server supports the revision of the probe. After -32020 the client also tries `initialize`.
     """
     data = error.data
     if error.code == UNSUPPORTED_VERSION and isinstance(data, dict):
@@ -56,7 +56,8 @@ def revisions_in_error(error: ProtocolError) -> list[str] | None:
 
 
 def check_revisions(revisions: Sequence[str]) -> tuple[str, ...]:
-    """`revisions` in order, each known. Raises ValueError with the known ones."""
+    """Return `revisions` in order. Raise `ValueError`, with the known ones, for an unknown revision or an empty
+    list."""
     unknown = [revision for revision in revisions if revision not in REVISIONS]
     if unknown or not revisions:
         raise ValueError(f"unknown revision {unknown or revisions}; known are {', '.join(REVISIONS)}")

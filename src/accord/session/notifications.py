@@ -1,4 +1,4 @@
-"""Notifications: what is told and not answered. Those that come are taken, handed up, or dropped and counted."""
+"""Notifications: incoming ones are processed, passed to the driver, or dropped and counted."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from accord.session.state import SessionState
 
 
 class _LegacyCancelParams(msgspec.Struct):
-    """`$/cancelRequest`, a form of older implementations, understood when it comes."""
+    """`$/cancelRequest`, sent by older implementations and accepted."""
 
     id: RequestId
 
 
 class Notifications:
-    """The notifications of one session, both ways."""
+    """The notifications of one session, in both directions."""
 
     def __init__(
         self,
@@ -44,29 +44,29 @@ class Notifications:
             "$/cancelRequest": self._cancelled_by_legacy_form,
             **built_in,
         }
-        """What the session has business with itself."""
+        """Handlers of the session itself, by notification."""
 
     def send(self, name: str, params: Any, meta: Mapping[str, Any] | None, rules: Rules) -> bytes:
-        """The bytes of a notification."""
+        """Return the bytes of a notification."""
         state, revision = self._state, rules.revision or HANDSHAKE[-1]
         row = state.method_table.own_notification(name, revision)
         if row.needs is not None:
             state.require_peer_capability(name, row.needs)
-        carried = None
+        params_meta = None
         if meta:
-            params, carried = split_meta(params)
+            params, params_meta = split_meta(params)
         body = None if params is None else codec.narrow(params, revision)
         if meta:
             encoded = b"{}" if body is None else codec.encode(body)
-            body = Raw(codec.with_meta(encoded, codec.encode({**(carried or {}), **meta})))
+            body = Raw(codec.with_meta(encoded, codec.encode({**(params_meta or {}), **meta})))
         self._outgoing.record_notification_sent()
         return codec.encode(Notification(name, body))
 
     def receive(self, name: str, params: Raw | UnsetType) -> Event:
-        """A notification of the peer."""
-        own = self._built_in.get(name)
+        """Process a notification of the peer."""
+        handler = self._built_in.get(name)
         try:
-            return self._deliver(name, params) if own is None else own(params)
+            return self._deliver(name, params) if handler is None else handler(params)
         except InvalidParams as exc:
             return self._state.drop(f"malformed {name:.100}", exc.message)
 
@@ -81,8 +81,8 @@ class Notifications:
         id = peek.subscription_id(params)
         if id is None or self._outgoing.is_subscription(id):
             return NotificationReceived(method, params, rules, id)
-        late = self._outgoing.is_abandoned(id)
-        return state.drop("notification of no subscription", f"{name} of {id!r:.100}", log=not late)
+        is_late = self._outgoing.is_abandoned(id)
+        return state.drop("notification of no subscription", f"{name} of {id!r:.100}", log=not is_late)
 
     def _cancelled(self, params: Raw | UnsetType) -> Event:
         cancelled = codec.decode_params(CancelledParams, params)

@@ -1,4 +1,4 @@
-"""A first look into raw params: only at what the session itself must know, and no stricter than the revision allows."""
+"""Partial decoding of raw params: only what the session needs, and no stricter than the revision allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accord.messages.envelope import RequestId
 from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
 
 _LAST_BYTES = 1 << 10
-"""Up to here a `_meta` is remembered."""
+"""Limit of the `_meta` that is remembered, in bytes."""
 
 
 class _RequestParams(msgspec.Struct):
@@ -35,16 +35,16 @@ class _RawMeta(msgspec.Struct):
 
 
 class MirroredParams(msgspec.Struct):
-    """What HTTP headers repeat of the params of a request. What its method does not ask for may be anything."""
+    """The params of a request that HTTP headers repeat. Fields that the method does not need may have any value."""
 
     meta: RequestMeta | None = field(default=None, name="_meta")
     name: Raw | UnsetType = UNSET
     uri: Raw | UnsetType = UNSET
     task_id: Raw | UnsetType = field(default=UNSET, name="taskId")
 
-    def subject(self, by: str) -> str | None:
-        """The text in one of these fields; None when there is none, which whoever reads the params will say."""
-        raw = getattr(self, by)
+    def subject(self, field_name: str) -> str | None:
+        """Return the text in one of these fields, or None; the decoder of the full params reports a missing one."""
+        raw = getattr(self, field_name)
         try:
             return None if raw is UNSET else _text(raw)
         except msgspec.DecodeError:
@@ -52,7 +52,7 @@ class MirroredParams(msgspec.Struct):
 
 
 class LastMeta:
-    """The last `_meta` of one client, which mostly sends the same one again: then it is not decoded again."""
+    """The last `_meta` of one client. Clients mostly send the same one again, which then is not decoded again."""
 
     __slots__ = ("_meta", "_raw")
 
@@ -109,7 +109,8 @@ def _checked_meta(raw: Raw) -> RequestMeta | None:
 
 
 def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> RequestMeta | None:
-    """The known keys in the `_meta` of a request. `last` remembers that of its client. Raises `InvalidParams`."""
+    """Return the known keys in the `_meta` of a request. `last` is the last `_meta` of its client. Raise
+    `InvalidParams`."""
     if params is UNSET:
         return None
     if len(params) > META_BYTES:
@@ -120,7 +121,7 @@ def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> Reque
             return None
         return _checked_meta(raw) if last is None else last.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        pass  # read again below, for the path in the error
+        pass  # decoded again below, for the path in the error
     try:
         return _request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
@@ -128,28 +129,28 @@ def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> Reque
 
 
 def mirrored_params(params: Raw | UnsetType, last: LastMeta | None = None) -> MirroredParams:
-    """`_meta` of a request, and what names its subject, in one look. As `request_meta`."""
+    """Return the `_meta` of a request and its subject, decoded in one pass. Raise as `request_meta`."""
     if params is UNSET:
         return MirroredParams()
     if len(params) > META_BYTES:
         _check_size(params)
     try:
-        read = _raw_request(params)
-        raw = read.meta
+        decoded = _raw_request(params)
+        raw = decoded.meta
         meta = None if not len(raw) else _checked_meta(raw) if last is None else last.decode(raw)
-        return MirroredParams(meta, read.name, read.uri, read.task_id)
+        return MirroredParams(meta, decoded.name, decoded.uri, decoded.task_id)
     except (msgspec.DecodeError, RecursionError):
         return MirroredParams(request_meta(params))
 
 
 def _check_size(params: Raw) -> None:
-    """Raise `InvalidParams` for a `_meta` over its bound; it can only be in params that are."""
+    """Raise `InvalidParams` for a `_meta` over its limit; only params over that limit can contain one."""
     if len(_raw_meta(params).meta) > META_BYTES:
         raise InvalidParams(f"_meta has more than {META_BYTES:,} bytes")
 
 
 def _handshake_meta(params: Raw, why: Exception) -> RequestMeta | None:
-    """`_meta` of a revision that knows fewer keys: what it does not know may be anything."""
+    """Return `_meta` in a revision that knows fewer keys: the others may have any value."""
     try:
         meta = _handshake_request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
@@ -160,7 +161,7 @@ def _handshake_meta(params: Raw, why: Exception) -> RequestMeta | None:
 
 
 def subscription_id(params: Raw | UnsetType) -> RequestId | None:
-    """The id of the subscription that a notification belongs to, if to any. Raises `InvalidParams`."""
+    """Return the id of the subscription to which a notification belongs, or None. Raise `InvalidParams`."""
     if params is UNSET:
         return None
     try:

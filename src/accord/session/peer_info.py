@@ -1,4 +1,4 @@
-"""What one side says of itself, and what may be asked of it."""
+"""The identity and the capabilities of one side."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import LATEST
 
 UNNAMED = Implementation(name="unnamed", version="0")
-"""Who speaks where the handshake wants a name and none was given."""
+"""The identity in a handshake, which requires one, if none was given."""
 
 
 class PeerInfo:
-    """Name, capabilities and instructions of one side; immutable, its bytes made once.
+    """Name, capabilities and instructions of one side; immutable, encoded once.
 
     `capabilities` are `ClientCapabilities` or `ServerCapabilities`, by the role of that side.
     """
@@ -35,20 +35,20 @@ class PeerInfo:
 
     @cached_property
     def raw_info(self) -> Raw:
-        """`Implementation` as bytes."""
+        """Return `Implementation` as bytes."""
         return codec.raw(self.info)
 
     @cached_property
     def raw_capabilities(self) -> Raw:
-        """The capabilities as bytes, as the newest revision has them."""
+        """Return the capabilities as bytes, in the shape of the newest revision."""
         return codec.raw(codec.narrow(self.capabilities, LATEST))
 
     def declares(self, path: str | None) -> bool:
-        """Whether a capability (`"tools"`, `"resources.subscribe"`) is declared; no path needs none."""
+        """Return whether a capability (`"tools"`, `"resources.subscribe"`) is declared; True if no path is given."""
         return path is None or declares(self.capabilities, path)
 
 
 def missing_capability(needs: str, name: str) -> MissingClientCapability:
-    """What a server says to a client that cannot do what `name` needs (basic, `_meta`)."""
+    """Return a server's error for a client without a capability that `name` needs (basic, `_meta`)."""
     message = f"{name} needs the capability {needs!r}, which the client does not declare"
     return MissingClientCapability(message, data={"requiredCapabilities": required_capabilities(needs)})

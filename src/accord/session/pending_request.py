@@ -1,4 +1,4 @@
-"""One request and what belongs to it, until it is answered, cancelled or lost."""
+"""A request in flight, until its response, its cancellation, or the loss of the connection."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from accord.session.states import REQUEST_TRANSITIONS, Stage
 
 
 class Batch:
-    """A message that is an array (2025-03-26): the answers to its requests leave together, when all are there.
+    """A message that is an array (2025-03-26): the responses to its requests are sent together, once all are there.
 
-    `load` counts the bytes of the answers until then, where something bounds them.
+    `load` counts the bytes of the responses until then, if they are limited.
     """
 
     __slots__ = ("_load", "answers", "pending", "size")
@@ -28,13 +28,12 @@ class Batch:
         self._load = load
         self.pending: int = 0
         self.size: int = 0
-        """Bytes of the answers."""
+        """Bytes of the responses."""
         self.answers: list[bytes] = []
 
     def add(self, answer: bytes | None) -> bytes | None:
-        """Add one answer (None for a request that gets none); the whole array when it was the last, if it says
-        something.
-        """
+        """Add one response (None for a message without one). Return the whole array after the last one, if it has any
+        responses."""
         self.pending -= 1
         if answer is not None:
             self.answers.append(answer)
@@ -53,8 +52,8 @@ class Batch:
 class PendingRequest(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver`, `sink`, `principal`, `headers`, `held` and `on_resume` belong to whoever drives the session; the session
-    never looks at them.
+    `driver`, `sink`, `principal`, `headers`, `held` and `on_resume` belong to the driver of the session; the session
+    never reads them.
     """
 
     id: RequestId
@@ -63,35 +62,35 @@ class PendingRequest(msgspec.Struct, eq=False):
     params: Raw | UnsetType = UNSET
     meta: RequestMeta | None = None
     capabilities: ClientCapabilities | None = None
-    """What the client declared in this very request, where the revision has it do so."""
+    """The capabilities in the request itself, in a revision that has them there."""
     batch: Batch | None = None
     stage: Stage = "active"
     last_progress: float | None = None
-    """The last progress, sent or received."""
+    """The value of the last progress notification, sent or received."""
     report_due: float = float("-inf")
-    """When the next report may go, at the latest."""
+    """The latest time at which the next progress notification may be sent."""
     held_report: bytes | None = None
-    """A report of progress that waits."""
+    """A progress notification that waits for the rate limit."""
     key: Any = None
-    """What it is found by while it is in flight: its id, but for a request that is alone on its way (HTTP)."""
+    """The key of the request while it is in flight: its id, unless it is a standalone request (HTTP)."""
     code: int = 0
-    """The code of the error that it was answered with."""
+    """The code of the error response."""
     driver: Any = None
-    """What waits for it: a task, a future."""
+    """The task or future that waits for the request."""
     sink: Any = None
-    """Where what belongs to it goes, if not where everything goes."""
+    """The sink for messages of this request, if it is not that of the connection."""
     principal: Any = None
-    """Who asks, where somebody found out (HTTP): two requests of one peer may differ in what they may do."""
+    """The authenticated principal of the request (HTTP): two requests of one peer may have different permissions."""
     headers: Any = None
-    """The headers of the HTTP request that brought it, as bytes by their names in small letters."""
+    """The headers of the HTTP request, as bytes by their lower-case names."""
     held: Any = None
-    """An `ExitStack` that is closed when its handler has ended, where something is held for that long (HTTP)."""
+    """An `ExitStack` that closes when the handler has ended, if something is reserved for that long (HTTP)."""
     on_resume: Any = None
-    """Called when a handler that waited for it goes on, where a telemetry is told."""
+    """Called when a suspended handler continues, if telemetry is on."""
 
-    def end(self, how: str) -> bool:
-        """End it by `answer`, `cancel` or `lose`; False when it had ended before."""
-        stage = REQUEST_TRANSITIONS.get((self.stage, how))
+    def end(self, event: str) -> bool:
+        """End the request by `answer`, `cancel` or `lose`; return False if it had already ended."""
+        stage = REQUEST_TRANSITIONS.get((self.stage, event))
         if stage is None:
             return False
         self.stage = stage
@@ -101,7 +100,7 @@ class PendingRequest(msgspec.Struct, eq=False):
         return f"<PendingRequest {self.method.name} id={self.id!r} {self.stage}>"
 
 
-def headers_of(exchange: PendingRequest) -> dict[str, str]:
-    """Return the headers of the HTTP request that brought a request, by their names in lower case; none over stdio."""
-    brought: dict[bytes, bytes] = exchange.headers or {}
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in brought.items()}
+def headers_of(request: PendingRequest) -> dict[str, str]:
+    """Return the headers of the HTTP request that carried a request, by their lower-case names; none over stdio."""
+    headers: dict[bytes, bytes] = request.headers or {}
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}

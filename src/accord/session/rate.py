@@ -1,11 +1,10 @@
-"""How often something may happen: so many a second, and so many at once.
+"""Rate limits: a number of events per second, and a burst.
 
-One number is remembered: when the next would be due if all kept an even pace (the generic cell rate algorithm). What
-comes before it is due is let through while it is early by no more than a burst. `Pace` is the arithmetic, for those
-who keep the number themselves; `RateLimiter` keeps it. Neither has a clock: times are seconds of the caller's, from any
-start.
+The only state is the time at which the next event would be due at an even pace (the generic cell rate algorithm). An
+earlier event is allowed while it is early by no more than a burst. `Pace` is the arithmetic, for callers that keep the
+state themselves; `RateLimiter` keeps it. Neither has a clock: times are the caller's, in seconds from any start.
 
-Requests in flight that several sessions have together, and the bound on them.
+`RequestLoad` counts and limits the requests in flight that several sessions have together.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from math import inf
 from accord.errors import InternalError
 
 _ROUNDING_TOLERANCE = 0.01
-"""The part of an interval by which anything may be early: rounding shall not take the last one out of a burst."""
+"""The part of an interval by which an event may always be early, so that rounding does not shorten a burst."""
 
 
 class Pace:
     """`per_second` on average, `burst` at once (by default one second's worth, at least 1).
 
-    `per_second=None` is no bound, and 0 is never. Raises `ValueError` for a negative rate or a burst below 1.
+    `per_second=None` means no limit, and 0 means never. Raises `ValueError` for a negative rate or a burst below 1.
     """
 
     __slots__ = ("_early", "_exact", "_interval")
@@ -42,11 +41,11 @@ class Pace:
 
     @property
     def longest(self) -> float:
-        """Seconds from now until the next is due, at most, whatever has happened."""
+        """Return the longest time until the next event is due, in seconds, after any sequence of events."""
         return self._early + self._interval
 
     def step(self, due: float, now: float) -> float | None:
-        """When the next is due after one more at `now`, if one was due at `due`; None when it may not happen yet.
+        """Return when the next event is due after one at `now`, if one was due at `due`; None if it may not happen yet.
 
         `due` is `-inf` at the start.
         """
@@ -55,13 +54,13 @@ class Pace:
         return None if due - now > self._early else due + self._interval
 
     def wait(self, due: float, now: float) -> float:
-        """Seconds from `now` until one more may happen: 0 when it may, `inf` when it never will."""
+        """Return the seconds from `now` until an event is allowed: 0 if it is allowed now, `inf` if never."""
         early = max(due, now) - now
         return 0 if early <= self._early else early - self._exact
 
 
 class RateLimiter:
-    """A bound on how often something may happen, and what it remembers. Arguments are those of `Pace`."""
+    """A rate limit with its state. The arguments are those of `Pace`."""
 
     __slots__ = ("_due", "_pace")
 
@@ -70,7 +69,7 @@ class RateLimiter:
         self._due = -inf
 
     def allow(self, now: float) -> bool:
-        """Whether it may happen now; if so, it is counted."""
+        """Return whether an event is allowed now; if so, it is counted."""
         due = self._pace.step(self._due, now)
         if due is None:
             return False
@@ -78,22 +77,23 @@ class RateLimiter:
         return True
 
     def delay(self, now: float) -> float:
-        """Seconds until `allow` will allow the next: 0 when it does now, `inf` when it never will."""
+        """Return the seconds until `allow` returns True: 0 if it would now, `inf` if never."""
         return self._pace.wait(self._due, now)
 
 
 MANY = 256
-"""Requests in flight from which on a part is refused more where the whole has too many: those with few go on."""
+"""Number of requests in flight from which on a part is refused if the whole is over its limit; parts with fewer
+continue."""
 
 
 FEW_BATCH_BYTES = 1 << 20
-"""Bytes of answers in batches up to which a part is refused nothing where the whole has too many."""
+"""Bytes of responses in batches up to which a part is not refused if the whole is over its limit."""
 
 
 class RequestLoad:
-    """The requests in flight of all sessions that share it: at most `most`, and no more than `whole` has room for.
+    """The requests in flight of all sessions that share it: at most `most`, and at most what `whole` allows.
 
-    The answers that wait for the rest of their batch have at most `batch_bytes`.
+    The responses that wait for the rest of their batch have at most `batch_bytes`.
     """
 
     __slots__ = ("__weakref__", "batch_bytes", "held_bytes", "most", "running", "whole")
@@ -105,10 +105,10 @@ class RequestLoad:
         self.running: int = 0
         """Requests in flight."""
         self.held_bytes: int = 0
-        """Bytes of answers that wait for the rest of their batch."""
+        """Bytes of responses that wait for the rest of their batch."""
 
     def check(self) -> None:
-        """Raise `InternalError` where there is no room for one request more."""
+        """Raise `InternalError` if a further request would exceed the limit."""
         whole = self.whole
         if self.running >= self.most:
             whose = "yours" if whole is None else "this address"
@@ -123,7 +123,7 @@ class RequestLoad:
             self.whole.running += count
 
     def check_batch_bytes(self, size: int) -> None:
-        """Raise `InternalError` where there is no room for one answer more that waits for the rest of its batch."""
+        """Raise `InternalError` if a further response that waits for its batch would exceed the limit."""
         whole, held = self.whole, self.held_bytes + size
         if held > self.batch_bytes:
             raise InternalError(f"the answers in batches are over {self.batch_bytes:,} bytes; ask one by one")
@@ -131,7 +131,7 @@ class RequestLoad:
             raise InternalError("the answers in batches of all clients together are too large; ask one by one")
 
     def add_batch_bytes(self, size: int) -> None:
-        """Count bytes of answers that wait for the rest of their batch, or with a negative number those that leave."""
+        """Count bytes of responses that wait for their batch, or with a negative number those that are sent."""
         self.held_bytes += size
         if self.whole is not None:
             self.whole.held_bytes += size

@@ -1,12 +1,12 @@
 """The session: messages in, events out; no clock, no await, no socket.
 
-`receive` takes one message and says what happened; `request`, `notify`, `respond`, `fail`, `cancel` and `report` give
-the bytes to send. The parts: requests of the peer are in `incoming_requests`, our own in `outgoing_requests`, reports
-of progress in `progress`, other notifications in `notifications`, who may say what in `method_table`, how a connection
-opens in `handshake`.
+`receive` takes one message and returns the events; `request`, `notify`, `respond`, `fail`, `cancel` and `report` return
+the bytes to send. The parts: requests of the peer are in `incoming_requests`, those of this side in
+`outgoing_requests`, progress in `progress`, other notifications in `notifications`, the allowed methods in
+`method_table`, the opening of the connection in `handshake`.
 
-The revision belongs to the request: a server serves a request that carries its revision in `_meta` by the rules of
-that revision, and any other by what `initialize` agreed on, both on one connection.
+The revision belongs to the request: a server serves a request that carries its revision in `_meta` under the rules of
+that revision, and any other under the revision of `initialize`, both on one connection.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from accord.session.states import Phase
 
 
 class Session(SessionState):
-    """One side of one connection. `role` is what this side is; `methods` are those of extensions, whoever sends them.
+    """One side of one connection. `role` is that of this side; `methods` are those of extensions, of both senders.
 
-    Raises `ValueError` for methods whose names are taken.
+    Raises `ValueError` for methods whose names are already used.
     """
 
     def __init__(
@@ -73,35 +73,36 @@ class Session(SessionState):
     # --- messages in -------------------------------------------------------------------------------------------
 
     def receive(self, message: bytes) -> list[Event]:
-        """What one message means. Never raises: whatever comes is answered, counted or handed up."""
+        """Process one message and return the events. Never raises: the session answers, counts or passes on every
+        message."""
         self.stats.received += 1
         if self.role == "client" and len(message) > MEASURED_BYTES and has_more_nodes(message, RESULT_NODES):
             return self._refuse_structure(message)
         try:
             incoming = envelope.read(message)
-        except MalformedMessage as bad:
-            return self._receive_batch(message) if envelope.is_array(message) else self._malformed(bad)
+        except MalformedMessage as exc:
+            return self._receive_batch(message) if envelope.is_array(message) else self._malformed(exc)
         return self._dispatch(incoming, None)
 
     def receive_standalone_request(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
-        """What a request means that has a way of its own to come and be answered on: a POST of 2026-07-28.
+        """Process a request with a response channel of its own: a POST of 2026-07-28.
 
-        `meta` is its `_meta`, read before. What else is in flight may have the same id.
+        `meta` is its decoded `_meta`. Other requests in flight may have the same id.
         """
         self.stats.received += 1
         return self.incoming_requests.receive_standalone(incoming, meta)
 
     def receive_standalone_notification(self, incoming: Incoming, rules: Rules) -> Event:
-        """The same for a notification, by the rules that came with it."""
+        """Process a notification with rules of its own: a POST of 2026-07-28."""
         self.stats.received += 1
         self.last_request_rules = rules
         return self.notifications.receive(incoming.method, incoming.params)  # type: ignore[arg-type]  # it has a method
 
     def receive_unreadable(self, reason: str, head: bytes = b"", tail: bytes = b"") -> list[Event]:
-        """What a message means that the transport could not even hand over (a line over the limit).
+        """Process a message that the transport could not read (a line over the limit).
 
-        It is told as soon as that is known, with how the message begins (`head`), and again when it has ended, with
-        how it ends (`tail`): a client looks there for the request that it would have answered.
+        The transport calls it as soon as it knows, with the first bytes of the message (`head`), and again at its end,
+        with the last bytes (`tail`): in these a client searches for the id of its request.
         """
         lost = self.outgoing_requests.fail_unread(head, tail, reason) if self.role == "client" else []
         if tail:
@@ -113,7 +114,8 @@ class Session(SessionState):
         return lost
 
     def fail_unanswered(self, id: RequestId, error: AccordError) -> Event:
-        """One request of ours gets no answer: the transport says so, and why. The connection goes on."""
+        """Fail one request of this side, because the transport reports that no response will arrive. The connection
+        goes on."""
         return self.outgoing_requests.fail(id, error) or self.ignore(
             "no answer, to nothing in flight", f"id {id!r}", log=False
         )
@@ -126,54 +128,54 @@ class Session(SessionState):
         return [self.incoming_requests.receive(incoming, batch)]
 
     def _refuse_structure(self, message: bytes) -> list[Event]:
-        """What a message of a server means that would take more than a gigabyte once it is decoded."""
-        found = envelope.outlines(message)
-        id = next((each.id for each in found if each.names_method), None)
+        """Refuse a message of a server whose decoded value would take more than a gigabyte."""
+        objects = envelope.outlines(message)
+        id = next((each.id for each in objects if each.names_method), None)
         error = InvalidRequest(f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items")
-        return self._malformed(MalformedMessage(error, id, answerable=id is not None, outlines=found))
+        return self._malformed(MalformedMessage(error, id, answerable=id is not None, outlines=objects))
 
-    def _malformed(self, bad: MalformedMessage) -> list[Event]:
+    def _malformed(self, exc: MalformedMessage) -> list[Event]:
         self.stats.malformed += 1
-        if ended := self._fail_answered(bad.outlines, str(bad)):
+        if ended := self._fail_answered(exc.outlines, str(exc)):
             return ended
-        if not bad.answerable or (self.role == "client" and bad.id is None):
-            return [self.ignore("malformed message", str(bad))]
-        in_flight = bad.id is not None and bad.id in self.incoming
-        return [self.incoming_requests.refuse(None if in_flight else bad.id, bad.error)]
+        if not exc.answerable or (self.role == "client" and exc.id is None):
+            return [self.ignore("malformed message", str(exc))]
+        in_flight = exc.id is not None and exc.id in self.incoming
+        return [self.incoming_requests.refuse(None if in_flight else exc.id, exc.error)]
 
-    def _fail_answered(self, found: Sequence[Outline], why: str) -> list[Event]:
-        """The requests of ours that end because their answers cannot be read."""
-        named = [each.id for each in found if each.id is not None and not each.names_method]
+    def _fail_answered(self, objects: Sequence[Outline], why: str) -> list[Event]:
+        """Fail the requests of this side whose responses are invalid."""
+        named = [each.id for each in objects if each.id is not None and not each.names_method]
         ended = [
             event for id in named if (event := self.outgoing_requests.fail_invalid(id, f"none: {why}")) is not None
         ]
-        # a server takes what may be a request for one
-        orphans = [each for each in found if each.is_orphan and (each.is_answer or self.role == "client")]
+        # for a server, an object that may be a request is a request
+        orphans = [each for each in objects if each.is_orphan and (each.is_answer or self.role == "client")]
         return ended or (self.outgoing_requests.fail_all_invalid(why) if orphans else [])
 
     def _receive_batch(self, message: bytes) -> list[Event]:
-        """A message that is an array: 2025-03-26 MUST take it, no other revision does."""
-        found = envelope.items(message)
-        if found is None:
+        """Process a message that is an array: 2025-03-26 requires support for it, no other revision allows it."""
+        items = envelope.items(message)
+        if items is None:
             return self._malformed(MalformedMessage(ParseError("not JSON"), outlines=envelope.outlines(message)))
-        if (why := self._batch_refusal(found)) is not None:
+        if (why := self._batch_refusal(items)) is not None:
             return self._malformed(MalformedMessage(InvalidRequest(why), outlines=envelope.outlines(message)))
         batch = Batch(self.incoming_requests.load)
-        batch.pending = 1  # held open until every item is read
-        events = [event for item in found for event in self._receive_batch_item(item, batch)]
+        batch.pending = 1  # one more, so that the batch stays open until every item is read
+        events = [event for item in items for event in self._receive_batch_item(item, batch)]
         whole = batch.add(None)
         return events if whole is None else [*events, ReplyReady(whole)]
 
-    def _batch_refusal(self, found: list[Raw]) -> str | None:
-        """Why an array is refused, if it is."""
+    def _batch_refusal(self, items: list[Raw]) -> str | None:
+        """Return why a batch is refused, or None."""
         if not self.rules.batches:
             return "this revision has no batches"
-        if len(found) > self.limits.batch_items:
-            return f"a batch of {len(found):,} messages; the limit is {self.limits.batch_items:,}"
-        return None if found else "an empty batch"
+        if len(items) > self.limits.batch_items:
+            return f"a batch of {len(items):,} messages; the limit is {self.limits.batch_items:,}"
+        return None if items else "an empty batch"
 
     def _receive_batch_item(self, item: Raw, batch: Batch) -> list[Event]:
-        """One message of a batch; nothing when all it leads to is an answer, which waits for the others."""
+        """Process one message of a batch; no events if it only led to a response, which waits for the batch."""
         batch.pending += 1
         id: RequestId | None = None
         try:
@@ -182,9 +184,9 @@ class Session(SessionState):
             if incoming.method == "initialize" and id is not None:
                 raise MalformedMessage(InvalidRequest("initialize must not be part of a batch"), id)
             events = self._dispatch(incoming, batch)
-        except MalformedMessage as bad:
-            id = bad.id
-            events = self._malformed(bad)
+        except MalformedMessage as exc:
+            id = exc.id
+            events = self._malformed(exc)
         event = events[0]
         if isinstance(event, RequestReceived):
             return events
@@ -196,42 +198,42 @@ class Session(SessionState):
 
     # --- requests of the peer ----------------------------------------------------------------------------------
 
-    def respond(self, exchange: PendingRequest, result: Any) -> bytes | None:
-        """The bytes of a result, or None when nobody waits for it any more (or it waits for its batch).
+    def respond(self, request: PendingRequest, result: Any) -> bytes | None:
+        """Return the bytes of a result, or None if the request has ended or waits for its batch.
 
-        Raises what the encoder raises; then the exchange is still open for `fail`.
+        Raises the errors of the encoder; then the request is still open for `fail`.
         """
-        return self.incoming_requests.respond(exchange, result)
+        return self.incoming_requests.respond(request, result)
 
-    def fail(self, exchange: PendingRequest, error: ProtocolError) -> bytes | None:
-        """The bytes of an error, or None as for `respond`."""
-        return self.incoming_requests.fail(exchange, error)
+    def fail(self, request: PendingRequest, error: ProtocolError) -> bytes | None:
+        """Return the bytes of an error, or None as for `respond`."""
+        return self.incoming_requests.fail(request, error)
 
-    def end_subscription(self, exchange: PendingRequest, reason: str | None = None) -> list[bytes]:
-        """The bytes that end a subscription of the client: the cancel, then the result; none when it had ended.
+    def end_subscription(self, request: PendingRequest, reason: str | None = None) -> list[bytes]:
+        """Return the messages that end a client's subscription: the cancellation, then the result; none if it had
+        ended.
 
-        "A server MUST send `notifications/cancelled` [...] when it tears down that subscription stream"
-        (Cancellation); "it SHOULD respond to the original [...] request" (Subscriptions).
+        "A server MUST send `notifications/cancelled` [...] when it tears down that subscription stream" (Cancellation);
+        "it SHOULD respond to the original [...] request" (Subscriptions).
         """
-        return self.incoming_requests.end_subscription(exchange, reason)
+        return self.incoming_requests.end_subscription(request, reason)
 
-    def require_client_capability(self, exchange: PendingRequest, needs: str) -> None:
-        """Raise `MissingClientCapability` unless the client of a request has declared `needs` ("elicitation.url"):
-        in the request itself where the revision has it do so, else at the opening.
-        """
-        self.incoming_requests.require_client_capability(exchange, needs)
+    def require_client_capability(self, request: PendingRequest, needs: str) -> None:
+        """Raise `MissingClientCapability` unless the client of a request has declared `needs` ("elicitation.url"): in
+        the request itself if the revision has capabilities there, else in the handshake."""
+        self.incoming_requests.require_client_capability(request, needs)
 
     def report(
-        self, exchange: PendingRequest, progress: float, total: float | None, message: str | None, now: float
+        self, request: PendingRequest, progress: float, total: float | None, message: str | None, now: float
     ) -> bytes | None:
-        """Progress of a request of the peer; `now` in seconds. None where nobody asked, or it is held back: the last
-        report held is given by `progress.release` when the rate allows it, and by `pop_held_report` before the answer.
-        """
-        return self.progress.report(exchange, progress, total, message, now)
+        """Return a progress notification for a request of the peer; `now` is in seconds. Return None if the peer did
+        not ask for progress, or the rate limit holds it: `progress.release_held` returns the last held one when the
+        rate allows it, and `pop_held_report` before the response."""
+        return self.progress.report(request, progress, total, message, now)
 
-    def pop_held_report(self, exchange: PendingRequest) -> bytes | None:
-        """The last report that was held back, to send before the answer; none of a request that was cancelled."""
-        return self.progress.pop_held(exchange)
+    def pop_held_report(self, request: PendingRequest) -> bytes | None:
+        """Return the last held progress notification, to send before the response; None for a cancelled request."""
+        return self.progress.pop_held(request)
 
     # --- requests of ours --------------------------------------------------------------------------------------
 
@@ -244,11 +246,13 @@ class Session(SessionState):
         progress: bool = False,
         needs: str | None = None,
     ) -> tuple[PendingRequest, bytes]:
-        """A request and its bytes. `progress` asks for reports; its token is the request's id. `needs` is the
-        capability that the peer must have declared, where that is more than the method says: "elicitation.url".
+        """Return a request and its bytes. `progress` asks for progress notifications; the token is the request's id.
+        `needs` is the capability that the peer must have declared, if the method's own is not enough:
+        "elicitation.url".
 
-        Raises `NotConnected` before the opening and after the end, `NotSupported` for what the revision does not have;
-        for what the peer did not declare `NotSupported` on a client, `MissingClientCapability` on a server.
+        Raises `NotConnected` before the handshake and after the end, `NotSupported` if the revision does not have the
+        method; if the peer did not declare the capability, `NotSupported` on a client, `MissingClientCapability` on a
+        server.
         """
         if self.phase is not Phase.OPEN:
             raise NotConnected(f"{name} needs an open connection; it is {self.phase.value}")
@@ -256,12 +260,12 @@ class Session(SessionState):
         self.require_peer_capability(name, needs or row.needs)
         return self.outgoing_requests.send(row, self.rules, params, meta=meta, progress=progress)
 
-    def cancel(self, exchange: PendingRequest, reason: str | None = None) -> bytes | None:
-        """Give up a request of ours. The bytes to tell the peer, or None where it must not be told."""
-        return self.outgoing_requests.cancel(exchange, reason)
+    def cancel(self, request: PendingRequest, reason: str | None = None) -> bytes | None:
+        """Cancel a request of this side. Return the bytes of the notification, or None if none may be sent."""
+        return self.outgoing_requests.cancel(request, reason)
 
     def close(self) -> list[PendingRequest]:
-        """The connection is over: the requests of ours that will get no answer."""
+        """Close the session, and return the requests of this side that will get no response."""
         self.phase = Phase.CLOSED
         return self.outgoing_requests.fail_all()
 
@@ -275,9 +279,10 @@ class Session(SessionState):
         meta: Mapping[str, Any] | None = None,
         rules: Rules | None = None,
     ) -> bytes:
-        """The bytes of a notification, by the rules of an exchange or of the connection. `meta` goes into its `_meta`.
+        """Return the bytes of a notification, under the rules of a request or of the connection. `meta` goes into
+        `_meta`.
 
-        Raises `NotSupported` for what the revision does not have or this side does not declare; for what the peer does
-        not declare, as `request`.
+        Raises `NotSupported` if the revision does not have it or this side does not declare its capability; if the peer
+        does not declare it, the errors of `request`.
         """
         return self.notifications.send(name, params, meta, rules or self.rules)

@@ -1,4 +1,4 @@
-"""What the parts of a session share: the two sides, what they agreed on, and what is counted."""
+"""The state that the parts of a session share: the two sides, the agreed revision, and the counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Role = Literal["client", "server"]
 
 
 class SessionState:
-    """The state of one side of one connection. Arguments are those of `Session`."""
+    """The state of one side of one connection. The arguments are those of `Session`."""
 
     def __init__(
         self, role: Role, profile: PeerInfo, *, revisions: Sequence[str], limits: Limits, methods: Sequence[Method]
@@ -32,20 +32,20 @@ class SessionState:
         self.phase: Phase = Phase.NEW
         self.rules: Rules = BEFORE_OPENING
         self.last_request_rules: Rules = BEFORE_OPENING
-        """The rules of the last request that named its revision."""
+        """The rules of the last request with a revision of its own."""
         self.peer_info: PeerInfo | None = None
         self.stats: Stats = Stats()
         self.draining: bool = False
-        """Whether the end is near: new requests are refused."""
+        """Whether the server is shutting down and refuses new requests."""
         self.allows_revision_in_meta: bool = True
-        """Whether a request may name its revision by itself; over HTTP a header must say the same."""
+        """Whether a request may state its revision only in `_meta`; over HTTP a header must state it too."""
         self._table = extended_table(methods)
         self.local_info = profile
         self._logged_kinds: set[str] = set()
 
     @property
     def local_info(self) -> PeerInfo:
-        """What this side says of itself; give another one when tools come or go."""
+        """The identity and capabilities of this side; set a new value when tools are added or removed."""
         return self._local_info
 
     @local_info.setter
@@ -55,11 +55,11 @@ class SessionState:
 
     @property
     def agreed(self) -> Rules:
-        """What holds for a message that names no revision: what was agreed on, or else what was heard last."""
+        """Return the rules for a message without a revision: the agreed ones, or else those of the last request."""
         return self.rules if self.rules.revision else self.last_request_rules
 
     def require_peer_capability(self, name: str, needs: str | None) -> None:
-        """Raise unless the peer has declared at the opening what `name` needs, as `request` says."""
+        """Raise the errors of `request` unless the peer declared the capability that `name` needs in the handshake."""
         if self.peer_info is None or self.peer_info.declares(needs):
             return
         if self.role == "server":
@@ -69,12 +69,12 @@ class SessionState:
     # --- what was dropped --------------------------------------------------------------------------------------
 
     def drop(self, kind: str, detail: str, *, log: bool = True) -> Event:
-        """A message without meaning here: counted, and no more."""
+        """Count and ignore a message."""
         self.stats.ignored += 1
         return self.ignore(kind, detail, log=log)
 
     def ignore(self, kind: str, detail: str, *, log: bool = True) -> MessageIgnored:
-        """The event of something dropped; the first of its kind is worth a line in the log."""
+        """Return the event of an ignored message; the first of its kind is to be logged."""
         first = log and kind not in self._logged_kinds
         self._logged_kinds.add(kind)
         return MessageIgnored(kind, detail, first)

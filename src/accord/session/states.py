@@ -1,14 +1,14 @@
 """The two state machines of a session, as tables. A missing key is the error.
 
 *Connection.* A client sends `server/discover` (DISCOVERING) or `initialize` (INITIALIZING), and may send the second
-while it still waits for the answer to the first; whichever answer comes opens the connection. A server is NEW until it
-has answered `initialize` (INITIALIZING: it serves requests of the client, its own requests wait) and OPEN after
+while it still waits for the response to the first; either response opens the connection. A server is NEW until it has
+answered `initialize` (INITIALIZING: it serves requests of the client, its own requests wait) and OPEN after
 `notifications/initialized`; another `initialize` begins the handshake again. Requests that carry their revision
-(2026-07-28) need no phase: they are served in each. CLOSED means that nothing more is requested; what was accepted is
+(2026-07-28) need no phase: the server serves them in each. In CLOSED no new requests are sent; accepted requests are
 still answered.
 
-*Request.* One request and its end. Whoever ends it first wins: an answer after a cancel is dropped, and a cancel after
-the answer changes nothing.
+*Request.* One request and its end. The first event that ends it counts: a response after a cancellation is dropped, and
+a cancellation after the response changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal
 
 
 class Phase(Enum):
-    """Where a connection stands."""
+    """The phase of a connection."""
 
     NEW = "new"
     DISCOVERING = "discovering"
@@ -48,7 +48,7 @@ SERVER_TRANSITIONS: dict[tuple[Phase, str], Phase] = {
 
 
 Stage = Literal["active", "answered", "cancelled", "lost"]
-"""Where an exchange stands."""
+"""The stage of a request."""
 
 REQUEST_TRANSITIONS: dict[tuple[Stage, str], Stage] = {
     ("active", "answer"): "answered",

@@ -1,4 +1,4 @@
-"""What passed, and what was dropped: counters of one connection."""
+"""Counters of the messages of one connection."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Stats(msgspec.Struct):
-    """Counters since the connection began; read them as `connection.stats`."""
+    """Counters since the start of the connection; read them as `connection.stats`."""
 
     received: int = 0
-    """Messages that came in (a batch is one)."""
+    """Incoming messages (a batch counts as one)."""
     requests_received: int = 0
     requests_sent: int = 0
     answers_received: int = 0
@@ -21,14 +21,14 @@ class Stats(msgspec.Struct):
     progress_received: int = 0
     progress_sent: int = 0
     progress_held: int = 0
-    """Reports coalesced, or not increasing, or after the end."""
+    """Progress notifications that were coalesced, did not increase, or came after the end of the request."""
     late_answers: int = 0
-    """Answers to requests that we had cancelled or given up."""
+    """Responses to requests that this side had cancelled or abandoned."""
     duplicate_answers: int = 0
     unknown_answers: int = 0
     malformed: int = 0
-    """Messages that were none."""
+    """Invalid messages."""
     ignored: int = 0
-    """Notifications without meaning here, and answers without an id."""
+    """Notifications that do not apply here, and responses without an id."""
     dropped_results: int = 0
     """Results of requests that the peer had cancelled."""
