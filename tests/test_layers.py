@@ -89,7 +89,7 @@ SEAMS = (
     ),
     Seam(
         "what few servers are made of: what lasts as long as they run, other servers, providers, dependencies",
-        r"server/(compose/composition_mixin|core/(resolver|registration))\.py",
+        r"server/(server|compose/composition_mixin|core/(resolver|registration))\.py",
         "lifetimes|mount|change_tool|providers|dependencies_in",
     ),
     Seam(

@@ -27,8 +27,8 @@ from accord.session.peer_info import PeerInfo
 
 if TYPE_CHECKING:
     from accord.server.core.instrumentation import ServerInstrumentation
-    from accord.server.core.lifetime import Lifespan
     from accord.server.core.principal import Principal
+    from accord.server.core.types import Lifespan
     from accord.server.http.app import HTTPApp
     from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
@@ -114,6 +114,7 @@ class Server(ImportMixin):
         self.instrumentation: ServerInstrumentation | None = None if telemetry is None else _instrumentation(telemetry)
         """What tells the telemetry; None where there is none."""
         self._app: HTTPApp | None = None
+        self._mount_listeners: dict[int, Callable[[str, str], None]] = {}
         self.change_bus: ChangeBus = ChangeBus()
         """Who is connected, to be told of changes."""
         self.registry: Registry = Registry(self._pack_list, limits.page_size, self.change_bus.list_changed)
@@ -123,11 +124,6 @@ class Server(ImportMixin):
     def __repr__(self) -> str:
         held = self.registry
         return f"<Server {self.info.name!r}: {len(held.tools)} tools, {len(held.prompts)} prompts>"
-
-    @property
-    def name(self) -> str:
-        """The name that clients are told."""
-        return self.info.name
 
     @property
     def round_trips(self) -> MultiRoundTrip:
@@ -174,6 +170,36 @@ class Server(ImportMixin):
         From any thread. Whether it was told: only 2025-11-25 has words for it, and only the client that was asked.
         """
         return self.active_round_trips is not None and self.active_round_trips.url_elicitations.complete(elicitation_id)
+
+    # --- other servers -----------------------------------------------------------------------------------------
+
+    def mount(self, other: Server, prefix: str = "") -> None:
+        """Offer what another server offers, as it is at any time: `forecast` as `prefix_forecast`, `weather://oslo` as
+        `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
+        one name, the server's own goes first, then what was mounted first.
+
+        Raises `DeclarationError` for what is no `Server`, a prefix that cannot be one, and servers in a circle.
+        """
+        from accord.server.compose.mount import Mount, check_no_cycle
+
+        if not isinstance(other, Server):
+            raise DeclarationError(f"{other!r:.200} is not a server: mount(server, prefix) takes a Server object")
+        mount = Mount(other, prefix)
+        check_no_cycle(self, other)
+        self.registry.mounts = (*self.registry.mounts, mount)
+        self._mount_listeners[id(mount)] = follow = self._change_listener(mount.names.uri)
+        other.change_bus.add_listener(follow)
+        self.registry.invalidate()
+
+    def unmount(self, other: Server) -> None:
+        """Offer it no longer; calls that run go on. Raises `DeclarationError` where it is not mounted."""
+        gone = [mount for mount in self.registry.mounts if mount.registry is other.registry]
+        if not gone:
+            raise DeclarationError(f"{other.name!r} is not mounted here")
+        self.registry.mounts = tuple(mount for mount in self.registry.mounts if mount.registry is not other.registry)
+        for mount in gone:
+            other.change_bus.remove_listener(self._mount_listeners.pop(id(mount)))
+        self.registry.invalidate()
 
     # --- serving -----------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ async def test_what_is_needed_after_the_end_is_an_error_and_no_wait() -> None:
     await lifetime.stop()
     async with asyncio.timeout(100):
         with pytest.raises(LifespanError, match="'desk' has shut down"):
-            await lifetime.start_mounted(Server("other"))
+            await lifetime.start_mounted(Server("other").lifetimes)
 
 
 @without_waiting
@@ -86,7 +86,7 @@ async def test_whoever_waits_for_what_could_not_be_made_in_time_waits_no_longer(
     server = Server("desk", limits=Limits(grace_seconds=0.01))
     one, other = _Stuck("one"), _Stuck("other")
     lifetime = Lifetime(server)
-    waiting = [asyncio.create_task(lifetime.start_mounted(each)) for each in (one, other)]
+    waiting = [asyncio.create_task(lifetime.start_mounted(each.lifetimes)) for each in (one, other)]
     await one.entered.wait()
     async with asyncio.timeout(100):
         await lifetime.stop()

@@ -194,10 +194,10 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     names: tuple[str, ...] = (name,) if before == name else (name, before)
     scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
-        inside = mount.inner(kind, before)
-        if inside is None or not (mount.prefix or mount.has_providers):
+        inside = mount.names.inner(kind, before)
+        if inside is None or not (mount.names.prefix or mount.has_providers):
             continue  # what is registered there, and hidden, was found above; all else may be of another server
-        found = rules_by_name(mount.server.registry, kind, inside)
+        found = rules_by_name(mount.registry, kind, inside)
         if found is None:
             return None
         scopes, names = scopes | found.scopes, names + found.names
@@ -223,8 +223,8 @@ def outer_names(registry: Registry, inner: Registry, kind: str, name: str) -> It
     if registry is inner:
         yield name
     for mount in registry.mounts:
-        for each in outer_names(mount.server.registry, inner, kind, name):
-            outside = mount.uri(each) if kind == "resource" else mount.name(each)
+        for each in outer_names(mount.registry, inner, kind, name):
+            outside = mount.names.uri(each) if kind == "resource" else mount.names.name(each)
             change = registry.tool_changes.get(outside) if kind == "tool" else None
             yield outside if change is None else change.name or outside
 

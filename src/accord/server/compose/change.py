@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -30,12 +30,24 @@ from accord.server.core.visibility import words
 from accord.server.declare.parameters import check_name
 from accord.server.input.parameters import InputParameter
 from accord.server.input.question import InputQuestion
-from accord.server.middleware.chain import MiddlewareStep
+from accord.server.middleware.chain import Chain, ChainedRequest, MiddlewareStep
 
 if TYPE_CHECKING:
-    from accord.server.middleware.request import CallNext, Request
+    from accord.server.input.call import HandlerCall
+    from accord.session.pending_request import PendingRequest
 
 log: logging.Logger = logging.getLogger("accord.server")
+
+
+class ToolRequest(Protocol):
+    """The request of a tool call, on its way to a tool that is changed."""
+
+    @property
+    def inside(self) -> tuple[Registration | None, Any, HandlerCall | None, PendingRequest]:
+        """The registration, its arguments as they stand now, the call and the exchange."""
+
+    def called(self, name: str, offer: Registration, arguments: Any) -> ChainedRequest:
+        """The same request, as a registration without the change knows it."""
 
 
 class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +146,7 @@ class ChangedTool:
     def middleware(self, offer: Registration) -> Any:
         """What stands outside of the middleware of the tool, and leads to it as it is without the change."""
 
-        async def unchanged(request: Request, call_next: CallNext) -> Any:
+        async def unchanged(request: ToolRequest, call_next: Chain) -> Any:
             _, arguments, _, _ = request.inside
             inward = self.raw_inner_arguments(arguments)
             with self._translate_errors():

@@ -13,12 +13,13 @@ from accord.server.middleware.chain import middleware_step
 
 if TYPE_CHECKING:
     from accord.limits import Limits
+    from accord.messages.identity import Implementation
     from accord.server.compose.change import ToolChange
     from accord.server.compose.provider import Provider
-    from accord.server.core.lifetime import Lifespan, Lifetimes
+    from accord.server.core.lifetime import Lifetimes
+    from accord.server.core.types import Lifespan
     from accord.server.middleware.request import Middleware
     from accord.server.notify.subscription_index import ChangeBus
-    from accord.server.server import Server
 
 M = TypeVar("M", bound="Middleware")
 
@@ -26,6 +27,7 @@ M = TypeVar("M", bound="Middleware")
 class CompositionMixin:
     """The part of `Server` that puts things together. What is said here holds at once, also while it serves."""
 
+    info: Implementation
     registry: Registry
     change_bus: ChangeBus
     limits: Limits
@@ -38,7 +40,11 @@ class CompositionMixin:
         self.overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
         """What fills parameters in place of what; see `override`."""
         self._lifetimes: Lifetimes | None = None
-        self._mount_listeners: dict[int, Callable[[str, str], None]] = {}
+
+    @property
+    def name(self) -> str:
+        """The name that clients are told."""
+        return self.info.name
 
     @property
     def lifetimes(self) -> Lifetimes:
@@ -46,15 +52,13 @@ class CompositionMixin:
         if self._lifetimes is None:
             from accord.server.core.lifetime import Lifetimes
 
-            self._lifetimes = Lifetimes(self)  # type: ignore[arg-type]  # which is a Server
+            self._lifetimes = Lifetimes(self)
         return self._lifetimes
 
     @property
     def needs_lifespan(self) -> bool:
         """Whether anything has to be started before its functions are called."""
-        return bool(self.lifespan or self.lifespans) or any(
-            mount.server.needs_lifespan for mount in self.registry.mounts
-        )
+        return bool(self.lifespan or self.lifespans) or any(mount.needs_lifespan for mount in self.registry.mounts)
 
     def add_lifespan(self, lifespan: Lifespan) -> None:
         """Have something run as long as the server: an async context manager that takes the server. It is entered after
@@ -96,35 +100,7 @@ class CompositionMixin:
         self.registry.middleware = (*self.registry.middleware, middleware_step(middleware))
         self.registry.invalidate()
 
-    # --- other servers -----------------------------------------------------------------------------------------
-
-    def mount(self, other: Server, prefix: str = "") -> None:
-        """Offer what another server offers, as it is at any time: `forecast` as `prefix_forecast`, `weather://oslo` as
-        `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
-        one name, the server's own goes first, then what was mounted first.
-
-        Raises `DeclarationError` for what is no `Server`, a prefix that cannot be one, and servers in a circle.
-        """
-        from accord.server.compose.mount import Mount, check_no_cycle
-
-        if not isinstance(other, CompositionMixin):
-            raise DeclarationError(f"{other!r:.200} is not a server: mount(server, prefix) takes a Server object")
-        mount = Mount(other, prefix)
-        check_no_cycle(self, other)
-        self.registry.mounts = (*self.registry.mounts, mount)
-        self._mount_listeners[id(mount)] = follow = self._change_listener(mount.uri)
-        other.change_bus.add_listener(follow)
-        self.registry.invalidate()
-
-    def unmount(self, other: Server) -> None:
-        """Offer it no longer; calls that run go on. Raises `DeclarationError` where it is not mounted."""
-        gone = [mount for mount in self.registry.mounts if mount.server is other]
-        if not gone:
-            raise DeclarationError(f"{other.name!r} is not mounted here")
-        self.registry.mounts = tuple(mount for mount in self.registry.mounts if mount.server is not other)
-        for mount in gone:
-            other.change_bus.remove_listener(self._mount_listeners.pop(id(mount)))
-        self.registry.invalidate()
+    # --- providers ---------------------------------------------------------------------------------------------
 
     def _change_listener(self, outside: Callable[[str], str] = str) -> Callable[[str, str], None]:
         """Hears what changes elsewhere; `outside` gives a URI as it is here."""

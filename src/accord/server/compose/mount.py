@@ -2,74 +2,65 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from accord.errors import DeclarationError, LifespanError, ToolError
-from accord.messages.completion import PromptReference, Reference, ResourceTemplateReference
 from accord.messages.revision import Rules
+from accord.server.compose.mount_names import MountNames
+from accord.server.core.context import RunningServer
+from accord.server.core.mounted_registration import MountedRegistration, owner_of
 from accord.server.core.registration import Registration
 from accord.server.declare.templates import Template
 from accord.server.middleware.chain import MiddlewareStep
 
 if TYPE_CHECKING:
+    from accord.server.core.registry import Registry
     from accord.server.core.registry_view import RegistryView
+    from accord.server.core.types import LivingServer
     from accord.server.middleware.request import CallNext, Request
-    from accord.server.server import Server
 
 Rename = Callable[[str], "str | None"]
 
-_PREFIX = re.compile(r"[A-Za-z0-9_.-]+")
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+
+class MountableServer(RunningServer, Protocol):
+    """A server that can be mounted."""
+
+    @property
+    def needs_lifespan(self) -> bool:
+        """Whether anything has to be started before its functions are called."""
 
 
 class Mount:
-    """`prefix` may be empty: then the names stay as they are. Raises `DeclarationError` for what can be no prefix."""
+    """A server, behind a prefix. Raises `DeclarationError` for what can be no prefix."""
 
-    def __init__(self, server: Server, prefix: str) -> None:
-        if prefix and not _PREFIX.fullmatch(prefix):
-            raise DeclarationError(f"a prefix may contain only letters, digits, `_`, `-` and `.`, not {prefix!r}")
-        self.server: Server = server
-        self.prefix: str = prefix
+    def __init__(self, server: MountableServer, prefix: str) -> None:
+        self.server: MountableServer = server
+        self.names: MountNames = MountNames(prefix)
+        """The names outside and inside."""
         self._lifespan_middleware = MiddlewareStep(_lifespan_middleware(server))
         self._cache: dict[str, tuple[tuple[RegistryView, bool], dict[str, Any]]] = {}
 
-    def name(self, name: str) -> str:
-        """The name of a tool or prompt, as it is outside: `acme_forecast`."""
-        return f"{self.prefix}_{name}" if self.prefix else name
+    @property
+    def registry(self) -> Registry:
+        """What is mounted."""
+        return self.server.registry
 
-    def inner_name(self, name: str) -> str | None:
-        """The name inside; None for what is not from here."""
-        start = f"{self.prefix}_" if self.prefix else ""
-        return name[len(start) :] if name.startswith(start) else None
+    @property
+    def view(self) -> RegistryView:
+        """What the mounted server offers at present."""
+        return self.server.registry.view
 
-    def uri(self, uri: str) -> str:
-        """A URI or template as it is outside: `weather://acme/oslo`."""
-        found = _URI.fullmatch(uri)
-        if not self.prefix or found is None:
-            return uri
-        return f"{found[1]}{self.prefix}/{found[2]}"
-
-    def inner_uri(self, uri: str) -> str | None:
-        """The URI inside; None for what is not from here."""
-        found = _URI.fullmatch(uri)
-        if not self.prefix or found is None:
-            return uri if not self.prefix else None
-        start = self.prefix + "/"
-        return found[1] + found[2][len(start) :] if found[2].startswith(start) else None
-
-    def inner(self, kind: str, name: str) -> str | None:
-        """The name inside of a "tool" or "prompt", the URI of a "resource", the text of a "resource template"; None for
-        what is not from here.
-        """
-        return self.inner_name(name) if kind in ("tool", "prompt") else self.inner_uri(name)
+    @property
+    def needs_lifespan(self) -> bool:
+        """Whether anything has to be started before its functions are called."""
+        return self.server.needs_lifespan
 
     def has(self, kind: str, name: str) -> bool:
         """Return whether the mounted server has something of this name outside, shown or hidden."""
-        inside, registry = self.inner(kind, name), self.server.registry
+        inside, registry = self.names.inner(kind, name), self.server.registry
         return inside is not None and (registry.find(kind, inside) is not None or registry.hides(kind, inside))
 
     @property
@@ -83,14 +74,6 @@ class Mount:
         declared = self.server.registry.capabilities()
         names = ("tools", "prompts", "resources", "completions", "logging")
         return {name for name in names if getattr(declared, name) is not None}
-
-    def inner_ref(self, ref: Reference) -> Reference | None:
-        """What is completed, as it is inside; None for what is not from here."""
-        if isinstance(ref, PromptReference):
-            name = self.inner_name(ref.name)
-            return None if name is None else PromptReference(name=name)
-        uri = self.inner_uri(ref.uri)
-        return None if uri is None else ResourceTemplateReference(uri=uri)
 
     # --- what is offered ---------------------------------------------------------------------------------------
 
@@ -109,19 +92,19 @@ class Mount:
     def _tools(self) -> dict[str, Registration]:
         registry = self.server.registry
         own = () if registry.search is None else registry.search.registrations.values()  # they search there, not here
-        return {self.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
+        return {self.names.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
 
     def _prompts(self) -> dict[str, Registration]:
-        return {self.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
+        return {self.names.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
 
     def _resources(self) -> dict[str, Registration]:
-        return {self.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
+        return {self.names.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
 
     def _templates(self) -> dict[str, tuple[Template, Registration]]:
         held = self.server.registry.templates
         return {
-            self.uri(text): (
-                Template(self.uri(text), unsafe_variables=template.unsafe_variables),
+            self.names.uri(text): (
+                Template(self.names.uri(text), unsafe_variables=template.unsafe_variables),
                 self.template(offer),
             )
             for text, (template, offer) in held.items()
@@ -130,8 +113,8 @@ class Mount:
     def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
         """A registration by its name and as it is outside; `key` is the field that names it."""
         if key == "name":
-            return self.name(name), self.tool(offer)
-        return self.uri(name), self.resource(offer) if key == "uri" else self.template(offer)
+            return self.names.name(name), self.tool(offer)
+        return self.names.uri(name), self.resource(offer) if key == "uri" else self.template(offer)
 
     def tool(self, offer: Registration) -> Registration:
         """A tool or a prompt, renamed, in all its versions."""
@@ -141,14 +124,14 @@ class Mount:
 
     def resource(self, offer: Registration) -> Registration:
         """A resource, at its URI outside."""
-        return self._derived(offer, "uri", self.uri, self.inner_uri)
+        return self._derived(offer, "uri", self.names.uri, self.names.inner_uri)
 
     def template(self, offer: Registration) -> Registration:
         """A template, with its text outside."""
-        return self._derived(offer, "uri_template", self.uri, self.inner_uri)
+        return self._derived(offer, "uri_template", self.names.uri, self.names.inner_uri)
 
     def _named(self, offer: Registration) -> Registration:
-        return self._derived(offer, "name", self.name, self.inner_name)
+        return self._derived(offer, "name", self.names.name, self.names.inner_name)
 
     def _derived(
         self, offer: Registration, field: str, rename: Callable[[str], str], inner_name: Rename
@@ -159,13 +142,13 @@ class Mount:
             definition = inner(rules)
             return msgspec.structs.replace(definition, **{field: rename(getattr(definition, field))})
 
-        home = offer.owner or self.server
+        home = owner_of(offer) or self.server
         around = (*self.server.registry.middleware, *offer.middleware)
         if around:
-            around = (MiddlewareStep(_name_middleware(offer.derived(owner=home), inner_name)), *around)
+            around = (MiddlewareStep(_name_middleware(MountedRegistration.of(offer, home), inner_name)), *around)
         if self.server.needs_lifespan or offer.dependencies is not None:
             around = (self._lifespan_middleware, *around)
-        made = offer.derived(define=define, middleware=around, owner=home)
+        made = MountedRegistration.of(offer, home, define=define, middleware=around)
         made.former_names = (*offer.former_names, *offer.names)
         made.names = tuple(map(rename, offer.names))
         made.inner_names = (inner_name, *offer.inner_names)
@@ -182,12 +165,12 @@ def _name_middleware(offer: Registration, inner_name: Rename) -> Any:
     return inward
 
 
-def _lifespan_middleware(server: Server) -> Any:
+def _lifespan_middleware(server: MountableServer) -> Any:
     """A middleware that has the mounted server run before anything of it is called."""
 
     async def alive(request: Request, call_next: CallNext) -> Any:
         try:
-            await request.lifetime.start_mounted(server)
+            await request.lifetime.start_mounted(server.lifetimes)
         except LifespanError as exc:
             raise ToolError(f"the mounted server {server.name!r} is not available: {exc}") from exc
         return await call_next(request)
@@ -195,9 +178,11 @@ def _lifespan_middleware(server: Server) -> Any:
     return alive
 
 
-def check_no_cycle(outer: Any, inner: Server) -> None:
+def check_no_cycle(outer: LivingServer, inner: MountableServer) -> None:
     """Raise `DeclarationError` if a server would come to stand inside itself."""
-    if inner is outer:
-        raise DeclarationError(f"the server {inner.name!r} cannot be mounted in itself, or in what it contains")
-    for mount in inner.registry.mounts:
-        check_no_cycle(outer, mount.server)
+    if _contains(inner.registry, outer.registry):
+        raise DeclarationError(f"the server {outer.name!r} cannot be mounted in itself, or in what it contains")
+
+
+def _contains(registry: Registry, other: Registry) -> bool:
+    return registry is other or any(_contains(mount.registry, other) for mount in registry.mounts)

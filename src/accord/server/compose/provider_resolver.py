@@ -28,9 +28,8 @@ from accord.server.declare.schema_tool import context_of, is_context, schema_too
 
 if TYPE_CHECKING:
     from accord.limits import Limits
-    from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provided, Provider
-    from accord.server.core.registry import Registry
+    from accord.server.core.registry import MountedRegistry, Registry
 
 T = TypeVar("T")
 
@@ -122,7 +121,7 @@ class ProviderResolver:
             if values is not None:
                 return values
         for mount, inner in self._mounted():
-            inside = mount.inner_ref(ref)
+            inside = mount.names.inner_ref(ref)
             if inside is not None and (found := await inner.complete(inside, argument, typed)) is not None:
                 return found
         return None
@@ -138,7 +137,7 @@ class ProviderResolver:
                 _warn(provider, f"say whether it has {kind} {name!r}", exc)
                 failed = failed or exc
         for mount, inner in self._mounted():
-            inside = mount.inner_uri(name) if kind == "resource" else mount.inner_name(name)
+            inside = mount.names.inner_uri(name) if kind == "resource" else mount.names.inner_name(name)
             try:
                 if inside is not None and (offer := await getattr(inner, kind)(inside)) is not None:
                     return mount.resource(offer) if kind == "resource" else mount.tool(offer)
@@ -169,10 +168,10 @@ class ProviderResolver:
             changed.setdefault(name if change is None else change.name or name, made)
         return changed
 
-    def _mounted(self) -> Iterator[tuple[Mount, ProviderResolver]]:
+    def _mounted(self) -> Iterator[tuple[MountedRegistry, ProviderResolver]]:
         for mount in self._registry.mounts:
             if mount.has_providers:
-                yield mount, ProviderResolver(mount.server.registry, self._limits)
+                yield mount, ProviderResolver(mount.registry, self._limits)
 
     def _with_middleware(self, kind: str, name: str, offer: Registration | None) -> Registration | None:
         if offer is None or self._with_scopes(kind, name, offer) is None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, overload
 
 import msgspec
 
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
 from accord.server.compose.access import Viewer, outer_names, outer_names_of_all, viewer_of
+from accord.server.core.types import LivingServer
 from accord.session.pending_request import headers_of
 
 if TYPE_CHECKING:
+    import asyncio
     import os
 
     from accord.messages.base import JSONObject, LoggingLevel
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.messages.sampling import ModelPreferences
     from accord.messages.tools import Tool
-    from accord.server.core.invoker import Invoker
+    from accord.server.core.extension_methods import ExtensionMethods
+    from accord.server.core.lifetime import Lifetimes
     from accord.server.core.principal import Principal
     from accord.server.input.call import HandlerCall
     from accord.server.input.question import InputQuestion
     from accord.server.input.questions import Accepted, Cancelled, Declined, Messages, Sampled
     from accord.server.input.roots import RootList
-    from accord.server.server import Server
+    from accord.server.notify.subscription_index import ChangeBus
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -50,6 +53,61 @@ class NoOpAwaitable:
 _NO_OP = NoOpAwaitable()
 
 
+class RunningServer(LivingServer, Protocol):
+    """A server, as its handlers and its middleware have it: `ctx.server`, `request.server`."""
+
+    context_type: ClassVar[type[Context]]
+    """What handlers are given for a parameter annotated `Context`."""
+    info: Implementation
+    """What clients are told of it."""
+    instructions: str | None
+    """How a model should use it."""
+    change_bus: ChangeBus
+    """Who is connected, to be told of changes."""
+    overrides: Mapping[Callable[..., Any], Callable[..., Any]]
+    """What fills parameters in place of what; see `Server.override`."""
+    extension_methods: ExtensionMethods
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        """As long as it runs, by event loop."""
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell who subscribed to a resource that it has changed. As `Server.resource_updated`."""
+
+    def complete_elicitation(self, elicitation_id: str) -> bool:
+        """Tell the client that its person is done at the page of `ElicitUrl`. As `Server.complete_elicitation`."""
+
+    def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
+        """Offer a tool with a schema by hand. As `Server.add_tool`."""
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer. As `Server.remove_tool`."""
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource no longer. As `Server.remove_resource`."""
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer. As `Server.remove_prompt`."""
+
+    def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
+        """Show tools, prompts, resources and templates. As `Server.enable`."""
+
+    def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
+        """Hide tools, prompts, resources and templates. As `Server.disable`."""
+
+
+class ContextInvoker(Protocol):
+    """What calls the functions of a server, as the context of a call uses it."""
+
+    server: RunningServer
+    """The server that is asked; where that is mounted, the one that it is mounted in."""
+    loop: asyncio.AbstractEventLoop
+
+    async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
+        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
+
+
 class Context:
     """Filled in for a parameter annotated with it: `async def forecast(city: str, ctx: Context)`.
 
@@ -58,8 +116,8 @@ class Context:
 
     __slots__ = ("_call", "_invoker", "server")
 
-    def __init__(self, server: Server, calling: Invoker, call: HandlerCall) -> None:
-        self.server: Server = server
+    def __init__(self, server: RunningServer, calling: ContextInvoker, call: HandlerCall) -> None:
+        self.server: RunningServer = server
         """The server that the handler was declared on."""
         self._invoker = calling
         self._call = call

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -37,6 +37,7 @@ from accord.messages.resources import ReadResourceParams
 from accord.redaction import describe_redacted, redact_record
 from accord.server.core.completion import CompletionHandler
 from accord.server.core.content import NO_CACHE
+from accord.server.core.context import RunningServer
 from accord.server.core.invoker import Invoker
 from accord.server.core.lists import ListHandler
 from accord.server.core.peer import Peer
@@ -54,7 +55,7 @@ from accord.transport.deadlines import OutOfTime, is_cancelled
 
 if TYPE_CHECKING:
     from accord.server.input.call import HandlerCall
-    from accord.server.server import Server
+    from accord.server.input.multi_round_trip import MultiRoundTrip
 
 log: logging.Logger = logging.getLogger("accord.server")
 log.addFilter(redact_record)
@@ -81,18 +82,25 @@ class RawToolCall(msgspec.Struct, rename="camel"):
 _decode_sent = msgspec.json.Decoder(RawToolCall).decode
 
 
+class DispatchedServer(RunningServer, Protocol):
+    """A server, as its dispatcher uses it."""
+
+    @property
+    def round_trips(self) -> MultiRoundTrip:
+        """The calls that ask the client, and wait for its answers."""
+
+
 class Dispatcher:
     """The verbs of one running server."""
 
-    invoker_type: ClassVar[type[Invoker]] = Invoker
-    """What calls the functions."""
-
-    def __init__(self, server: Server, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex) -> None:
+    def __init__(
+        self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
+    ) -> None:
         self._server = server
         self._registry = server.registry
         self._encoder = packer
         self._limits = limits
-        self._invoker = self.invoker_type(server, packer, limits)
+        self._invoker = self.make_invoker(server, packer, limits)
         self._resolver = Resolver(server.registry, limits)
         self._kinds = server.extension_methods.result_types
         surround = self._invoker.run_middleware
@@ -113,6 +121,10 @@ class Dispatcher:
             "subscriptions/listen": subscriptions.listen,
             **dict.fromkeys(self._registry.lists, lists.list),
         }
+
+    def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
+        """What calls the functions."""
+        return Invoker(server, packer, limits)
 
     def close(self) -> None:
         """Let the worker threads go."""

@@ -10,14 +10,15 @@ import hashlib
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
 from accord.errors import ProtocolError
 from accord.limits import Limits
 from accord.messages.meta import TRACE
-from accord.server.core.dispatch import Dispatcher
+from accord.server.core.context import RunningServer
+from accord.server.core.dispatch import DispatchedServer, Dispatcher
 from accord.server.core.invoker import Invoker
 from accord.server.core.peer import Peer, PeerChannel
 from accord.server.core.registration import Registration
@@ -35,7 +36,6 @@ from accord.wire.headers import SESSION_ID
 
 if TYPE_CHECKING:
     from accord.server.input.call import HandlerCall
-    from accord.server.server import Server
     from accord.session.session import Session
     from accord.transport.base import MessageSink
 
@@ -52,6 +52,12 @@ _DIGITS = 16
 class InstrumentedInvoker(Invoker):
     """The functions of a running server, whose failures are told."""
 
+    def __init__(
+        self, server: RunningServer, packer: ResultEncoder, limits: Limits, recorder: TelemetryRecorder
+    ) -> None:
+        super().__init__(server, packer, limits)
+        self._recorder = recorder
+
     async def invoke_with_middleware(
         self,
         offer: Registration,
@@ -62,27 +68,40 @@ class InstrumentedInvoker(Invoker):
         call: HandlerCall | None,
     ) -> Any:
         """As `Invoker.invoke_with_middleware`."""
-        with recorder_of(self.server).handling():
+        with self._recorder.handling():
             return await super().invoke_with_middleware(offer, name, arguments, exchange, peer, call)
 
     async def invoke_registration(
         self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
     ) -> Any:
         """As `Invoker.invoke_registration`."""
-        with recorder_of(self.server).handling():
+        with self._recorder.handling():
             return await super().invoke_registration(offer, arguments, call, prefix)
 
 
 class InstrumentedDispatcher(Dispatcher):
     """The verbs of a running server, watched."""
 
-    invoker_type: ClassVar[type[Invoker]] = InstrumentedInvoker
+    def __init__(
+        self,
+        server: DispatchedServer,
+        packer: ResultEncoder,
+        limits: Limits,
+        audience: SubscriptionIndex,
+        recorder: TelemetryRecorder,
+    ) -> None:
+        self._recorder = recorder
+        super().__init__(server, packer, limits, audience)
+
+    def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
+        """What calls the functions, watched."""
+        return InstrumentedInvoker(server, packer, limits, self._recorder)
 
     async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
         """As `Dispatcher.handle`. A subscription is no operation: it takes as long as the client stays."""
         if exchange.method.stays:
             return await super().handle(exchange, peer)
-        watch = recorder_of(self._server)
+        watch = self._recorder
         with watch.operation(_operation_of(exchange, peer)) as operation:
             exchange.on_resume = partial(watch.continue_operation, operation)
             try:
@@ -92,12 +111,6 @@ class InstrumentedDispatcher(Dispatcher):
                 raise
             operation.answered(result)
             return result
-
-
-def recorder_of(server: Server) -> TelemetryRecorder:
-    """What watches a server that has a telemetry."""
-    assert server.instrumentation is not None, "only a server with a telemetry is observed"
-    return server.instrumentation.recorder
 
 
 class InstrumentedChannel:
@@ -135,10 +148,10 @@ class ServerInstrumentation:
         self.recorder: TelemetryRecorder = TelemetryRecorder(telemetry)
 
     def make_dispatcher(
-        self, server: Server, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
+        self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
     ) -> Dispatcher:
         """The verbs. Arguments as for `Dispatcher`."""
-        return InstrumentedDispatcher(server, packer, limits, audience)
+        return InstrumentedDispatcher(server, packer, limits, audience, self.recorder)
 
     def wrap_channel(self, conversation: SessionDriver) -> PeerChannel:
         """The way back to a client."""

@@ -12,8 +12,9 @@ from accord.errors import DeclarationError, ToolError
 from accord.limits import Limits
 from accord.messages.content import ResourceContents
 from accord.server.compose.access import check_readable, is_readable_by_all
-from accord.server.core.context import Context
+from accord.server.core.context import Context, RunningServer
 from accord.server.core.exit_stack import FastExitStack
+from accord.server.core.mounted_registration import MountedRegistration, owner_of
 from accord.server.core.resolver import Resolver
 from accord.server.core.results import ResultEncoder, contents_of
 from accord.server.core.workers import WorkerPool
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from accord.server.depends.dependencies import Dependencies, DependencyPlan
     from accord.server.depends.markers import HandleMarker
     from accord.server.input.call import HandlerCall
-    from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
 
 T = TypeVar("T")
@@ -36,8 +36,8 @@ T = TypeVar("T")
 class Invoker:
     """The functions of one running server, and how they are called."""
 
-    def __init__(self, server: Server, packer: ResultEncoder, limits: Limits) -> None:
-        self.server: Server = server
+    def __init__(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> None:
+        self.server: RunningServer = server
         self._encoder = packer
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """Where it runs; a plain handler is in a thread beside it."""
@@ -90,10 +90,10 @@ class Invoker:
 
     def context(self, offer: Registration | None, call: HandlerCall) -> Context:
         """What a function may know of the call it serves."""
-        server = (offer and offer.owner) or self.server
+        server = owner_of(offer) or self.server
         return server.context_type(server, self, call)
 
-    async def read_resource(self, server: Server, uri: str, call: HandlerCall) -> list[ResourceContents]:
+    async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
         """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
         not see, and what its function raises.
         """
@@ -104,10 +104,10 @@ class Invoker:
         if server is not self.server:
             check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
         offer, variables = await Resolver(server.registry, self._limits).resolve_resource(uri, call.exchange, call.peer)
-        home = offer.owner or server
+        home = owner_of(offer) or server
         if home is not self.server:  # which is mounted: it has to run, and its functions know it
-            await self.server.lifetimes.current().start_mounted(home)
-            offer = offer.derived(owner=home)
+            await self.server.lifetimes.current().start_mounted(home.lifetimes)
+            offer = MountedRegistration.of(offer, home)
         value = await self.invoke_registration(offer, variables, call, f"{uri} ")
         return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 
@@ -145,7 +145,7 @@ class Invoker:
         call: HandlerCall | None,
     ) -> Awaitable[Any]:
         """Fill the dependencies of a function, and call it. Raises what either raises."""
-        overrides, owner = self.server.overrides, offer.owner
+        overrides, owner = self.server.overrides, owner_of(offer)
         if owner is not None and owner.overrides:
             overrides = {**owner.overrides, **overrides}
         plan = wanted.plan(overrides)
@@ -173,7 +173,7 @@ class Invoker:
     ) -> Any:
         entered = FastExitStack()
         try:
-            lifetime = (offer.owner or self.server).lifetimes.current()
+            lifetime = (owner_of(offer) or self.server).lifetimes.current()
             filled = await plan.fill(entered, context, lifetime.get_dependency)
             value = await self.invoke(offer, args, {**kwargs, **filled})
         except BaseException as exc:

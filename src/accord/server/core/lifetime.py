@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     suppress,
@@ -26,14 +25,11 @@ from accord.server.core.watchdog import WATCHDOG
 from accord.transport.deadlines import is_cancelled
 
 if TYPE_CHECKING:
+    from accord.server.core.types import Lifespan, LivingServer
     from accord.server.depends.dependencies import DependencyStep
-    from accord.server.server import Server
 
 
 log: logging.Logger = logging.getLogger("accord.server")
-
-Lifespan = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
-"""Takes the server; what is yielded is `ctx.lifespan`."""
 
 Job = tuple[Callable[[AsyncExitStack], Awaitable[Any]], "asyncio.Future[Any]"]
 
@@ -41,7 +37,7 @@ Job = tuple[Callable[[AsyncExitStack], Awaitable[Any]], "asyncio.Future[Any]"]
 class Lifetime:
     """One server on one event loop, from its start to its end."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: LivingServer) -> None:
         self.value: Any = None
         """What its lifespan yielded."""
         self._server = server
@@ -87,14 +83,14 @@ class Lifetime:
 
         return await self._open_once((step.key, step.make), open)
 
-    async def start_mounted(self, server: Server) -> None:
+    async def start_mounted(self, lifetimes: Lifetimes) -> None:
         """Have a mounted server run as long as this one. Raises `LifespanError`."""
 
         async def open(stack: AsyncExitStack) -> None:
-            await server.lifetimes.enter()
-            stack.push_async_callback(server.lifetimes.leave)
+            await lifetimes.enter()
+            stack.push_async_callback(lifetimes.leave)
 
-        await self._open_once(server, open)
+        await self._open_once(lifetimes, open)
 
     async def stop(self) -> None:
         """Leave everything, in the reverse order, within `Limits.grace_seconds`; then it is cancelled. What fails is
@@ -169,7 +165,7 @@ async def _run_job(job: Job, stack: AsyncExitStack) -> None:
 class Lifetimes:
     """Those of one server: one for each event loop that it is served on."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: LivingServer) -> None:
         self._server = server
         self._running: dict[asyncio.AbstractEventLoop, _ActiveLifetime] = {}
         self._ending: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
@@ -230,7 +226,7 @@ class Lifetimes:
 
 
 class _ActiveLifetime:
-    def __init__(self, server: Server, before: asyncio.Future[None] | None) -> None:
+    def __init__(self, server: LivingServer, before: asyncio.Future[None] | None) -> None:
         self.lifetime = Lifetime(server)
         self.started = asyncio.ensure_future(self._start(before))
         self.started.add_done_callback(lambda done: done.cancelled() or done.exception())  # all may have gone meanwhile

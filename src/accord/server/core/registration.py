@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import msgspec
 from msgspec import Raw
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from accord.server.depends.dependencies import Dependencies
     from accord.server.input.parameters import InputParameter
     from accord.server.middleware.chain import Chain, Guard, MiddlewareStep
-    from accord.server.server import Server
 
 
 class AccessMetadata(msgspec.Struct, frozen=True):
@@ -112,7 +111,6 @@ class Registration:
         "middleware",
         "names",
         "output",
-        "owner",
         "resolve_hints",
         "rewrite_call",
         "template_guards",
@@ -163,8 +161,6 @@ class Registration:
         """What turns a URI into the one inside, for each mount that it has passed, the outermost first."""
         self.template_guards: tuple[TemplateGuard, ...] = ()
         """For a template: the registries with rules that it has passed."""
-        self.owner: Server | None = None
-        """The server that it was declared on, where that is mounted in another."""
         self.rewrite_call: CallRewriter | None = None
         """What says which tool is meant, and its arguments, for a tool that calls others; see `compose.search`."""
         self.versions: Mapping[str, Registration] = {}
@@ -185,15 +181,24 @@ class Registration:
         """What stands for the definition, by revision; see `asking.rounds`."""
         self._mirrored: Mirrored | None = None
 
-    def derived(self, **changes: Any) -> Registration:
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the server that it was declared on is mounted in another."""
+        return False
+
+    def derived(self, **changes: Any) -> Self:
         """The same function, offered as something else."""
-        made = Registration.__new__(Registration)
-        for name in Registration.__slots__:  # a tenth of what copy() takes: a server may have thousands mounted
-            setattr(made, name, getattr(self, name))
-        made.digests, made._mirrored, made.chain = {}, None, None
-        for name, value in changes.items():
-            setattr(made, name, value)
+        made = type(self).__new__(type(self))
+        made.copy_from(self, changes)
         return made
+
+    def copy_from(self, other: Registration, changes: Mapping[str, Any]) -> None:
+        """Become what another is, but for these attributes."""
+        for name in Registration.__slots__:  # a tenth of what copy() takes: a server may have thousands mounted
+            setattr(self, name, getattr(other, name))
+        self.digests, self._mirrored, self.chain = {}, None, None
+        for name, value in changes.items():
+            setattr(self, name, value)
 
     @property
     def mirrored(self) -> Mirrored:

@@ -7,7 +7,7 @@ and whoever goes through it goes through a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw
 
@@ -18,19 +18,16 @@ from accord.messages.prompts import ListPromptsResult
 from accord.messages.resources import ListResourcesResult, ListResourceTemplatesResult
 from accord.messages.revision import Rules
 from accord.messages.tools import ListToolsResult
-from accord.server.compose.uri_spelling import canonical
 from accord.server.compose.versions import with_version
 from accord.server.core.pages import Pages
 from accord.server.core.registration import Registration
-from accord.server.core.registry_view import Declarations, RegistryView
+from accord.server.core.registry_view import Declarations, MountedView, RegistryView, ToolSearch
 from accord.server.declare.parameters import check_name, location
 from accord.server.middleware.chain import guards_in
 
 if TYPE_CHECKING:
     from accord.server.compose.change import ToolChange
-    from accord.server.compose.mount import Mount
     from accord.server.compose.provider import Provider
-    from accord.server.compose.search import Search
     from accord.server.core.visibility import Visibility
     from accord.server.declare.templates import Template
     from accord.server.middleware.chain import Guard, MiddlewareStep
@@ -58,6 +55,34 @@ RESULTS: dict[str, tuple[type, str]] = {
 """The result of each list, and the field that holds it."""
 
 
+class MountedRegistry(MountedView, Protocol):
+    """A mounted server, as a registry, its access control and its providers use it; see `compose.mount`."""
+
+    @property
+    def registry(self) -> Registry:
+        """What is mounted."""
+
+    @property
+    def needs_lifespan(self) -> bool:
+        """Whether anything has to be started before its functions are called."""
+
+    @property
+    def capabilities(self) -> set[str]:
+        """The capabilities that this makes up."""
+
+    def has(self, kind: str, name: str) -> bool:
+        """Return whether the mounted server has something of this name outside, shown or hidden."""
+
+    def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
+        """A registration by its name and as it is outside; `key` is the field that names it."""
+
+    def tool(self, offer: Registration) -> Registration:
+        """A tool or a prompt, as it is outside."""
+
+    def resource(self, offer: Registration) -> Registration:
+        """A resource, as it is outside."""
+
+
 class Registry:
     """Everything one server offers, by name, in the order of declaration.
 
@@ -65,13 +90,13 @@ class Registry:
     """
 
     def __init__(self, pack: EncodeList, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
-        self.mounts: tuple[Mount, ...] = ()
+        self.mounts: tuple[MountedRegistry, ...] = ()
         self.providers: tuple[Provider, ...] = ()
         self.middleware: tuple[MiddlewareStep, ...] = ()
         """The middleware of the server, the outermost first."""
         self.tool_changes: dict[str, ToolChange] = {}
         """What is different about tools, by the name they have without it."""
-        self.search: Search | None = None
+        self.search: ToolSearch | None = None
         """What stands for most of the tools where there are many."""
         self.visibility: Visibility | None = None
         """What is shown; None while nothing was ever hidden."""
@@ -156,7 +181,7 @@ class Registry:
         A server does this when it starts. Raises `DeclarationError`, with file and line, for names that do not exist.
         """
         for mount in self.mounts:
-            mount.server.registry.resolve()
+            mount.registry.resolve()
         if not self._unresolved:
             return
         failed = self._resolve_hints()
@@ -245,12 +270,7 @@ class Registry:
 
     def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
         """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
-        offer = self.resources.get(uri) or self.view.by_canonical_uri.get(canonical(uri))
-        if offer is not None:
-            return offer, {}
-        if self.templates and (found := self.view.template_index.match(uri)) is not None:
-            return found
-        raise ResourceNotFound(uri=uri)
+        return (self._view or self.view).resource(uri)
 
     def find(self, kind: str, name: str) -> Registration | None:
         """The tool, prompt or resource of that name or URI, or the template of that text, declared or mounted, that is

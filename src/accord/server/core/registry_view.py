@@ -8,9 +8,9 @@ What the comparison itself costs is bounded too: `messages.bounds` bounds the UR
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -22,9 +22,12 @@ from accord.server.middleware.chain import build_chain, guards_in, required_scop
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
-    from accord.server.core.registry import Registry
+    from accord.server.compose.change import ToolChange
+    from accord.server.compose.mount_names import MountNames
+    from accord.server.compose.provider import Provider
     from accord.server.core.visibility import Visibility
     from accord.server.declare.templates import Template
+    from accord.server.middleware.chain import Guard, MiddlewareStep
 
 
 class TemplateIndex:
@@ -80,10 +83,55 @@ class Declarations(msgspec.Struct):
 _FIELDS = {"tool": "tools", "prompt": "prompts", "resource": "resources", "resource template": "templates"}
 
 
+class MountedView(Protocol):
+    """A mounted server, as the view of the server around it uses it."""
+
+    names: MountNames
+
+    @property
+    def view(self) -> RegistryView:
+        """What the mounted server offers at present."""
+
+    @property
+    def has_providers(self) -> bool:
+        """Whether somebody has to be asked for what else there is."""
+
+    def offered(self, kind: str) -> dict[str, Any]:
+        """All of a kind that are seen there, by the name or URI outside."""
+
+
+class ToolSearch(Protocol):
+    """What stands for most of the tools of a server where there are many; see `compose.search`."""
+
+    registrations: dict[str, Registration]
+    """The tools that search and call."""
+
+    def listed(self, tools: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the tools that are listed."""
+
+
+class RegistryParts(Protocol):
+    """What a registry has beside its declarations, as its view uses it."""
+
+    providers: tuple[Provider, ...]
+    middleware: tuple[MiddlewareStep, ...]
+    tool_changes: dict[str, ToolChange]
+    search: ToolSearch | None
+    visibility: Visibility | None
+
+    @property
+    def mounts(self) -> Sequence[MountedView]:
+        """The mounted servers."""
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What its middleware asks of who sees its things."""
+
+
 class RegistryView:
     """Made once for each change of anything that it is made of."""
 
-    def __init__(self, registry: Registry, declared: Declarations) -> None:
+    def __init__(self, registry: RegistryParts, declared: Declarations) -> None:
         self._registry = registry
         self.before_rules: dict[str, dict[str, Any]] = {}
         """What there is of each kind, by name, before rules hide some of it."""
@@ -102,7 +150,7 @@ class RegistryView:
         self.has_rules: bool = (
             bool(registry.guards)
             or registry.visibility is not None
-            or any(mount.server.registry.view.has_rules for mount in registry.mounts)
+            or any(mount.view.has_rules for mount in registry.mounts)
         )
         """Whether there are rules by name or tag, which hold for what providers have as well."""
         self.has_providers: bool = bool(registry.providers) or any(mount.has_providers for mount in registry.mounts)
@@ -134,7 +182,7 @@ class RegistryView:
     def has_visibility_rules(self) -> bool:
         """Whether rules of this server, or of a mounted one, may hide something."""
         return bool(self._registry.visibility) or any(
-            mount.server.registry.view.has_visibility_rules for mount in self._registry.mounts
+            mount.view.has_visibility_rules for mount in self._registry.mounts
         )
 
     @cached_property
@@ -148,12 +196,28 @@ class RegistryView:
         """The canonical URIs of resources that are hidden, here or in mounted servers."""
         hidden = {canonical(form) for uri in self.before_rules["resource"] for form in (uri, with_ordered_query(uri))}
         for mount in self._registry.mounts:
-            hidden |= {canonical(mount.uri(uri)) for uri in mount.server.registry.view._hidden_uris}
+            hidden |= {canonical(mount.names.uri(uri)) for uri in mount.view._hidden_uris}
         return frozenset(hidden - self.by_canonical_uri.keys())
 
     @cached_property
     def _template_index_before_rules(self) -> TemplateIndex:
         return TemplateIndex(self.before_rules["resource template"].values())
+
+    def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
+        """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
+        offer = self.resources.get(uri) or self.by_canonical_uri.get(canonical(uri))
+        if offer is not None:
+            return offer, {}
+        if self.templates and (found := self.template_index.match(uri)) is not None:
+            return found
+        raise ResourceNotFound(uri=uri)
+
+    def _has_resource(self, uri: str) -> bool:
+        try:
+            self.resource(uri)
+        except ResourceNotFound:
+            return False
+        return True
 
     def hides_uri(self, uri: str) -> bool:
         """Return whether what would answer for a URI is hidden, here or in a mounted server: a template that is shown
@@ -166,12 +230,12 @@ class RegistryView:
         try:
             found = self._template_index_before_rules.match(uri)
         except ResourceNotFound:  # by a template that is hidden, if something answers in its place
-            return self._registry.find("resource", uri) is not None
+            return self._has_resource(uri)
         if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
             return True
         if found is not None and not found[0].inner_names:
             return False  # one that was declared here goes before those of mounted servers
-        inside = [(mount.server.registry.view, mount.inner_uri(uri)) for mount in self._registry.mounts]
+        inside = [(mount.view, mount.names.inner_uri(uri)) for mount in self._registry.mounts]
         return any(inner_uri is not None and shown.hides_uri(inner_uri) for shown, inner_uri in inside)
 
     def listed(self, method: str) -> dict[str, Registration]:
@@ -233,7 +297,7 @@ def _versioned_definition(offer: Registration, rules: Rules) -> Any:
     return versioned_definition(offer, rules, [*offer.versions] or [offer.metadata.version or ""])
 
 
-def apply_middleware(name: str, offer: Registration, registry: Registry) -> None:
+def apply_middleware(name: str, offer: Registration, registry: RegistryParts) -> None:
     """Put the middleware of its server, and its own, around it; around all of its versions. And have it ask for what
     the middleware wants of who sees it.
     """
@@ -247,14 +311,14 @@ def apply_middleware(name: str, offer: Registration, registry: Registry) -> None
             apply_middleware(name, version, registry)
 
 
-def apply_scopes(name: str, offer: Registration, registry: Registry) -> None:
+def apply_scopes(name: str, offer: Registration, registry: RegistryParts) -> None:
     """Have a registration ask for the scopes that the rules of a server want, by every name and tag that it has had.
     Rules that stand around it alone are asked where it was declared.
     """
     if name not in offer.names:
         offer.names = (*offer.names, name)
     guards = registry.guards
-    if offer.middleware and offer.owner is None:
+    if offer.middleware and not offer.is_mounted:
         guards = (*guards, *guards_in(offer.middleware))
     if guards:
         marks, names = offer.metadata, (*offer.names, *offer.former_names)
@@ -263,16 +327,16 @@ def apply_scopes(name: str, offer: Registration, registry: Registry) -> None:
     offer.is_public = not offer.metadata.scopes and offer.metadata.version is None and offer.rewrite_call is None
 
 
-def guard_template(text: str, offer: Registration, registry: Registry) -> None:
+def guard_template(text: str, offer: Registration, registry: RegistryParts) -> None:
     """Have the URIs of a template be judged by the rules of a server too, each when it is asked for."""
-    depth, own = len(offer.inner_names), () if offer.owner is not None else guards_in(offer.middleware)
+    depth, own = len(offer.inner_names), () if offer.is_mounted else guards_in(offer.middleware)
     ruled = bool(own or registry.guards or registry.visibility)
     if ruled and all(each.registry is not registry or each.depth != depth for each in offer.template_guards):
         offer.template_guards = (*offer.template_guards, TemplateGuard(registry, depth, text, own))
     offer.is_public = offer.is_public and not offer.template_guards
 
 
-def _apply_changes(registry: Registry, found: dict[str, Registration]) -> dict[str, Registration]:
+def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> dict[str, Registration]:
     """The tools with the changes that were asked for. Where a new name is taken, the first that has it is shown."""
     changed: dict[str, Registration] = {}
     for name, held in found.items():

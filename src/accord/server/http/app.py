@@ -24,7 +24,7 @@ from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.redaction import redact_record
 from accord.server.http.auth import AuthRefused, identify
 from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
-from accord.server.http.http_context import HTTPContext
+from accord.server.http.http_context import HTTPContext, HTTPServer
 from accord.session.incoming import error_bytes
 from accord.store.memory import MemoryEvents
 from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send
@@ -33,7 +33,6 @@ from accord.transport.asgi.responses import send_json, send_text
 if TYPE_CHECKING:
     from accord.server.core.principal import Principal
     from accord.server.http.options import HTTPOptions
-    from accord.server.server import Server
 
 log: logging.Logger = logging.getLogger("accord")
 log.addFilter(redact_record)
@@ -47,7 +46,7 @@ RouteHandler = Callable[[ASGIRequest, Receive, Send], Awaitable[None]]
 class HTTPApp:
     """A server as an ASGI application."""
 
-    def __init__(self, server: Server, options: HTTPOptions) -> None:
+    def __init__(self, server: HTTPServer, options: HTTPOptions) -> None:
         self.options: HTTPOptions = options
         self._server = server
         self._host_check = options.gate()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from accord.limits import Limits
 from accord.messages.capabilities import without_sessions
-from accord.server.core.dispatch import Dispatcher
+from accord.server.core.dispatch import DispatchedServer, Dispatcher
 from accord.server.core.peer import ClientNotifications, Peer, PeerChannel
 from accord.server.core.results import ResultEncoder
 from accord.server.http.quotas import BodyBudget, account_of, is_address
 from accord.server.http.slow_readers import SlowReaders
-from accord.server.notify.subscription_index import SubscriptionIndex, make_subscription_index
+from accord.server.notify.subscription_index import ChangeBus, SubscriptionIndex, make_subscription_index
 from accord.session.peer_info import PeerInfo
 from accord.session.rate import RateLimiter, RequestLoad
 from accord.session.session import Session
@@ -26,9 +26,11 @@ from accord.transport.asgi.sse_response import SSEResponse, UnsentCallback
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
+    from accord.server.core.instrumentation import ServerInstrumentation
     from accord.server.core.principal import Principal
+    from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
-    from accord.server.server import Server
+    from accord.server.input.multi_round_trip import MultiRoundTrip
     from accord.transport.asgi.request import ASGIRequest
 
 log: logging.Logger = logging.getLogger("accord")
@@ -41,11 +43,24 @@ SEVERAL_WORKERS = (
 """What to do about a session, or a question, that another process has."""
 
 
+class HTTPServer(DispatchedServer, Protocol):
+    """A server, as it is served over HTTP."""
+
+    revisions: tuple[str, ...]
+    auth: Auth | None
+    change_bus: ChangeBus
+    instrumentation: ServerInstrumentation | None
+    active_round_trips: MultiRoundTrip | None
+
+    def profile(self) -> PeerInfo:
+        """What this server says of itself."""
+
+
 class HTTPContext:
     """Everything that belongs to a server and a loop, and to no client."""
 
-    def __init__(self, server: Server, options: HTTPOptions, events: Events) -> None:
-        self.server: Server = server
+    def __init__(self, server: HTTPServer, options: HTTPOptions, events: Events) -> None:
+        self.server: HTTPServer = server
         self.options: HTTPOptions = options
         self.events: Events = CheckedEvents(events)
         self.is_persistent: bool = options.events is not None

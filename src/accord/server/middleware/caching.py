@@ -22,11 +22,11 @@ from accord.messages import codec
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
 from accord.schema.json_values import to_json
+from accord.server.core.context import RunningServer
 from accord.server.core.principal import Principal
 from accord.server.core.results import EncodedToolResult
 from accord.server.input.request_state import canonical
 from accord.server.middleware.request import CallNext, Request
-from accord.server.server import Server
 
 _Result = tuple[bytes, float]
 """What is kept, and when its time is over."""
@@ -137,7 +137,7 @@ class Caching:
         self._extra = key
         self._store: ResultStore = MemoryResults(most, bytes) if store is None else store
         self._in_flight: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
-        self._servers: WeakKeyDictionary[Server, str] = WeakKeyDictionary()
+        self._servers: WeakKeyDictionary[RunningServer, str] = WeakKeyDictionary()
         self._named: Counter[str] = Counter()
         self._edition = 0
         self._stale: set[str] = set()
@@ -238,7 +238,7 @@ class Caching:
 
     # --- what is out of date -----------------------------------------------------------------------------------
 
-    def _identity(self, server: Server) -> str:
+    def _identity(self, server: RunningServer) -> str:
         """What tells a server from others: its name and version, and its number among those with the same. And hear of
         its changes, from before anything of it is kept.
         """

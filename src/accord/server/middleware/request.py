@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -15,14 +15,12 @@ from accord.session.pending_request import headers_of
 if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.messages.tools import Tool
-    from accord.server.core.context import Context
-    from accord.server.core.invoker import Invoker
+    from accord.server.core.context import Context, RunningServer
     from accord.server.core.lifetime import Lifetime
     from accord.server.core.peer import Peer
     from accord.server.core.principal import Principal
     from accord.server.core.registration import Registration
     from accord.server.input.call import HandlerCall
-    from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
 
 T = TypeVar("T")
@@ -31,6 +29,26 @@ Handler = Callable[["Request"], Awaitable[Any]]
 RunMiddleware = Callable[[Handler, str, "Registration | None", Any, "PendingRequest", "Peer"], Awaitable[Any]]
 """Does something through middleware: what stands at the end, and what the request says. See
 `Invoker.invoke_registration_middleware`."""
+
+
+class RequestInvoker(Protocol):
+    """What calls the functions of a server, as a request on its way to one uses it."""
+
+    server: RunningServer
+
+    def context(self, offer: Registration | None, call: HandlerCall) -> Context:
+        """What a function may know of the call it serves."""
+
+    def invoke_registration(
+        self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
+    ) -> Awaitable[Any]:
+        """Call a function, without its middleware."""
+
+    def decode_result(self, request: Request, value: Any) -> Any:
+        """What a handler returned as the result that is sent."""
+
+    def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
+        """Await `work` for so long. Raises `OutOfTime`."""
 
 
 class Request:
@@ -55,7 +73,7 @@ class Request:
     def __init__(
         self,
         end: Handler | None,
-        calling: Invoker,
+        calling: RequestInvoker,
         exchange: PendingRequest,
         peer: Peer,
         name: str,
@@ -270,7 +288,7 @@ class Request:
         return self._invoker.with_deadline(seconds, work, self._call)
 
     @property
-    def server(self) -> Server:
+    def server(self) -> RunningServer:
         """The server that is asked; where that is mounted, the one that it is mounted in."""
         return self._invoker.server
 
