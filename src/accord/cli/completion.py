@@ -23,6 +23,8 @@ _SECONDS = 5.0
 """How long a server may take to start and to answer."""
 _WORD = re.compile(r"[\w@%+=:,./~?#{}-]+")
 """Characters that no shell reads as more than themselves, as parts of names, URIs and templates."""
+_NO_BEGINNINGS = ("-", "#", "~", "=")
+"""An option, a comment, the directory of a user, and for zsh the path of a program."""
 _LISTS = {
     "tools": ("list_tools", "name"),
     "prompts": ("list_prompts", "name"),
@@ -87,4 +89,4 @@ def _is_one_word(name: str) -> bool:
     bash puts a completion into the line without quotes: the name of a tool would run as a command at Enter.
     """
     expands = "{" in name and ("," in name or ".." in name)
-    return _WORD.fullmatch(name) is not None and not name.startswith("-") and not expands
+    return _WORD.fullmatch(name) is not None and not name.startswith(_NO_BEGINNINGS) and not expands
