@@ -1,4 +1,5 @@
-"""Other libraries' names, for programs written with them: `accord.compat.fastmcp`, `accord.compat.mcpserver`.
+"""Names of other libraries, for programs written with them: `accord.compat.fastmcp`, `accord.compat.mcpserver`.
 
-What means the same here is here under the same name. What does not is a `Different` that says what to write instead.
+A name that means the same in accord is offered under the same name. Any other raises `Different`, which says what to
+write instead.
 """

@@ -1,4 +1,4 @@
-"""Prompts and resources offered as tools too, for clients that know only these: FastMCP's `PromptsAsTools(mcp)` and
+"""Prompts and resources offered as tools, for clients that support only tools: FastMCP's `PromptsAsTools(mcp)` and
 `ResourcesAsTools(mcp)`.
 """
 
@@ -14,13 +14,13 @@ from accord.server.server import Server
 
 
 class PromptsAsTools:
-    """Two tools: `list_prompts`, and `get_prompt(name, arguments)`."""
+    """The tools `list_prompts` and `get_prompt(name, arguments)`."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def apply(self, server: Server) -> None:
-        """Offer the tools on a server."""
+        """Register the tools on a server."""
         Server.tool(server, "list_prompts")(self.list_prompts)
         Server.tool(server, "get_prompt")(self.get_prompt)
 
@@ -42,18 +42,18 @@ class PromptsAsTools:
         """
         async with Client(self._server) as client:
             result = await client.get_prompt(name, {key: str(value) for key, value in (arguments or {}).items()})
-        messages = [{"role": one.role, "content": _content_fields(one.content)} for one in result.messages]
+        messages = [{"role": message.role, "content": _content_fields(message.content)} for message in result.messages]
         return _json({"messages": messages})
 
 
 class ResourcesAsTools:
-    """Two tools: `list_resources`, and `read_resource(uri)`."""
+    """The tools `list_resources` and `read_resource(uri)`."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def apply(self, server: Server) -> None:
-        """Offer the tools on a server."""
+        """Register the tools on a server."""
         Server.tool(server, "list_resources")(self.list_resources)
         Server.tool(server, "read_resource")(self.read_resource)
 
@@ -78,8 +78,8 @@ class ResourcesAsTools:
         """
         async with Client(self._server) as client:
             contents = (await client.read_resource(uri)).contents
-        held = [one.text if one.text is not None else one.blob or "" for one in contents]
-        return held[0] if len(held) == 1 else _json(held)
+        values = [one.text if one.text is not None else one.blob or "" for one in contents]
+        return values[0] if len(values) == 1 else _json(values)
 
 
 def _prompt_fields(prompt: Any) -> dict[str, Any]:
@@ -101,6 +101,6 @@ def _json(value: Any) -> str:
 
 
 def _in_snake(definition: Any) -> dict[str, Any]:
-    """A definition with its fields as Python names them, without what is not set."""
-    found = {name: getattr(definition, name) for name in definition.__struct_fields__}
-    return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}
+    """Return the fields of a definition that are set, with their Python names."""
+    fields = {name: getattr(definition, name) for name in definition.__struct_fields__}
+    return {name: msgspec.to_builtins(value) for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What both other libraries give a handler besides what accord does: `ctx.request_context`, `ctx.session`."""
+"""The context attributes that both other libraries share: `ctx.request_context`, `ctx.session`."""
 
 from __future__ import annotations
 
@@ -18,114 +18,114 @@ from accord.server.input.questions import Sampled
 
 
 class CompatContext(Native):
-    """accord's own, with their names; those who type it as `Context[ServerSession, AppContext]` may."""
+    """accord's context with the other libraries' attributes; `Context[ServerSession, AppContext]` is an annotation."""
 
     def __class_getitem__(cls, types: Any) -> type[CompatContext]:
         return cls
 
     @property
     def session(self) -> ContextSession:
-        """What is told and asked of the client, besides by the context itself."""
+        """Return the session, which sends notifications and requests to the client."""
         return ContextSession(self)
 
     @property
     def request_context(self) -> RequestContext:
-        """The request, with what the lifespan yielded."""
+        """Return the request, with the value of the lifespan."""
         return RequestContext(self)
 
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself in the `_meta` of the request."""
+        """Return the client id in the `_meta` of the request, or None."""
         return self.meta.get("client_id")
 
     async def notify_tools_changed(self) -> None:
-        """Tell clients that the tools are others now; accord tells them so by itself, at each change."""
+        """Notify clients that the list of tools changed; accord also does so at each change."""
         self.server.change_bus.list_changed("tools")
 
     async def notify_prompts_changed(self) -> None:
-        """As `notify_tools_changed`."""
+        """Notify clients that the list of prompts changed; accord also does so at each change."""
         self.server.change_bus.list_changed("prompts")
 
     async def notify_resources_changed(self) -> None:
-        """As `notify_tools_changed`."""
+        """Notify clients that the list of resources changed; accord also does so at each change."""
         self.server.change_bus.list_changed("resources")
 
     async def notify_resource_updated(self, uri: str) -> None:
-        """Tell those who subscribed to it."""
+        """Notify the subscribers of a resource."""
         self.server.resource_updated(str(uri))
 
 
 class RequestContext:
-    """The request that a context stands for."""
+    """The request of a context."""
 
     def __init__(self, context: CompatContext) -> None:
         self._context = context
 
     @property
     def lifespan_context(self) -> Any:
-        """What the lifespan yielded; an empty dict where there is none."""
+        """Return the value that the lifespan yielded, or an empty dict without a lifespan."""
         value = self._context.lifespan
         return {} if value is None else value
 
     @property
     def session(self) -> ContextSession:
-        """As `CompatContext.session`."""
+        """Return the session, as `CompatContext.session` does."""
         return self._context.session
 
     @property
     def request_id(self) -> Any:
-        """The id of the request."""
+        """Return the id of the request."""
         return self._context.request_id
 
     @property
     def protocol_version(self) -> str:
-        """The revision that the request is served in."""
+        """Return the protocol revision of the request."""
         return self._context.revision
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the request."""
+        """Return the `_meta` of the request."""
         return self._context.meta
 
 
 class ContextSession:
-    """The client of one call, to be told and asked."""
+    """The session with the client, for the time of one call."""
 
     def __init__(self, context: CompatContext) -> None:
         self._context = context
 
     async def send_tool_list_changed(self) -> None:
-        """As `CompatContext.notify_tools_changed`."""
+        """Notify clients, as `CompatContext.notify_tools_changed` does."""
         await self._context.notify_tools_changed()
 
     async def send_prompt_list_changed(self) -> None:
-        """As `CompatContext.notify_tools_changed`."""
+        """Notify clients, as `CompatContext.notify_prompts_changed` does."""
         await self._context.notify_prompts_changed()
 
     async def send_resource_list_changed(self) -> None:
-        """As `CompatContext.notify_tools_changed`."""
+        """Notify clients, as `CompatContext.notify_resources_changed` does."""
         await self._context.notify_resources_changed()
 
     async def send_resource_updated(self, uri: Any) -> None:
-        """Tell those who subscribed to it."""
+        """Notify the subscribers of a resource."""
         await self._context.notify_resource_updated(uri)
 
     async def send_log_message(self, level: LoggingLevel, data: Any, logger: str | None = None, **_: Any) -> None:
-        """Tell the client what happens here."""
+        """Send a log message to the client."""
         Native.log(self._context, level, data, logger)
 
     async def send_progress_notification(
         self, progress_token: Any, progress: float, total: float | None = None, message: str | None = None, **_: Any
     ) -> None:
-        """Tell the client how far the call is; the token is the call's own."""
+        """Send a progress notification to the client; the progress token is always that of the call."""
         self._context.report_progress(progress, total, message)
 
     async def send_elicit_complete(self, elicitation_id: str, related_request_id: Any = None) -> None:
-        """Tell the client that its person is done at the page of that id."""
+        """Notify the client that the user finished the URL elicitation with this id."""
         self._context.server.complete_elicitation(elicitation_id)
 
     async def list_roots(self) -> ListRootsResult:
-        """The folders that the client lets us work in."""
+        """Return the folders that the client lets the server use."""
         return ListRootsResult(roots=list(await self._context.list_roots()))
 
     async def create_message(
@@ -143,7 +143,7 @@ class ContextSession:
         tool_choice: Any = None,
         related_request_id: Any = None,
     ) -> Sampled:
-        """Ask the client's model."""
+        """Send a sampling request to the client's model and return the result."""
         return await self._context.sample(
             list(messages),
             max_tokens=max_tokens,
@@ -158,39 +158,39 @@ class ContextSession:
         )
 
     def check_client_capability(self, capability: ClientCapabilities) -> bool:
-        """Whether the client declared all of it."""
+        """Return whether the client declared every part of a capability."""
         return _within(msgspec.to_builtins(capability), msgspec.to_builtins(self._context.client_capabilities))
 
     def __getattr__(self, name: str) -> Any:
         raise Different(f"ctx.session has no {name!r} in accord: the context itself tells and asks, as ctx.elicit does")
 
 
-def _within(asked: Any, declared: Any) -> bool:
-    if not isinstance(asked, dict):
-        return bool(asked == declared)
+def _within(required: Any, declared: Any) -> bool:
+    if not isinstance(required, dict):
+        return bool(required == declared)
     return isinstance(declared, dict) and all(
-        key in declared and _within(value, declared[key]) for key, value in asked.items()
+        key in declared and _within(value, declared[key]) for key, value in required.items()
     )
 
 
 class ResourceContent(msgspec.Struct):
-    """What a resource holds, read in a handler: text or bytes."""
+    """The content of a resource that a handler reads: text or bytes."""
 
     content: str | bytes
     mime_type: str | None = None
 
     @classmethod
     def of(cls, contents: ResourceContents) -> ResourceContent:
-        """What one of the contents of a resource holds."""
-        held = contents.text if contents.text is not None else b64decode(contents.blob or "")
-        return cls(held, contents.mime_type)
+        """Return the content of one item of a `resources/read` result."""
+        content = contents.text if contents.text is not None else b64decode(contents.blob or "")
+        return cls(content, contents.mime_type)
 
 
 class NoOpContext:
-    """A place for what is entered and left, and does nothing here."""
+    """An async context manager that does nothing, for programs that must enter one."""
 
     def run(self) -> NoOpContext:
-        """To be entered; nobody need."""
+        """Return this context manager; a program need not enter it."""
         return self
 
     async def __aenter__(self) -> NoOpContext:

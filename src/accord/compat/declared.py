@@ -1,7 +1,7 @@
-"""Tools, prompts and resources made as objects, and added later: `Tool.from_function(f)`, `FunctionResource(...)`.
+"""Tools, prompts and resources that are declared first and registered later.
 
-Functions that are declared before there is a server: FastMCP's `@tool`, `@resource(uri)` and `@prompt`, to be given
-to `mcp.add_tool` and its like.
+The objects `Tool.from_function(f)` and `FunctionResource(...)`, and FastMCP's decorators `@tool`, `@resource(uri)` and
+`@prompt`, whose functions are passed to `mcp.add_tool`, `mcp.add_resource` and `mcp.add_prompt`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 
 class DeclaredFunction:
-    """A function with what is said of it, as the decorators take that."""
+    """A function with the options of its declaration, as the decorators take them."""
 
-    def __init__(self, function: Callable[..., Any], **about: Any) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.function: Callable[..., Any] = function
-        self.about: dict[str, Any] = about
+        self.options: dict[str, Any] = options
 
     @classmethod
-    def from_function(cls, fn: Callable[..., Any], name: str | None = None, **about: Any) -> DeclaredFunction:
-        """A function, to be given to `add_tool` or `add_prompt`."""
-        return cls(fn, name=name, **about)
+    def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> DeclaredFunction:
+        """Return a declaration for `add_tool` or `add_prompt`."""
+        return cls(fn, name=name, **options)
 
 
 class Tool(DeclaredFunction):
@@ -32,18 +32,18 @@ class Prompt(DeclaredFunction):
 
 
 class FunctionResource(DeclaredFunction):
-    """A resource that a function gives: `FunctionResource(uri=..., name=..., fn=...)`."""
+    """A resource whose content a function returns: `FunctionResource(uri=..., name=..., fn=...)`."""
 
-    def __init__(self, *, uri: Any, fn: Callable[..., Any], **about: Any) -> None:
-        super().__init__(fn, **about)
+    def __init__(self, *, uri: Any, fn: Callable[..., Any], **options: Any) -> None:
+        super().__init__(fn, **options)
         self.uri: str = str(uri)
 
 
 class TextResource(FunctionResource):
-    """A resource that is a text: `TextResource(uri=..., text=...)`."""
+    """A resource with a fixed text: `TextResource(uri=..., text=...)`."""
 
-    def __init__(self, *, uri: Any, text: str, name: str | None = None, **about: Any) -> None:
-        super().__init__(uri=uri, fn=lambda: text, name=name or str(uri), **about)
+    def __init__(self, *, uri: Any, text: str, name: str | None = None, **options: Any) -> None:
+        super().__init__(uri=uri, fn=lambda: text, name=name or str(uri), **options)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,38 +51,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__accord_made__"
 
 
-def tool(name_or_fn: Any = None, *, name: str | None = None, **about: Any) -> Any:
-    """Say of a function what `mcp.tool` would."""
-    return _declare(Tool, name_or_fn, name, about)
+def tool(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+    """Declare a function as a tool, with the options of `mcp.tool`."""
+    return _declare(Tool, name_or_fn, name, options)
 
 
-def prompt(name_or_fn: Any = None, *, name: str | None = None, **about: Any) -> Any:
-    """Say of a function what `mcp.prompt` would."""
-    return _declare(Prompt, name_or_fn, name, about)
+def prompt(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+    """Declare a function as a prompt, with the options of `mcp.prompt`."""
+    return _declare(Prompt, name_or_fn, name, options)
 
 
-def resource(uri: str, **about: Any) -> Callable[[F], F]:
-    """Say of a function what `mcp.resource` would."""
+def resource(uri: str, **options: Any) -> Callable[[F], F]:
+    """Declare a function as a resource, with the options of `mcp.resource`."""
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, FunctionResource(uri=uri, fn=function, **about))
+        setattr(function, _MARK, FunctionResource(uri=uri, fn=function, **options))
         return function
 
     return mark
 
 
-def declared_function(thing: Any, kind: type[DeclaredFunction]) -> DeclaredFunction:
-    """What is to be added: an object of ours, a function with what was said of it, or a function alone."""
-    if isinstance(thing, DeclaredFunction):
-        return thing
-    marked = getattr(thing, _MARK, None)
-    return marked if isinstance(marked, DeclaredFunction) else kind(thing)
+def declared_function(value: Any, kind: type[DeclaredFunction]) -> DeclaredFunction:
+    """Return a declaration: the value itself, a decorator's, or a new one of `kind` for a plain function."""
+    if isinstance(value, DeclaredFunction):
+        return value
+    marked = getattr(value, _MARK, None)
+    return marked if isinstance(marked, DeclaredFunction) else kind(value)
 
 
-def _declare(kind: type[DeclaredFunction], name_or_fn: Any, name: str | None, about: dict[str, Any]) -> Any:
+def _declare(kind: type[DeclaredFunction], name_or_fn: Any, name: str | None, options: dict[str, Any]) -> Any:
     def mark(function: F) -> F:
         named = name if callable(name_or_fn) else name or name_or_fn
-        setattr(function, _MARK, kind(function, name=named, **about))
+        setattr(function, _MARK, kind(function, name=named, **options))
         return function
 
     return mark(name_or_fn) if callable(name_or_fn) else mark

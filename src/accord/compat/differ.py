@@ -1,4 +1,4 @@
-"""What cannot mean the same is refused where it is written, with the words to write instead."""
+"""Errors for names and options of another library that have no equivalent in accord."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from accord.errors import DeclarationError
 
 
 class Different(DeclarationError):
-    """Something of another library that accord does in its own way, or not at all; the text says what to write."""
+    """A name or option that accord implements differently or not at all; the message names the alternative."""
 
 
-def significant_options(options: Mapping[str, Any], nothing: Collection[str]) -> dict[str, Any]:
-    """Options without those that say nothing of what a client sees."""
-    return {key: value for key, value in options.items() if key not in nothing}
+def significant_options(options: Mapping[str, Any], ignored: Collection[str]) -> dict[str, Any]:
+    """Return the options without the `ignored` ones, which change nothing that a client sees."""
+    return {key: value for key, value in options.items() if key not in ignored}
 
 
-def refuse(where: str, given: Mapping[str, Any], known: Mapping[str, str]) -> None:
-    """Raise `Different` for what was given and is not taken: `known` says what to write for each of some names."""
+def refuse(where: str, given: Mapping[str, Any], advice: Mapping[str, str]) -> None:
+    """Raise `Different` for the first option that is set: `advice` says what to write for some names."""
     for name, value in given.items():
         if value is not None and value is not False:
-            advice = known.get(name, "leave it out: accord has nothing of the kind")
-            raise Different(f"{where} takes no {name}= in accord: {advice}")
+            hint = advice.get(name, "leave it out: accord has nothing of the kind")
+            raise Different(f"{where} takes no {name}= in accord: {hint}")

@@ -4,7 +4,7 @@ from accord.compat.fastmcp import Context, FastMCP      # was: from fastmcp impo
 """
 
 # mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+# The methods have the signatures of another library in place of accord's.
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ _IGNORED_OPTIONS = (
     "run_in_thread",
     "retry_interval",
 )
-"""Options about how their server works inside."""
+"""Options about how FastMCP's server works inside, which accord ignores."""
 
 _HOOKS = {
     *("on_message", "on_request", "on_notification", "on_initialize", "on_call_tool", "on_read_resource"),
     *("on_get_prompt", "on_list_tools", "on_list_resources", "on_list_resource_templates", "on_list_prompts"),
 }
-"""Methods of their middleware."""
+"""Methods of FastMCP's middleware."""
 
 _WILD = re.compile(r"{(\w+)\*}")
 
@@ -144,7 +144,7 @@ if not TYPE_CHECKING:  # which would take it for a promise that every name is he
 
 
 class FastMCP(CompatServer):
-    """The server of FastMCP 4."""
+    """FastMCP 4's server, on accord's."""
 
     context_type: ClassVar[type[Plain]] = Context
 
@@ -162,140 +162,142 @@ class FastMCP(CompatServer):
         cache_scope: Any = None,
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         providers: Sequence[Any] = (),
-        **others: Any,
+        **unsupported: Any,
     ) -> None:
-        refuse("FastMCP()", significant_options(others, _IGNORED_OPTIONS), _ADVICE)
-        about: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
+        refuse("FastMCP()", significant_options(unsupported, _IGNORED_OPTIONS), _ADVICE)
+        options: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
         if cache_ttl is not None:
-            about["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
-        super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **without_none(about))
+            options["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
+        super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **without_none(options))
         self._security = resource_security
-        for one in tools:
-            self.add_tool(one)
+        for item in tools:
+            self.add_tool(item)
         for provider in providers:
             self.add_provider(provider)
 
-    def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **about: Any) -> Any:
-        """Offer a function as a tool."""
-        about = self._check_options("tool()", about)
-        annotations = about["annotations"] = convert_annotations(ToolAnnotations, about.get("annotations"))
-        about["title"] = about.get("title") or (annotations and annotations.title)
+    def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **options: Any) -> Any:
+        """Register a function as a tool."""
+        options = self._check_options("tool()", options)
+        annotations = options["annotations"] = convert_annotations(ToolAnnotations, options.get("annotations"))
+        options["title"] = options.get("title") or (annotations and annotations.title)
 
         def declare(function: F) -> F:
             named = name if callable(name_or_fn) else name or name_or_fn
             schema = output_schema if isinstance(output_schema, dict) else None
-            self._register_tool(function, name=named, structured=output_schema is ..., output_schema=schema, **about)
+            self._register_tool(function, name=named, structured=output_schema is ..., output_schema=schema, **options)
             return function
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
     def add_tool(self, tool: Any) -> None:
-        """Offer a function, or a `Tool` made of one."""
-        one = declared_function(tool, Tool)
-        self.tool(**one.about)(one.function)
+        """Register a function, or a `Tool` made of one."""
+        declared = declared_function(tool, Tool)
+        self.tool(**declared.options)(declared.function)
 
     def add_middleware(self, middleware: Any) -> None:
-        """Put accord's middleware around everything; a class of theirs, with `on_call_tool`, is refused."""
+        """Add accord's middleware. Raises `Different` for a class of FastMCP's middleware, which has `on_call_tool`."""
         if not _HOOKS.isdisjoint(dir(middleware)):
             raise Different(f"{type(middleware).__name__} is FastMCP's middleware: write {REPLACEMENTS['Middleware']}")
         super().add_middleware(middleware)
 
     def add_prompt(self, prompt: Any) -> None:
-        """Offer a function that `@prompt` was said of."""
-        one = declared_function(prompt, Prompt)
-        self.prompt(**one.about)(one.function)
+        """Register a function that was declared with `@prompt`."""
+        declared = declared_function(prompt, Prompt)
+        self.prompt(**declared.options)(declared.function)
 
     def add_resource(self, resource: Any) -> None:
-        """Offer a function that `@resource` was said of, or a `FunctionResource`."""
+        """Register a function that was declared with `@resource`, or a `FunctionResource`."""
         super().add_resource(declared_function(resource, FunctionResource))  # type: ignore[arg-type]
 
     add_template = add_resource
 
-    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:
-        """Offer a function as a resource, or as a template of resources; `{path*}` takes slashes."""
-        refuse("resource()", {"version": about.pop("version", None)}, {"version": "give each version a URI of its own"})
-        about = self._check_options("resource()", about)
+    def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
+        """Register a function as a resource or a resource template; `{path*}` matches slashes."""
+        refuse(
+            "resource()", {"version": options.pop("version", None)}, {"version": "give each version a URI of its own"}
+        )
+        options = self._check_options("resource()", options)
 
         def declare(function: F) -> F:
-            self._register_resource(function, _WILD.sub(r"{+\1}", str(uri)), **about)
+            self._register_resource(function, _WILD.sub(r"{+\1}", str(uri)), **options)
             return function
 
         return declare
 
-    def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **about: Any) -> Any:
-        """Offer a function as a prompt."""
-        about = self._check_options("prompt()", about)
+    def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+        """Register a function as a prompt."""
+        options = self._check_options("prompt()", options)
 
         def declare(function: F) -> F:
             named = name if callable(name_or_fn) else name or name_or_fn
-            self._register_prompt(function, name=named, **about)
+            self._register_prompt(function, name=named, **options)
             return function
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
-    def _check_options(self, where: str, about: dict[str, Any]) -> dict[str, Any]:
+    def _check_options(self, where: str, options: dict[str, Any]) -> dict[str, Any]:
         refuse(
             where,
-            {key: value for key, value in significant_options(about, _IGNORED_OPTIONS).items() if key in _ADVICE},
+            {key: value for key, value in significant_options(options, _IGNORED_OPTIONS).items() if key in _ADVICE},
             _ADVICE,
         )
-        if about.get("version") is not None:
-            about["version"] = str(about["version"])
-        return {key: value for key, value in about.items() if key not in _IGNORED_OPTIONS}
+        if options.get("version") is not None:
+            options["version"] = str(options["version"])
+        return {key: value for key, value in options.items() if key not in _IGNORED_OPTIONS}
 
     # --- composing ---------------------------------------------------------------------------------------------
 
-    def mount(self, server: Any, namespace: str | None = None, **others: Any) -> None:
-        """Offer what another server does, under its names with `namespace_` before them."""
-        refuse("mount()", others, _ADVICE)
+    def mount(self, server: Any, namespace: str | None = None, **unsupported: Any) -> None:
+        """Mount another server; its names get the prefix `namespace_`."""
+        refuse("mount()", unsupported, _ADVICE)
         super().mount(server, prefix=namespace or "")
 
     def add_provider(self, provider: Any, namespace: str | None = None) -> None:
-        """Offer what a provider has: a `LocalProvider`, which is a server here, or one of accord's own."""
+        """Add a provider: a `LocalProvider`, which is a server in accord, or one of accord's own."""
         if isinstance(provider, CompatServer):
             self.mount(provider, namespace)
         else:
             super().add_provider(provider)
 
     def add_transform(self, transform: Any) -> None:
-        """Offer prompts or resources as tools. Raises `Different` for other transforms."""
+        """Offer prompts or resources as tools. Raises `Different` for any other transform."""
         if not isinstance(transform, PromptsAsTools | ResourcesAsTools):
             raise Different("change tools by server.change_tool(name, ToolChange(...)), and show them by server.enable")
         transform.apply(self)
 
-    def enable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> FastMCP:
-        """Show what is hidden."""
-        refuse("enable()", by, {})
+    def enable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **unsupported: Any) -> FastMCP:
+        """Show hidden tools, resources and prompts."""
+        refuse("enable()", unsupported, {})
         super().enable(*names, tags=tags)
         return self
 
-    def disable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> FastMCP:
-        """Hide something from clients."""
-        refuse("disable()", by, {})
+    def disable(self, *, names: Collection[str] = (), tags: Collection[str] = (), **unsupported: Any) -> FastMCP:
+        """Hide tools, resources and prompts from clients."""
+        refuse("disable()", unsupported, {})
         super().disable(*names, tags=tags)
         return self
 
     # --- serving -----------------------------------------------------------------------------------------------
 
     def run(self, transport: str | None = None, **options: Any) -> None:
-        """Serve; "http", "streamable-http" and "sse" are one here."""
+        """Run the server; "http", "streamable-http" and "sse" mean the same."""
         self._serve(transport or "stdio", **serving_options(options))
 
     async def run_async(self, transport: str | None = None, **options: Any) -> None:
-        """As `run`, on an event loop that runs already."""
+        """Run the server as `run` does, on the running event loop."""
         await self._serve_async(transport or "stdio", **serving_options(options))
 
     async def run_http_async(self, **options: Any) -> None:
-        """Serve HTTP on an event loop that runs already."""
+        """Run the server over HTTP on the running event loop."""
         await self._serve_async("http", **serving_options(options))
 
     def http_app(self, path: str | None = None, **options: Any) -> HTTPApp:
-        """An ASGI application; nobody need run its lifespan."""
+        """Return an ASGI application; its lifespan need not be run."""
         return self.asgi(serving_options({**options, "path": path})["options"])
 
 
 class LocalProvider(FastMCP):
-    """Tools, resources and prompts that are offered on no server yet: a server, to be mounted."""
+    """A server that holds tools, resources and prompts until it is mounted."""
 
     def __init__(self, **options: Any) -> None:
         refuse("LocalProvider()", options, _ADVICE)
@@ -303,36 +305,39 @@ class LocalProvider(FastMCP):
 
 
 def serving_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Where to serve, and how. Raises `Different` for what accord says in another way."""
-    left = {key: value for key, value in significant_options(options, _IGNORED_OPTIONS).items() if value is not None}
-    host, port = left.pop("host", settings.host), left.pop("port", settings.port)
-    path, sse = left.pop("path", settings.streamable_http_path), left.pop("transport", None) == "sse"
-    hosts = left.pop("allowed_hosts", settings.http_allowed_hosts)
-    origins = left.pop("allowed_origins", settings.http_allowed_origins)
-    stateless = bool(left.pop("stateless_http", left.pop("stateless", settings.stateless_http)))
-    refuse("run()", left, {**_ADVICE, "middleware": "put middleware of ASGI around mcp.app"})
-    at = "/mcp" if sse or path == "/sse" else path  # HTTP+SSE is at /sse beside it
+    """Return the host, the port and the HTTP options. Raises `Different` for an option that accord replaces."""
+    remaining = {
+        key: value for key, value in significant_options(options, _IGNORED_OPTIONS).items() if value is not None
+    }
+    host, port = remaining.pop("host", settings.host), remaining.pop("port", settings.port)
+    path, sse = remaining.pop("path", settings.streamable_http_path), remaining.pop("transport", None) == "sse"
+    hosts = remaining.pop("allowed_hosts", settings.http_allowed_hosts)
+    origins = remaining.pop("allowed_origins", settings.http_allowed_origins)
+    stateless = bool(remaining.pop("stateless_http", remaining.pop("stateless", settings.stateless_http)))
+    refuse("run()", remaining, {**_ADVICE, "middleware": "put middleware of ASGI around mcp.app"})
+    # The application serves HTTP+SSE at /sse in addition to this path.
+    mcp_path = "/mcp" if sse or path == "/sse" else path
     return {
         "host": host,
         "port": port,
-        "options": HTTPOptions(path=at, hosts=hosts, origins=origins, stateless=stateless),
+        "options": HTTPOptions(path=mcp_path, hosts=hosts, origins=origins, stateless=stateless),
     }
 
 
 def create_streamable_http_app(server: FastMCP, streamable_http_path: str = "/mcp", **options: Any) -> HTTPApp:
-    """The ASGI application of a server, with Streamable HTTP at a path."""
+    """Return the ASGI application of a server, with Streamable HTTP at a path."""
     return server.http_app(streamable_http_path, **options)
 
 
 def create_sse_app(server: FastMCP, message_path: str, sse_path: str = "/sse", **options: Any) -> HTTPApp:
-    """The ASGI application of a server, which serves HTTP+SSE at /sse; the stream tells clients where they post to."""
+    """Return the ASGI application of a server, which serves HTTP+SSE at /sse and sends clients the message URL."""
     if sse_path.rstrip("/") != "/sse":
         raise Different("HTTP+SSE is at /sse in accord: mount the application where it should be, as at /tools")
     return server.http_app(transport="sse", **options)
 
 
 def lifespan(function: F) -> F:
-    """A lifespan is a function that yields once: it needs no decorator here."""
+    """Return the function: in accord, a lifespan is any function that yields once."""
     return function
 
 
@@ -341,5 +346,5 @@ def _current(ctx: Plain) -> Plain:
 
 
 def CurrentContext() -> Any:
-    """The context, as the default of a parameter: `ctx: Context = CurrentContext()`."""
+    """Return the default of a parameter that receives the context: `ctx: Context = CurrentContext()`."""
     return Depends(_current)

@@ -1,7 +1,7 @@
-"""FastMCP's `Client`: accord's own, with the shapes of its results."""
+"""FastMCP's `Client`: accord's client with FastMCP's result shapes."""
 
 # mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+# The methods have the signatures of another library in place of accord's.
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ADVICE = {
 
 
 class Client(Native):
-    """A client whose `call_tool` raises `ToolError` where a tool failed, and whose `read_resource` gives a list."""
+    """A client whose `call_tool` raises `ToolError` for a tool error, and whose `read_resource` returns a list."""
 
-    def __init__(self, transport: Any, *, timeout: Any = None, roots: Any = None, **others: Any) -> None:
-        refuse("Client()", others, _ADVICE)
+    def __init__(self, transport: Any, *, timeout: Any = None, roots: Any = None, **unsupported: Any) -> None:
+        refuse("Client()", unsupported, _ADVICE)
         target = str(transport) if isinstance(transport, Path) else transport
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         super().__init__(target, timeout=seconds, roots=roots)
@@ -36,12 +36,12 @@ class Client(Native):
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *, raise_on_error: bool = True, **options: Any
     ) -> ToolResult:
-        """Call a tool. Raises `ToolError` unless `raise_on_error` is false."""
+        """Call a tool. Raises `ToolError` for a tool error, unless `raise_on_error` is false."""
         known = {"timeout": options.pop("timeout", None), "meta": options.pop("meta", None)}
         refuse("call_tool()", options, _ADVICE)
         result: ToolResult = await super().call_tool(name, arguments, raise_on_error=raise_on_error, **known)
         return result
 
     async def read_resource(self, uri: Any, **options: Any) -> Any:
-        """What a resource holds, as a list."""
+        """Return the contents of a resource as a list."""
         return (await super().read_resource(str(uri), **options)).contents

@@ -1,6 +1,6 @@
-"""What FastMCP 4 gives a handler, and what a handler gives back there.
+"""FastMCP 4's context and the results that a handler may return.
 
-`fastmcp.settings`: where servers are reached that do not say so themselves; `FASTMCP_PORT` and its like.
+`fastmcp.settings` holds the defaults for serving, from `FASTMCP_PORT` and the other environment variables.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from accord.messages.tools import CallToolResult
 from accord.server.core.results import content_of
 
 # mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+# The methods have the signatures of another library in place of accord's.
 
 
 _STATES: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-"""What handlers keep for a session, by what its client said of itself when it began."""
+"""State of each session, by the client information of its handshake."""
 
 _UNSUPPORTED = {
     "session_id": "2026-07-28 knows no sessions; keep what belongs together in Handles",
@@ -37,11 +37,11 @@ _UNSUPPORTED = {
     "task_id": "accord has no tasks",
     "is_background_task": "accord has no tasks",
 }
-"""What is not here, and what to write for it."""
+"""Attributes that accord's context lacks, and what to write instead."""
 
 
 class _ToolResultMeta(ModelMeta):
-    """Makes a `CallToolResult` of whatever is given as content."""
+    """A metaclass that makes a `CallToolResult` of any content."""
 
     def __call__(
         cls,
@@ -50,64 +50,66 @@ class _ToolResultMeta(ModelMeta):
         meta: dict[str, Any] | None = None,
         is_error: bool = False,
     ) -> Any:
-        shown = structured_content if content is None else content
-        rest = {} if structured_content is None else {"structured_content": msgspec.to_builtins(structured_content)}
-        return CallToolResult(content=content_of(shown), meta=meta, is_error=is_error or None, **rest)
+        value = structured_content if content is None else content
+        structured = (
+            {} if structured_content is None else {"structured_content": msgspec.to_builtins(structured_content)}
+        )
+        return CallToolResult(content=content_of(value), meta=meta, is_error=is_error or None, **structured)
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, CallToolResult)
 
 
 class ToolResult(CallToolResult, metaclass=_ToolResultMeta):
-    """A tool's result in all its parts: `ToolResult(content="text", structured_content={...}, meta={...})`."""
+    """A tool result with all its fields: `ToolResult(content="text", structured_content={...}, meta={...})`."""
 
 
 class ResourceResult(msgspec.Struct):
-    """What a resource holds, as `ctx.read_resource` gives it."""
+    """The contents of a resource, as `ctx.read_resource` returns them."""
 
     contents: list[ResourceContent]
 
 
 class Context(Shared):
-    """What a handler may know, tell and ask."""
+    """FastMCP's context."""
 
     @property
     def fastmcp(self) -> Any:
-        """The server."""
+        """Return the server."""
         return self.server
 
     @property
     def lifespan_context(self) -> Any:
-        """What the lifespan yielded; an empty dict where there is none."""
+        """Return the value that the lifespan yielded, or an empty dict without a lifespan."""
         return self.request_context.lifespan_context
 
     def log(
         self, message: Any, level: LoggingLevel | None = None, logger_name: str | None = None, extra: Any = None
     ) -> Any:
-        """Tell the client what happens here."""
+        """Send a log message to the client."""
         data = {"msg": message, "extra": dict(extra)} if extra else message
         return super().log(level or "info", data, logger_name)
 
     def debug(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Any:
-        """`log` for the details of a fault."""
+        """Log at level debug."""
         return self.log(message, "debug", logger_name, extra)
 
     def info(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Any:
-        """`log` for what goes on."""
+        """Log at level info."""
         return self.log(message, "info", logger_name, extra)
 
     def warning(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Any:
-        """`log` for what should not be."""
+        """Log at level warning."""
         return self.log(message, "warning", logger_name, extra)
 
     def error(self, message: Any, logger_name: str | None = None, extra: Any = None) -> Any:
-        """`log` for what failed."""
+        """Log at level error."""
         return self.log(message, "error", logger_name, extra)
 
-    async def elicit(self, message: str, response_type: Any = None, **about: Any) -> Any:
-        """Ask the person to fill in a form: a type, or a list of choices. Raises `Different` for other shapes."""
+    async def elicit(self, message: str, response_type: Any = None, **unsupported: Any) -> Any:
+        """Send the user a form: a type, or a list of choices. Raises `Different` for any other shape."""
         if (
-            about
+            unsupported
             or isinstance(response_type, dict)
             or (isinstance(response_type, list) and not all(isinstance(one, str) for one in response_type))
         ):
@@ -115,33 +117,33 @@ class Context(Shared):
         return await super().elicit(message, response_type)
 
     async def read_resource(self, uri: Any) -> Any:
-        """Read a resource of this server: `.contents`, each with `.content` and `.mime_type`."""
+        """Read a resource of this server; `.contents` is a list with `.content` and `.mime_type`."""
         return ResourceResult([ResourceContent.of(one) for one in await super().read_resource(str(uri))])
 
-    async def sample(self, messages: Any, system_prompt: str | None = None, **about: Any) -> Any:
-        """Ask the client's model; `.text` is what it said."""
-        about["model"] = about.pop("model_preferences", None)
+    async def sample(self, messages: Any, system_prompt: str | None = None, **options: Any) -> Any:
+        """Send a sampling request to the client's model; `.text` is the answer."""
+        options["model"] = options.pop("model_preferences", None)
         for name in ("result_type", "tool_concurrency", "mask_error_details"):
-            if about.pop(name, None) is not None:
+            if options.pop(name, None) is not None:
                 raise Different(
                     f"ctx.sample takes no {name}= here: read the text, and call tools in a loop of your own"
                 )
         return await super().sample(
-            messages, system_prompt=system_prompt, max_tokens=about.pop("max_tokens", 512), **about
+            messages, system_prompt=system_prompt, max_tokens=options.pop("max_tokens", 512), **options
         )
 
     # --- what a session keeps ----------------------------------------------------------------------------------
 
     async def set_state(self, key: str, value: Any, *, serializable: bool = True) -> None:
-        """Keep a value for this session; for this request where there is none, as in 2026-07-28."""
+        """Store a value for the session, or for the request when there is no session, as in 2026-07-28."""
         self._session_state[key] = value
 
     async def get_state(self, key: str) -> Any:
-        """A value that was kept; None where there is none."""
+        """Return a stored value, or None."""
         return self._session_state.get(key)
 
     async def delete_state(self, key: str) -> None:
-        """Keep a value no longer."""
+        """Delete a stored value."""
         self._session_state.pop(key, None)
 
     @property
@@ -150,20 +152,24 @@ class Context(Shared):
             return self.state
         return _STATES.setdefault(self._call.peer.channel.session.peer_info, {})
 
-    async def enable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:
-        """Show what is hidden from this session. Raises `Different` where the server hides something from all."""
-        _check(by)
+    async def enable_components(
+        self, *, names: Collection[str] = (), tags: Collection[str] = (), **unsupported: Any
+    ) -> None:
+        """Show hidden components to this session. Raises `Different` when the server hides any from all sessions."""
+        _check(unsupported)
         if self.server.registry.visibility:
             raise Different("what mcp.disable(...) hides, no session sees: hide it with ctx.disable_components instead")
         self.enable(*names, tags=tags)
 
-    async def disable_components(self, *, names: Collection[str] = (), tags: Collection[str] = (), **by: Any) -> None:
-        """Hide something from this session."""
-        _check(by)
+    async def disable_components(
+        self, *, names: Collection[str] = (), tags: Collection[str] = (), **unsupported: Any
+    ) -> None:
+        """Hide components from this session."""
+        _check(unsupported)
         self.disable(*names, tags=tags)
 
     async def reset_visibility(self) -> None:
-        """Show this session what everybody sees."""
+        """Reset the visibility of components in this session to that of the server."""
         self._call.record("session")
         self._call.peer.visibility = None
         await self.notify_tools_changed()
@@ -176,9 +182,9 @@ class Context(Shared):
         raise AttributeError(f"a context has no attribute {name!r}")
 
 
-def _check(by: dict[str, Any]) -> None:
-    if any(by.values()):
-        raise Different(f"things are shown and hidden by names and tags here, not by {', '.join(by)}")
+def _check(filters: dict[str, Any]) -> None:
+    if any(filters.values()):
+        raise Different(f"things are shown and hidden by names and tags here, not by {', '.join(filters)}")
 
 
 _IGNORED = {
@@ -192,7 +198,7 @@ _KNOWN = {"host", "port", "streamable_http_path", "stateless_http", "http_allowe
 
 
 class FastMCPSettings:
-    """What may be read and set; what accord says in another way raises `Different`."""
+    """Defaults for serving that can be read and set. Raises `Different` for a setting that accord replaces."""
 
     def __init__(self) -> None:
         self.host: str = os.environ.get("FASTMCP_HOST", "127.0.0.1")

@@ -1,13 +1,12 @@
-"""Who and what is kept out: of an application over HTTP, of a folder, and of the variables of a template.
+"""Access checks and custom routes of the other libraries over HTTP.
 
-mcp 2 and FastMCP 4 look for `..` that leads out, absolute paths and NUL in these also where a program says nothing of
-it, and let it say of which variables that is not so; mcp 1 does not look. Programs keep what their library does, in the
-place of accord's own check.
+mcp 2 and FastMCP 4 reject `..` that leads out, absolute paths and NUL in the variables of a resource template by
+default, and a program may exempt variables; mcp 1 does not check. Programs keep the check of their library in place of
+accord's own.
 
-Routes of a program's own beside its server: `@mcp.custom_route("/health", methods=["GET"])`.
-
-Their functions take a request of Starlette and return a response of it, so they run in an application of Starlette.
-Nobody is authenticated there, as in the other libraries; the hosts and origins that are let in are those of the server.
+Custom routes: `@mcp.custom_route("/health", methods=["GET"])`. Their functions take and return Starlette's requests
+and responses, so they run in a Starlette application. Custom routes are not authenticated, as in the other libraries;
+the server's allowed hosts and origins hold for them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
 
 
 class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is refused in the variables of a template, apart from those that are exempt."""
+    """The checks of the variables of a resource template, and the variables that are exempt."""
 
     reject_path_traversal: bool = True
     reject_absolute_paths: bool = True
@@ -42,7 +41,7 @@ class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
     exempt_params: Collection[str] = frozenset()
 
     def rejected_variable(self, values: Mapping[str, Any]) -> str | None:
-        """The name of a variable that is refused; None where none is."""
+        """Return the name of a variable that is rejected, or None."""
         for name, value in values.items():
             texts = value if isinstance(value, list) else [value]
             if name not in self.exempt_params and any(self._is_unsafe(text) for text in texts if isinstance(text, str)):
@@ -61,7 +60,7 @@ DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
 
 
 def escapes_base(path: str) -> bool:
-    """Whether a relative path leaves where it begins: `a/../../b`."""
+    """Return whether a relative path leads out of its base: `a/../../b`."""
     depth = 0
     for part in re.split(r"[/\\]", path):
         depth += -1 if part == ".." else 1 if part not in ("", ".") else 0
@@ -71,11 +70,11 @@ def escapes_base(path: str) -> bool:
 
 
 class PathEscapeError(ValueError):
-    """A path leads out of its folder."""
+    """A path that leads out of its folder."""
 
 
 def safe_join(base: str | Path, *parts: str) -> Path:
-    """A path inside a folder, links resolved. Raises `PathEscapeError` for one that is not."""
+    """Return a path inside a folder, with links resolved. Raises `PathEscapeError` for a path outside."""
     root = Path(base).resolve()
     if any("\0" in part or _ABSOLUTE.match(part) for part in parts):
         raise PathEscapeError(f"{parts!r} is no relative path")
@@ -86,7 +85,7 @@ def safe_join(base: str | Path, *parts: str) -> Path:
 
 
 class TransportSecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is let in over HTTP besides this machine: accord's `HTTPOptions(hosts=..., origins=...)`."""
+    """The hosts and origins allowed over HTTP besides localhost: accord's `HTTPOptions(hosts=..., origins=...)`."""
 
     enable_dns_rebinding_protection: bool = True
     allowed_hosts: Sequence[str] = ()
@@ -94,14 +93,14 @@ class TransportSecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Hosts and origins, as `HTTPOptions` takes them."""
+        """Return the allowed hosts and origins, as `HTTPOptions` takes them."""
         if not self.enable_dns_rebinding_protection:
             return ("*",), ("*",)
         return self.allowed_hosts, self.allowed_origins
 
 
 def with_security(function: Callable[..., Any], security: ResourceSecurity) -> Callable[..., Any]:
-    """The function of a template, which is not called with what is refused: there is no such resource."""
+    """Return the function of a template, with a check that raises `ResourceNotFound` for rejected variables."""
     bound = inspect.signature(function).bind
 
     def check(*args: Any, **kwargs: Any) -> None:
@@ -116,7 +115,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CustomRoutes:
-    """The routes of one server, in the order in which they were declared."""
+    """The custom routes of one server, in the order of their declaration."""
 
     def __init__(self) -> None:
         self._routes: list[dict[str, Any]] = []
@@ -127,25 +126,25 @@ class CustomRoutes:
     def declare(
         self, path: str, methods: Sequence[str], name: str | None = None, include_in_schema: bool = True
     ) -> Callable[[F], F]:
-        """A decorator for the function at a path, in which Starlette's `{parameters}` may stand."""
+        """Return a decorator for the function at a path, which may contain Starlette's `{parameters}`."""
 
-        def declared(function: F) -> F:
-            about = {"methods": list(methods), "name": name, "include_in_schema": include_in_schema}
-            self._routes.append({"path": path, "endpoint": function, **about})
+        def declare(function: F) -> F:
+            options = {"methods": list(methods), "name": name, "include_in_schema": include_in_schema}
+            self._routes.append({"path": path, "endpoint": function, **options})
             return function
 
-        return declared
+        return declare
 
     def application(self) -> Any:
-        """An application of Starlette with them."""
+        """Return a Starlette application with the routes."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        return Starlette(routes=[Route(**about) for about in self._routes])
+        return Starlette(routes=[Route(**route) for route in self._routes])
 
 
 class RoutedApp(HTTPApp):
-    """A server as an ASGI application, with the routes of its program."""
+    """The ASGI application of a server with custom routes."""
 
     def __init__(self, server: Server, options: HTTPOptions, routes: CustomRoutes) -> None:
         super().__init__(server, options)
@@ -153,7 +152,7 @@ class RoutedApp(HTTPApp):
         self._route_host_check = options.gate()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection scope of ASGI."""
+        """Serve one ASGI connection scope."""
         if scope["type"] != "http" or not self._is_custom(scope):
             return await super().__call__(scope, receive, send)
         headers = ASGIRequest(scope).headers
@@ -164,5 +163,5 @@ class RoutedApp(HTTPApp):
         return None
 
     def _is_custom(self, scope: Scope) -> bool:
-        """Whether one of the routes has the path, if not the method."""
+        """Return whether the path is that of a custom route, whatever the method."""
         return any(route.matches(scope)[0].value for route in self._custom.routes)

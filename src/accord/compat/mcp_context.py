@@ -1,7 +1,4 @@
-"""What the official SDK gives a handler, and the errors that a handler raises there.
-
-The official SDK's clients of a server in the same process, as programs test themselves with.
-"""
+"""The official SDK's context, its errors, and its in-process clients for tests."""
 
 from __future__ import annotations
 
@@ -18,48 +15,48 @@ from accord.messages.resources import ListResourcesResult, ListResourceTemplates
 from accord.messages.tools import ListToolsResult
 
 # mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+# The methods have the signatures of another library in place of accord's.
 
 
 class Context(Shared):
-    """What a handler may know, tell and ask."""
+    """The official SDK's context."""
 
     @property
     def mcp_server(self) -> Any:
-        """The server."""
+        """Return the server."""
         return self.server
 
     @property
     def fastmcp(self) -> Any:
-        """The server."""
+        """Return the server."""
         return self.server
 
     def log(self, level: LoggingLevel, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """Tell the client what happens here."""
+        """Send a log message to the client."""
         return super().log(level, {"message": message, **extra} if extra else message, logger_name)
 
     def debug(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for the details of a fault."""
+        """Log at level debug."""
         return self.log("debug", message, logger_name=logger_name, **extra)
 
     def info(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what goes on."""
+        """Log at level info."""
         return self.log("info", message, logger_name=logger_name, **extra)
 
     def warning(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what should not be."""
+        """Log at level warning."""
         return self.log("warning", message, logger_name=logger_name, **extra)
 
     def error(self, message: Any, *, logger_name: str | None = None, **extra: Any) -> Any:
-        """`log` for what failed."""
+        """Log at level error."""
         return self.log("error", message, logger_name=logger_name, **extra)
 
     async def elicit(self, message: str, schema: Any) -> Any:
-        """Ask the person to fill in a form, with the fields of `schema`."""
+        """Send the user a form with the fields of `schema`."""
         return await super().elicit(message, schema)
 
     async def read_resource(self, uri: Any) -> Any:
-        """Read a resource of this server: what it holds, each with `.content` and `.mime_type`."""
+        """Read a resource of this server: a list with `.content` and `.mime_type`."""
         return [ResourceContent.of(one) for one in await super().read_resource(str(uri))]
 
 
@@ -71,21 +68,21 @@ class McpError(ProtocolError):
 
 
 class MCPError(ProtocolError):
-    """A JSON-RPC error, as mcp 2 raises it."""
+    """A JSON-RPC error, as mcp 2 raises it: `MCPError(code, message, data)`."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message, code=code, data=data)
 
 
 class ResourceNotFoundError(ResourceNotFound):
-    """There is no such resource; the text says which."""
+    """An unknown resource; the message names it."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message, data={})
 
 
 class UrlElicitationRequiredError(UrlElicitationRequired):
-    """The person must visit pages first."""
+    """The user must first visit pages (`URLElicitationRequiredError`)."""
 
     def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
         pages = [{"mode": "url", "message": one.message, "url": one.url, "elicitationId": one.elicitation_id}
@@ -93,33 +90,29 @@ class UrlElicitationRequiredError(UrlElicitationRequired):
         super().__init__(message or "the person must visit a page first", elicitations=pages)
 
 
-# mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
-
-
 class Client(Native):
-    """A client whose lists are results: `(await client.list_tools()).tools`."""
+    """A client whose list methods return results: `(await client.list_tools()).tools`."""
 
     async def list_tools(self, **options: Any) -> Any:
-        """All tools, as `.tools`."""
+        """Return all tools, as `.tools`."""
         return ListToolsResult(tools=await super().list_tools(**options))
 
     async def list_prompts(self, **options: Any) -> Any:
-        """All prompts, as `.prompts`."""
+        """Return all prompts, as `.prompts`."""
         return ListPromptsResult(prompts=await super().list_prompts(**options))
 
     async def list_resources(self, **options: Any) -> Any:
-        """All resources, as `.resources`."""
+        """Return all resources, as `.resources`."""
         return ListResourcesResult(resources=await super().list_resources(**options))
 
     async def list_resource_templates(self, **options: Any) -> Any:
-        """All templates, as `.resource_templates`."""
+        """Return all resource templates, as `.resource_templates`."""
         return ListResourceTemplatesResult(resource_templates=await super().list_resource_templates(**options))
 
     async def initialize(self) -> None:
-        """Nothing: entering the client has done so."""
+        """Do nothing: entering the client completes the handshake."""
 
 
 def create_connected_server_and_client_session(server: Any, **options: Any) -> Client:
-    """A client of a server in this process, to be entered."""
+    """Return a client of a server in this process, to be used with `async with`."""
     return Client(server, **options)

@@ -1,8 +1,8 @@
 """Middleware of mcp 2: `async def (ctx: ServerRequestContext, call_next)`, appended to `mcp.middleware`.
 
-Theirs stands around every message, and reads and changes it as JSON. Here it stands around what handlers do: calls,
-reads, prompts, lists, completions and subscriptions. `initialize`, pings and notifications do not pass it, nor do
-requests that are refused before a handler is found, as for a tool that there is not.
+In mcp 2, middleware wraps every message, and reads and changes it as JSON. In accord it wraps the work of handlers:
+calls, reads, prompts, lists, completions and subscriptions. `initialize`, pings and notifications do not pass through
+it, nor do requests that are rejected before a handler is resolved, such as a call of an unknown tool.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from accord.server.core.results import EncodedToolResult
 from accord.server.middleware.request import CallNext as Next, Middleware, Request
 
 HandlerResult: TypeAlias = Any
-"""A result of the protocol, a dict of one, or None."""
+"""A result of the protocol, a dict of its fields, or None."""
 
 _PACKED = ("tools/call", "resources/read", "prompts/get")
 
 
 @dataclasses.dataclass(kw_only=True)
 class ServerRequestContext:
-    """One request, as middleware of mcp 2 gets it; `dataclasses.replace(ctx, params={...})` changes its arguments."""
+    """One request, as middleware of mcp 2 receives it; `dataclasses.replace(ctx, params={...})` changes it."""
 
     method: str
     params: Mapping[str, Any] | None = None
@@ -46,7 +46,7 @@ class ServerRequestContext:
 
 
 CallNext: TypeAlias = Callable[[ServerRequestContext], Awaitable[HandlerResult]]
-"""The rest of the way to the handler."""
+"""The next middleware, or the handler."""
 
 
 class ServerMiddleware:
@@ -57,9 +57,9 @@ class ServerMiddleware:
 
 
 class MiddlewareList(list[Any]):
-    """The middleware of a server, the outermost first: `append` puts another inside of what is there.
+    """The middleware of a server, outermost first; `append` adds an innermost one.
 
-    Called with a function it is accord's own decorator, as `Server.middleware` is.
+    Called with a function, it is accord's own decorator, as `Server.middleware` is.
     """
 
     def __init__(self, add: Callable[[Any], None]) -> None:
@@ -71,24 +71,24 @@ class MiddlewareList(list[Any]):
         return function
 
     def append(self, middleware: Any, /) -> None:
-        """Put a middleware of mcp 2 inside of those that are there."""
+        """Add a middleware of mcp 2 as the innermost."""
         self._add(as_native(middleware))
         super().append(middleware)
 
     def extend(self, several: Iterable[Any], /) -> None:
-        """Append several."""
+        """Append several middleware functions."""
         for middleware in several:
             self.append(middleware)
 
     def insert(self, index: SupportsIndex, middleware: Any, /) -> None:
-        """Append, where that is the place. Raises `Different` for another one."""
+        """Append a middleware. Raises `Different` for any index but the end."""
         if int(index) != len(self):
             raise Different("mcp.middleware is only appended to: add what stands outside first")
         self.append(middleware)
 
 
 def as_native(middleware: Callable[[Any, Any], Awaitable[HandlerResult]]) -> Middleware:
-    """A middleware of mcp 2 as one of accord."""
+    """Return a middleware of mcp 2 as one of accord."""
 
     async def around(request: Request, call_next: Next) -> Any:
         step = _MiddlewareCall(request, call_next)
@@ -98,7 +98,7 @@ def as_native(middleware: Callable[[Any, Any], Awaitable[HandlerResult]]) -> Mid
 
 
 class _MiddlewareCall:
-    """One request on its way through one middleware."""
+    """One request in one middleware."""
 
     def __init__(self, request: Request, call_next: Next) -> None:
         self._request = request
@@ -106,12 +106,12 @@ class _MiddlewareCall:
         self._shown: Any = None
         self._value: Any = None
         self._error: Exception | None = None
-        exchange = request.inside[3]
-        raw = exchange.params
+        call = request.inside[3]
+        raw = call.params
         self.context = ServerRequestContext(
             method=request.method,
             params=None if raw is msgspec.UNSET else msgspec.json.decode(raw),
-            request_id=exchange.id,
+            request_id=call.id,
             meta=request.meta,
             protocol_version=request.revision,
             lifespan_context=request.lifetime.value,
@@ -120,7 +120,7 @@ class _MiddlewareCall:
         )
 
     async def proceed(self, context: ServerRequestContext) -> HandlerResult:
-        """The result of the protocol that the rest of the way leads to; a tool that fails has one as well."""
+        """Call the next middleware and return a result of the protocol, also for a tool that raised."""
         request = self._native_request(context)
         try:
             self._value = await self._call_next(request)
@@ -130,11 +130,11 @@ class _MiddlewareCall:
             self._error = exc
             self._shown = CallToolResult(content=[TextContent(text=describe(exc))], is_error=True)
         else:
-            self._shown = _result(request, self._value)
+            self._shown = _protocol_result(request, self._value)
         return self._shown
 
     def native_result(self, result: HandlerResult) -> Any:
-        """What the handler returned or raised, where the middleware left its result as it was; or what it made."""
+        """Return or raise what the handler did if the middleware kept its result; else convert the new result."""
         if result is self._shown:
             if self._error is not None:
                 raise self._error
@@ -142,17 +142,17 @@ class _MiddlewareCall:
         return _native_result(self._request, result)
 
     def _native_request(self, context: ServerRequestContext) -> Request:
-        """The request with what the middleware changed of it. Raises `Different` for what cannot be changed here."""
-        given, known = dict(context.params or {}), dict(self.context.params or {})
-        arguments = given.pop("arguments", None)
-        before = known.pop("arguments", None)
-        if context.method != self.context.method or given != known:
+        """Return the request with the middleware's new arguments. Raises `Different` for any other change."""
+        params, original = dict(context.params or {}), dict(self.context.params or {})
+        arguments = params.pop("arguments", None)
+        original_arguments = original.pop("arguments", None)
+        if context.method != self.context.method or params != original:
             raise Different("middleware changes the arguments of a request here, and nothing else of it")
-        return self._request if arguments == before else self._request.replace(arguments=arguments or {})
+        return self._request if arguments == original_arguments else self._request.replace(arguments=arguments or {})
 
 
 class _Unavailable:
-    """What middleware has there and not here: said when it is used."""
+    """An attribute that accord lacks in middleware; it raises `Different` when it is used."""
 
     def __init__(self, name: str, instead: str) -> None:
         self._name = name
@@ -162,8 +162,8 @@ class _Unavailable:
         raise Different(f"middleware has no {self._name} in accord: {self._instead}")
 
 
-def _result(request: Request, value: Any) -> Any:
-    """What a handler returned, as a result of the protocol."""
+def _protocol_result(request: Request, value: Any) -> Any:
+    """Return a handler's value as a result of the protocol."""
     if request.method in _PACKED:
         return request.pack(value)
     if request.lists:
@@ -175,8 +175,8 @@ def _result(request: Request, value: Any) -> Any:
 
 
 def _native_result(request: Request, result: HandlerResult) -> Any:
-    """What accord's own middleware returns for a result that one of theirs made."""
-    if request.method == "tools/call":  # as it travels, and so checked and wrapped by who made it
+    """Return a result from a middleware of mcp 2 as accord's own middleware returns it."""
+    if request.method == "tools/call":  # already encoded, and so checked and wrapped by the code that made it
         fields = result if isinstance(result, dict) else msgspec.to_builtins(result)
         return msgspec.convert(fields, EncodedToolResult)
     if isinstance(result, dict):

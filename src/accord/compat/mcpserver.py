@@ -1,11 +1,11 @@
-"""The official SDK's server, of mcp 2 (`MCPServer`) and of mcp 1 (`FastMCP`), and what programs import beside it.
+"""The official SDK's server: `MCPServer` of mcp 2 and `FastMCP` of mcp 1, and the names that programs import with it.
 
 from accord.compat.mcpserver import Context, MCPServer       # was: from mcp.server.mcpserver import ...
 from accord.compat.mcpserver import Context, FastMCP         # was: from mcp.server.fastmcp import ...
 """
 
 # mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+# The methods have the signatures of another library in place of accord's.
 
 from __future__ import annotations
 
@@ -147,13 +147,13 @@ _IGNORED_OPTIONS = (
     "warn_on_duplicate_resources",
     "warn_on_duplicate_prompts",
 )
-"""Options about how their server works inside; accord answers in JSON where it can, keeps no more than `Limits` allow,
-and refuses what is declared twice.
+"""Options about how the official server works inside; accord ignores them: it answers in JSON where it can, stores no
+more than `Limits` allow, and rejects duplicate registrations.
 """
 
 
 def CacheHint(*, ttl_ms: float = 0, scope: Any = "private") -> Native:
-    """How long a client may keep a result: `ttl_ms` in milliseconds."""
+    """Return a cache hint; `ttl_ms` is the time to live in milliseconds."""
     return Native(ttl=ttl_ms / 1000, scope=scope)
 
 
@@ -179,18 +179,23 @@ class MCPServer(CompatServer):
         middleware: Sequence[Any] = (),
         tools: Sequence[Tool] = (),
         resources: Sequence[FunctionResource] = (),
-        **others: Any,
+        **unsupported: Any,
     ) -> None:
-        refuse(type(self).__name__, significant_options(others, _IGNORED_OPTIONS), _ADVICE)
-        about: dict[str, Any] = {"title": title, "description": description, "website_url": website_url, "icons": icons}
+        refuse(type(self).__name__, significant_options(unsupported, _IGNORED_OPTIONS), _ADVICE)
+        metadata: dict[str, Any] = {
+            "title": title,
+            "description": description,
+            "website_url": website_url,
+            "icons": icons,
+        }
         self._security = resource_security
         hints = dict(cache_hints or {})
         self._read_hint = hints.pop("resources/read", None)
         if hints:
-            about["cache"] = min(hints.values(), key=lambda hint: hint.ttl)
-        about = {key: value for key, value in about.items() if value is not None}
+            metadata["cache"] = min(hints.values(), key=lambda hint: hint.ttl)
+        metadata = {key: value for key, value in metadata.items() if value is not None}
         super().__init__(
-            name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **about
+            name or "mcp-server", version or "0.0.0", instructions=instructions, lifespan=lifespan, **metadata
         )
         self.middleware.extend(middleware or ())
         for tool in tools or ():
@@ -200,7 +205,7 @@ class MCPServer(CompatServer):
 
     @cached_property
     def middleware(self) -> MiddlewareList:
-        """The middleware of mcp 2, to which more is appended; accord's own decorator as well."""
+        """Return the list of mcp 2 middleware, to append to; it is also accord's own decorator."""
         return MiddlewareList(self.add_middleware)
 
     @property
@@ -217,26 +222,26 @@ class MCPServer(CompatServer):
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
     ) -> Any:
-        """Offer a function as a tool."""
-        about = {"title": title, "description": description, "annotations": annotations, "icons": icons, "meta": meta}
+        """Register a function as a tool."""
+        options = {"title": title, "description": description, "annotations": annotations, "icons": icons, "meta": meta}
 
         def declare(function: F) -> F:
             named = None if callable(name) else name
-            self._register_tool(function, name=named, structured=structured_output is not False, **about)
+            self._register_tool(function, name=named, structured=structured_output is not False, **options)
             return function
 
         return declare(name) if callable(name) else declare
 
-    def add_tool(self, fn: Any, name: str | None = None, **about: Any) -> None:
-        """Offer a function, or a `Tool` made of one."""
-        made = fn if isinstance(fn, Tool) else Tool(fn, name=name, **about)
-        self.tool(**made.about)(made.function)
+    def add_tool(self, fn: Any, name: str | None = None, **options: Any) -> None:
+        """Register a function, or a `Tool` made of one."""
+        tool = fn if isinstance(fn, Tool) else Tool(fn, name=name, **options)
+        self.tool(**tool.options)(tool.function)
 
-    def resource(self, uri: str, **about: Any) -> Callable[[F], F]:
-        """Offer a function as a resource, or as a template of resources."""
+    def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
+        """Register a function as a resource or a resource template."""
 
         def declare(function: F) -> F:
-            self._register_resource(function, uri, cache=self._read_hint, **about)
+            self._register_resource(function, uri, cache=self._read_hint, **options)
             return function
 
         return declare
@@ -244,7 +249,7 @@ class MCPServer(CompatServer):
     def prompt(
         self, name: Any = None, title: str | None = None, description: str | None = None, icons: Any = None
     ) -> Any:
-        """Offer a function as a prompt."""
+        """Register a function as a prompt."""
 
         def declare(function: F) -> F:
             named = None if callable(name) else name
@@ -254,50 +259,50 @@ class MCPServer(CompatServer):
         return declare(name) if callable(name) else declare
 
     def add_prompt(self, prompt: Prompt) -> None:
-        """Offer a `Prompt` made of a function."""
-        self.prompt(**prompt.about)(prompt.function)
+        """Register a `Prompt` made of a function."""
+        self.prompt(**prompt.options)(prompt.function)
 
     async def list_tools(self) -> list[Any]:
-        """The tools, without asking middleware: which may ask for them itself."""
-        shown = self.registry.view
-        if shown.requires_scopes or shown.has_providers or self.registry.search is not None:
+        """Return the tools without running middleware, which may call this method itself."""
+        view = self.registry.view
+        if view.requires_scopes or view.has_providers or self.registry.search is not None:
             return await super().list_tools()
-        return [define(RULES[LATEST]) for define in shown.definitions("tools/list").values()]
+        return [define(RULES[LATEST]) for define in view.definitions("tools/list").values()]
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
-        """Serve; "streamable-http" and "sse" are one here."""
+        """Run the server; "streamable-http" and "sse" mean the same."""
         self._serve(transport, **self._serving_options(options))
 
     async def run_streamable_http_async(self, **options: Any) -> None:
-        """Serve HTTP on an event loop that runs already."""
+        """Run the server over HTTP on the running event loop."""
         await self._serve_async("streamable-http", **self._serving_options(options))
 
     def streamable_http_app(self, **options: Any) -> HTTPApp:
-        """An ASGI application; nobody need run its lifespan."""
+        """Return an ASGI application; its lifespan need not be run."""
         return self.asgi(self._serving_options(options)["options"])
 
     def sse_app(self, **options: Any) -> HTTPApp:
-        """An ASGI application, which serves HTTP+SSE at /sse."""
+        """Return an ASGI application, which serves HTTP+SSE at /sse."""
         return self.asgi(self._serving_options(options)["options"])
 
     @property
     def session_manager(self) -> NoOpContext:
-        """To be run by those who mount the application of their library; nothing happens."""
+        """Return a session manager whose `run()` does nothing, for programs that mount the application."""
         return NoOpContext()
 
     def _serving_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        left = significant_options(options, _IGNORED_OPTIONS)
-        host, port = left.pop("host", "127.0.0.1"), left.pop("port", 8000)
-        path, security = left.pop("streamable_http_path", "/mcp"), left.pop("transport_security", None)
-        stateless = bool(left.pop("stateless_http", False))
-        refuse("run()", left, _ADVICE)
+        remaining = significant_options(options, _IGNORED_OPTIONS)
+        host, port = remaining.pop("host", "127.0.0.1"), remaining.pop("port", 8000)
+        path, security = remaining.pop("streamable_http_path", "/mcp"), remaining.pop("transport_security", None)
+        stateless = bool(remaining.pop("stateless_http", False))
+        refuse("run()", remaining, _ADVICE)
         hosts, origins = ((), ()) if security is None else security.allowed
         http = HTTPOptions(path=path, hosts=hosts, origins=origins, stateless=stateless)
         return {"host": host, "port": port, "options": http}
 
 
 class FastMCP(MCPServer):
-    """The server of mcp 1: how it is reached is said when it is made, or in `settings`."""
+    """The server of mcp 1, which takes its HTTP options as arguments, or in `settings`."""
 
     def __init__(
         self,
@@ -312,7 +317,7 @@ class FastMCP(MCPServer):
         stateless_http: bool = False,
         transport_security: TransportSecuritySettings | None = None,
         lifespan: Any = None,
-        **others: Any,
+        **options: Any,
     ) -> None:
         super().__init__(
             name or "FastMCP",
@@ -321,7 +326,7 @@ class FastMCP(MCPServer):
             icons=icons,
             lifespan=lifespan,
             resource_security=None,
-            **others,
+            **options,
         )
         self.settings: Any = SimpleNamespace(
             host=host,
@@ -330,11 +335,11 @@ class FastMCP(MCPServer):
             stateless_http=stateless_http,
             transport_security=transport_security,
         )
-        """How it is served over HTTP, in the names of the arguments."""
+        """The HTTP options, under the names of the arguments."""
 
     @property
     def _mcp_server(self) -> FastMCP:
-        """What their tests connect a client to."""
+        """Return the server to which tests of mcp 1 connect a client."""
         return self
 
     def _serving_options(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Prompt messages as the other libraries write them: `UserMessage("Hello")`, `Message("Hello", role="user")`."""
+"""Prompt messages as the other libraries construct them: `UserMessage("Hello")`, `Message("Hello", role="user")`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accord.server.declare.media import Media
 
 
 class _PromptMessageMeta(ModelMeta):
-    """Makes a `PromptMessage` of whatever is given as content."""
+    """A metaclass that makes a `PromptMessage` of any content."""
 
     def __call__(cls, content: Any = "", role: str | None = None, **_: Any) -> Any:
         return PromptMessage(role=role or _ROLES[cls.__name__], content=block(content))  # type: ignore[arg-type]
@@ -25,7 +25,7 @@ _ROLES = {"Message": "user", "UserMessage": "user", "AssistantMessage": "assista
 
 
 class Message(PromptMessage, metaclass=_PromptMessageMeta):
-    """A message of the user, or of `role`."""
+    """A message with the role "user", or with `role`."""
 
 
 class UserMessage(PromptMessage, metaclass=_PromptMessageMeta):
@@ -37,7 +37,9 @@ class AssistantMessage(PromptMessage, metaclass=_PromptMessageMeta):
 
 
 def block(content: Any) -> Any:
-    """Content as a block: a text, an image or sound of `accord.Image` and its like, a block; else its JSON."""
+    """Return content as a content block: text for a string, `accord.Image` and `accord.Audio` encoded, a block as it
+    is, JSON text for anything else.
+    """
     if isinstance(content, str):
         return TextContent(text=content)
     if isinstance(content, Media):

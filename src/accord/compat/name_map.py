@@ -1,7 +1,7 @@
-"""The one table of what is where: which module here has the names of another library's module.
+"""The table of other libraries' modules and the compat modules that have their names.
 
-`accord migrate` and the tests that run other people's programs read the same lines. A name that stands in no module
-here is left alone; `REPLACEMENTS` says what to write for those that are asked for most.
+`accord migrate` and the tests that run other libraries' programs use the same table. A name that is in no compat
+module is left unchanged; `REPLACEMENTS` says what to write for the most frequent ones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ MCP = "accord.compat.mcpserver"
 TYPES = "accord.compat.types"
 
 COMPAT_MODULES = (FASTMCP, MCP, TYPES)
-"""The modules here."""
+"""The compat modules."""
 
 MODULES: dict[str, str] = {
     "fastmcp": FASTMCP,
@@ -67,10 +67,10 @@ MODULES: dict[str, str] = {
     "mcp.types": TYPES,
     "mcp_types": TYPES,
 }
-"""Modules of fastmcp 4, mcp 2 and mcp 1, and the module here that has their names."""
+"""Modules of fastmcp 4, mcp 2 and mcp 1, and the compat module with their names."""
 
 FOREIGN_PACKAGES = ("fastmcp", "fastmcp_tasks", "mcp", "mcp_types")
-"""The packages these modules belong to: whatever else is imported from them is told as left."""
+"""The packages of these modules; `accord migrate` reports any other import from them as left unchanged."""
 
 REPLACEMENTS: dict[str, str] = {
     "BM25SearchTransform": "server.search_tools(budget=...) lists a search tool in the place of a long list",
@@ -118,4 +118,4 @@ REPLACEMENTS: dict[str, str] = {
     "streamable_http_client": 'accord.Client("http://host:8000/mcp")',
     "streamablehttp_client": 'accord.Client("http://host:8000/mcp")',
 }
-"""What to write for what has no name here."""
+"""What to write for names that no compat module has."""

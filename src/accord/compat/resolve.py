@@ -1,8 +1,9 @@
-"""`Annotated[Stock, Resolve(check_stock)]` of mcp 2: a parameter filled by a function, which may ask the client.
+"""`Annotated[Stock, Resolve(check_stock)]` of mcp 2: a parameter filled by a resolver, which may send the client a
+question.
 
-A resolver takes the tool's arguments by their names, a context, and what other resolvers give. It runs once for a call.
-accord's own `Depends` does not see arguments; a question that is always asked is declared as
-`Annotated[bool, Elicit("Delete {path}?")]`.
+A resolver takes the tool's arguments by name, a context, and the values of other resolvers. It runs once per call.
+accord's own `Depends` has no access to arguments; a question that every call asks is declared as `Annotated[bool,
+Elicit("Delete {path}?")]`.
 """
 
 from __future__ import annotations
@@ -21,43 +22,45 @@ from accord.server.input.question import InputQuestion
 from accord.server.input.questions import Accepted, Cancelled, Declined, Roots
 
 _CONTEXT = "_accord_context"
-"""The parameter that a tool with resolvers gets, if it has no context of its own."""
+"""The parameter for the context, added to a tool with resolvers that has none."""
 _OUTCOMES = (Accepted, Declined, Cancelled)
 
 
 class Resolve:
-    """Fill a parameter with what `function` returns, or with the answer to the question that it returns."""
+    """A marker: fill the parameter with the value of `function`, or with the answer to the question that it returns."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function: Callable[..., Any] = function
 
 
 def with_resolvers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its `Resolve` parameters filled; as it is where it has none. Raises `DeclarationError`."""
+    """Return the function with its `Resolve` parameters filled, or unchanged without any. Raises `DeclarationError`."""
     hints = _hints(function)
     if not any(_resolve_in(hint) for hint in hints.values()):
         return function
-    read = _ResolverSignature(function, hints, ())
-    written = inspect.signature(function)
-    left = [one for one in written.parameters.values() if one.name not in read.wanted]
-    if read.context is None:
-        left.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context))
+    signature = _ResolverSignature(function, hints, ())
+    python_signature = inspect.signature(function)
+    parameters = [
+        parameter for parameter in python_signature.parameters.values() if parameter.name not in signature.wanted
+    ]
+    if signature.context is None:
+        parameters.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context))
 
     async def fill(given: dict[str, Any]) -> dict[str, Any]:
-        context = given[read.context] if read.context is not None else given.pop(_CONTEXT)
+        context = given[signature.context] if signature.context is not None else given.pop(_CONTEXT)
         resolved = _ResolverCall(given, context)
-        return {**given, **{name: await resolved.resolve(*wanted) for name, wanted in read.wanted.items()}}
+        return {**given, **{name: await resolved.resolve(*wanted) for name, wanted in signature.wanted.items()}}
 
-    return with_filled_arguments(function, fill, written.replace(parameters=left))
+    return with_filled_arguments(function, fill, python_signature.replace(parameters=parameters))
 
 
 class _ResolverSignature:
-    """What a function takes: what resolvers give it, by name, its context, and the rest."""
+    """The parameters of a function: those of resolvers by name, the context, and the arguments."""
 
     def __init__(
-        self, function: Callable[..., Any], hints: Mapping[str, Any], above: tuple[Callable[..., Any], ...]
+        self, function: Callable[..., Any], hints: Mapping[str, Any], callers: tuple[Callable[..., Any], ...]
     ) -> None:
-        if function in above:
+        if function in callers:
             raise DeclarationError(f"{function.__name__}() resolves itself")
         self.function: Callable[..., Any] = function
         self.wanted: dict[str, tuple[Any, _ResolverSignature]] = {}
@@ -67,7 +70,7 @@ class _ResolverSignature:
             hint = hints.get(name)
             resolve = _resolve_in(hint)
             if resolve is not None:
-                inner = _ResolverSignature(resolve.function, _hints(resolve.function), (*above, function))
+                inner = _ResolverSignature(resolve.function, _hints(resolve.function), (*callers, function))
                 self.wanted[name] = get_args(hint)[0], inner
             elif isinstance(hint, type) and issubclass(hint, Context):
                 self.context = name
@@ -76,26 +79,26 @@ class _ResolverSignature:
 
 
 class _ResolverCall:
-    """The resolvers of one call, and what they gave."""
+    """The resolvers of one call, and their values."""
 
     def __init__(self, arguments: Mapping[str, Any], context: Context) -> None:
         self._arguments = arguments
         self._context = context
         self._values: dict[Callable[..., Any], Any] = {}
 
-    async def resolve(self, hint: Any, read: _ResolverSignature) -> Any:
-        """The value of a parameter with this hint. Raises `ToolError` where the person said no."""
-        if read.function not in self._values:
-            self._values[read.function] = await self._run(read)
-        return _unwrap(hint, self._values[read.function])
+    async def resolve(self, hint: Any, signature: _ResolverSignature) -> Any:
+        """Return the value of a parameter with this hint. Raises `ToolError` when the user declined or cancelled."""
+        if signature.function not in self._values:
+            self._values[signature.function] = await self._run(signature)
+        return _unwrap(hint, self._values[signature.function])
 
-    async def _run(self, read: _ResolverSignature) -> Any:
-        keywords = {name: self._arguments[name] for name in read.arguments if name in self._arguments}
-        if read.context is not None:
-            keywords[read.context] = self._context
-        for name, wanted in read.wanted.items():
+    async def _run(self, signature: _ResolverSignature) -> Any:
+        keywords = {name: self._arguments[name] for name in signature.arguments if name in self._arguments}
+        if signature.context is not None:
+            keywords[signature.context] = self._context
+        for name, wanted in signature.wanted.items():
             keywords[name] = await self.resolve(*wanted)
-        value = await call(read.function, **keywords)
+        value = await call(signature.function, **keywords)
         if not isinstance(value, InputQuestion):
             return value
         (answer,) = await self._context.ask(value)
@@ -103,20 +106,20 @@ class _ResolverCall:
 
 
 def _unwrap(hint: Any, value: Any) -> Any:
-    """What was answered, as the parameter wants it: the outcome, or what was filled in."""
-    if any(arm is one or get_origin(arm) is one for arm in _arms(hint) for one in _OUTCOMES):
+    """Return the answer as the parameter's hint requires it: the outcome, or the data of the form."""
+    if any(member is one or get_origin(member) is one for member in _union_members(hint) for one in _OUTCOMES):
         return value if isinstance(value, _OUTCOMES) else Accepted(value)
     if isinstance(value, Declined | Cancelled):
         raise ToolError("the person did not answer the question that this call depends on")
     return value.data if isinstance(value, Accepted) else value
 
 
-def _arms(hint: Any) -> tuple[Any, ...]:
-    """The types that a hint allows, one by one."""
+def _union_members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, flattened."""
     origin = get_origin(hint)
     if origin is None or origin in _OUTCOMES:
         return (hint,)
-    return tuple(arm for each in get_args(hint) for arm in _arms(each))
+    return tuple(member for each in get_args(hint) for member in _union_members(each))
 
 
 def _resolve_in(hint: Any) -> Resolve | None:
@@ -126,13 +129,13 @@ def _resolve_in(hint: Any) -> Resolve | None:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The hints of a function, also of one inside another. Raises `DeclarationError` for a resolver that is unknown."""
+    """Return the type hints of a function, also of a nested one. Raises `DeclarationError` for an unknown resolver."""
     reader = HintReader(getattr(function, "__globals__", {}), enclosing_names(inspect.unwrap(function)))
-    found = {}
+    hints = {}
     for name, hint in getattr(function, "__annotations__", {}).items():
         try:
-            found[name] = reader.resolve(hint) if isinstance(hint, str) else hint
-        except NameError as exc:  # a name for type checkers only: no resolver can hide in it
+            hints[name] = reader.resolve(hint) if isinstance(hint, str) else hint
+        except NameError as exc:  # a name that only type checkers import: it cannot contain a resolver
             if Resolve.__name__ in hint:
                 raise DeclarationError(f"{function.__name__}: the hint of {name!r} cannot be read: {exc}") from exc
-    return found
+    return hints

@@ -1,8 +1,7 @@
-"""What both other libraries' servers share, on top of accord's: how things are declared, and how it is run.
+"""The methods that both other libraries' servers share, on top of accord's: registration, completion and serving.
 
-One function that completes every argument of every prompt and template, as the other libraries have it.
-
-Here each argument has its own: so one is made for each, which calls theirs.
+The other libraries complete every argument of all prompts and templates with one handler. accord has one completion
+function per argument, so this module registers one for each, which calls the handler.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
 Handler = Callable[..., Any]
-"""Takes a reference, a `CompletionArgument`, and a `CompletionContext` or None; gives a `Completion` or None."""
+"""Takes a reference, a `CompletionArgument`, and a `CompletionContext` or None; returns a `Completion` or None."""
 
 
 def complete_prompt(server: Server, name: str, handler: Handler) -> None:
-    """Complete every argument of a prompt by `handler`."""
+    """Complete every argument of a prompt with `handler`."""
     prompt = server.registry.prompts[name].define(RULES[LATEST])
     reference = PromptReference(name=name)
     _complete(server, name, reference, [one.name for one in prompt.arguments or ()], handler)
 
 
 def complete_template(server: Server, uri: str, handler: Handler) -> None:
-    """Complete every variable of a template by `handler`."""
+    """Complete every variable of a resource template with `handler`."""
     template, _ = server.registry.templates[uri]
     _complete(server, uri, ResourceTemplateReference(uri=uri), list(template.variables), handler)
 
@@ -57,25 +56,21 @@ def _complete(server: Server, ref: str, reference: Any, arguments: Sequence[str]
 
 
 def _completer(reference: Any, argument: str, others: Sequence[str], handler: Handler) -> Callable[..., Any]:
-    async def complete(typed: str, **known: str | None) -> Any:
-        given = {name: value for name, value in known.items() if value is not None}
+    async def complete(typed: str, **resolved: str | None) -> Any:
+        given = {name: value for name, value in resolved.items() if value is not None}
         context = CompletionContext(arguments=given) if given else None
-        found = await call(handler, reference, CompletionArgument(name=argument, value=typed), context)
-        return [] if found is None else found
+        completion = await call(handler, reference, CompletionArgument(name=argument, value=typed), context)
+        return [] if completion is None else completion
 
     typed = Parameter("typed", Parameter.POSITIONAL_OR_KEYWORD, annotation=str)
-    known = [Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=str | None) for one in others]
-    return with_signature(complete, Signature([typed, *known]))
-
-
-# mypy: disable-error-code="override"
-# The words of another library are taken in the place of accord's own: that is what this is for.
+    resolved = [Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=str | None) for one in others]
+    return with_signature(complete, Signature([typed, *resolved]))
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 HTTP = ("http", "streamable-http", "sse")
-"""Names of transports that are one here: HTTP, where a client of any revision finds its own."""
+"""The names of HTTP transports; accord serves all revisions at one address."""
 
 
 UNSUPPORTED = {
@@ -86,21 +81,21 @@ UNSUPPORTED = {
     "get_context": "give the function a parameter: ctx: Context",
     "import_server": "mcp.mount(other): it is live",
 }
-"""What is not here, and what to write for it."""
+"""Methods that accord lacks, and what to write instead."""
 
 
 class UnknownNameError(DeclarationError, ValueError):
-    """There is nothing of that name."""
+    """An unknown name of a tool, resource or prompt."""
 
 
 class CompatServer(Server):
-    """accord's server, with the words of both other libraries."""
+    """accord's server with the methods of both other libraries."""
 
     context_type: ClassVar[type[Plain]] = CompatContext
     _completion_handler: Handler | None = None
     _security: ResourceSecurity | None = None
     _ignores_unknown: ClassVar[bool] = False
-    """Whether tools drop arguments that they have no parameter for."""
+    """Whether tools ignore unknown arguments."""
 
     def __class_getitem__(cls, types: Any) -> Any:
         return cls
@@ -109,7 +104,7 @@ class CompatServer(Server):
     def _custom_routes(self) -> CustomRoutes:
         return CustomRoutes()
 
-    # --- declaring ---------------------------------------------------------------------------------------------
+    # --- registration ------------------------------------------------------------------------------------------
 
     def _register_tool(
         self,
@@ -117,35 +112,33 @@ class CompatServer(Server):
         *,
         structured: bool = True,
         output_schema: JSONObject | None = None,
-        **about: Any,
+        **options: Any,
     ) -> None:
-        about["annotations"] = convert_annotations(ToolAnnotations, about.get("annotations"))
+        options["annotations"] = convert_annotations(ToolAnnotations, options.get("annotations"))
         function = as_record(with_resolvers(function)) if structured else unstructured(with_resolvers(function))
-        name, offer = make_tool(function, ignore_unknown=self._ignores_unknown, **without_none(about))
+        name, definition = make_tool(function, ignore_unknown=self._ignores_unknown, **without_none(options))
         if output_schema is not None:
-            with_output(name, offer, output_schema, self.limits)
-        self.registry.add("tool", name, offer)
+            with_output(name, definition, output_schema, self.limits)
+        self.registry.add("tool", name, definition)
 
-    def _register_resource(self, function: Callable[..., Any], uri: str, **about: Any) -> None:
-        about["annotations"] = convert_annotations(Annotations, about.get("annotations"))
-        about["mime_type"] = about.get("mime_type") or "text/plain"
-        security = about.pop("security", None) or self._security
-        about["unsafe_variables"] = True  # the rules of the other library hold
-        super().resource(uri, **without_none(about))(
+    def _register_resource(self, function: Callable[..., Any], uri: str, **options: Any) -> None:
+        options["annotations"] = convert_annotations(Annotations, options.get("annotations"))
+        options["mime_type"] = options.get("mime_type") or "text/plain"
+        security = options.pop("security", None) or self._security
+        options["unsafe_variables"] = True  # the rules of the other library hold
+        super().resource(uri, **without_none(options))(
             with_security(function, security) if security and "{" in uri else function
         )
         if self._completion_handler is not None and uri in self.registry.templates:
             complete_template(self, uri, self._completion_handler)
 
-    def _register_prompt(self, function: Callable[..., Any], **about: Any) -> None:
-        super().prompt(**without_none(about))(function)
+    def _register_prompt(self, function: Callable[..., Any], **options: Any) -> None:
+        super().prompt(**without_none(options))(function)
         if self._completion_handler is not None:
-            complete_prompt(self, about.get("name") or function.__name__, self._completion_handler)
+            complete_prompt(self, options.get("name") or function.__name__, self._completion_handler)
 
     def completion(self, handler: Handler | None = None) -> Any:
-        """Complete all arguments of all prompts and templates by one function: `@mcp.completion`, with or without
-        parentheses.
-        """
+        """Register one handler of all prompt and template arguments: `@mcp.completion` or `@mcp.completion()`."""
 
         def declare(handler: Handler) -> Handler:
             self._completion_handler = handler
@@ -158,39 +151,39 @@ class CompatServer(Server):
         return declare if handler is None else declare(handler)
 
     def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer. Raises `ValueError` where there is none."""
+        """Remove a prompt. Raises `ValueError` if it is unknown."""
         if name not in self.registry.prompts:
             raise UnknownNameError(f"there is no prompt {name!r}")
         super().remove_prompt(name)
 
     def add_resource(self, resource: FunctionResource) -> None:
-        """Offer a `FunctionResource` or `TextResource`."""
-        self._register_resource(resource.function, resource.uri, **resource.about)
+        """Register a `FunctionResource` or `TextResource`."""
+        self._register_resource(resource.function, resource.uri, **resource.options)
 
-    # --- asked by the program itself ---------------------------------------------------------------------------
+    # --- calls from the program itself -------------------------------------------------------------------------
 
     async def list_tools(self) -> list[Any]:
-        """The tools, as a client in this process sees them."""
+        """Return the tools, as a client in this process receives them."""
         async with Client(self) as client:
             return await client.list_tools()
 
     async def list_resources(self) -> list[Any]:
-        """The resources, as a client in this process sees them."""
+        """Return the resources, as a client in this process receives them."""
         async with Client(self) as client:
             return await client.list_resources()
 
     async def list_resource_templates(self) -> list[Any]:
-        """The templates, as a client in this process sees them."""
+        """Return the resource templates, as a client in this process receives them."""
         async with Client(self) as client:
             return await client.list_resource_templates()
 
     async def list_prompts(self) -> list[Any]:
-        """The prompts, as a client in this process sees them."""
+        """Return the prompts, as a client in this process receives them."""
         async with Client(self) as client:
             return await client.list_prompts()
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        """The result of a tool, as a client in this process gets it."""
+        """Return the result of a tool, as a client in this process receives it."""
         async with Client(self) as client:
             return await client.call_tool(name, arguments)
 
@@ -199,11 +192,11 @@ class CompatServer(Server):
     def custom_route(
         self, path: str, methods: Sequence[str], name: str | None = None, include_in_schema: bool = True
     ) -> Callable[[F], F]:
-        """Answer requests at a path beside the server's own, by a function of a request of Starlette."""
+        """Register a function that answers Starlette requests at a path beside the server's own."""
         return self._custom_routes.declare(path, methods, name, include_in_schema)
 
     def asgi(self, options: HTTPOptions | None = None) -> HTTPApp:
-        """An ASGI application that serves all revisions, and the routes of `custom_route`."""
+        """Return an ASGI application that serves all revisions, and the routes of `custom_route`."""
         if not self._custom_routes:
             return super().asgi(options)
         return RoutedApp(self, options or HTTPOptions(), self._custom_routes)
@@ -227,17 +220,17 @@ class CompatServer(Server):
 
 
 def address(transport: str, host: str, port: int) -> str:
-    """Where to serve, as `run(http=...)` takes it. Raises `Different` for a transport that there is not."""
+    """Return the address for `run(http=...)`. Raises `Different` for an unknown transport."""
     if transport not in HTTP:
         raise Different(f"there is no transport {transport!r}: stdio, or one of {', '.join(HTTP)}")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def without_none(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said of something, without what was not."""
-    return {key: value for key, value in about.items() if value is not None}
+def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def convert_annotations(type_: Any, value: Any) -> Any:
-    """Annotations that may be a dict in either spelling."""
+    """Return annotations, converted from a dict in camel case or snake case."""
     return type_(**normalize_fields(type_, value)) if isinstance(value, dict) else value

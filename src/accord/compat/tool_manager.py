@@ -1,4 +1,4 @@
-"""`mcp._tool_manager` of the official SDK: private there, and used by programs that look at their own tools."""
+"""`mcp._tool_manager` of the official SDK: private there, but used by programs that inspect their own tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accord.server.server import Server
 
 
 class RegisteredTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server, as the manager has it."""
+    """A registered tool, as the tool manager returns it."""
 
     name: str
     fn: Callable[..., Any]
@@ -36,37 +36,37 @@ class ToolManager:
         return {tool.name: tool for tool in self.list_tools()}
 
     def list_tools(self) -> list[RegisteredTool]:
-        """All of them."""
-        found = []
-        for offer in self._server.registry.tools.values():
-            about = offer.define(RULES[LATEST])
-            found.append(
+        """Return all tools."""
+        registered = []
+        for entry in self._server.registry.tools.values():
+            definition = entry.define(RULES[LATEST])
+            registered.append(
                 RegisteredTool(
-                    name=about.name,
-                    fn=offer.function,
-                    title=about.title,
-                    description=about.description or "",
-                    parameters=about.input_schema,
-                    output_schema=about.output_schema,
-                    annotations=about.annotations,
-                    is_async=offer.is_async,
+                    name=definition.name,
+                    fn=entry.function,
+                    title=definition.title,
+                    description=definition.description or "",
+                    parameters=definition.input_schema,
+                    output_schema=definition.output_schema,
+                    annotations=definition.annotations,
+                    is_async=entry.is_async,
                 )
             )
-        return found
+        return registered
 
     def get_tool(self, name: str) -> RegisteredTool | None:
-        """The tool of that name."""
+        """Return the tool with this name, or None."""
         return self._tools.get(name)
 
-    def add_tool(self, fn: Callable[..., Any], **about: Any) -> RegisteredTool:
-        """Offer a function as a tool."""
-        self._server.add_tool(fn, **about)  # type: ignore[arg-type]  # that of the adapted server takes a function
+    def add_tool(self, fn: Callable[..., Any], **options: Any) -> RegisteredTool:
+        """Register a function as a tool."""
+        self._server.add_tool(fn, **options)  # type: ignore[arg-type]  # that of the adapted server takes a function
         return self.list_tools()[-1]
 
     def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer."""
+        """Remove a tool."""
         self._server.remove_tool(name)
 
     async def call_tool(self, name: str, arguments: dict[str, Any], *_: Any, **__: Any) -> Any:
-        """The result of a tool, as a client in this process gets it."""
+        """Return the result of a tool, as a client in this process receives it."""
         return await self._server.call_tool(name, arguments)  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
-"""The names of `mcp.types` (and `mcp_types`), in their spellings: `TextContent(type="text", text="...")`,
+"""The names of `mcp.types` (and `mcp_types`), with their field names: `TextContent(type="text", text="...")`,
 `CallToolResult(content=[], isError=True)`.
 
-Each name makes accord's own type, and `isinstance` with it finds accord's own: nothing further on knows of these.
+Each name constructs accord's own type, and `isinstance` accepts accord's own type, so other modules need not know
+them.
 """
 
 from __future__ import annotations
@@ -89,40 +90,40 @@ URL_ELICITATION_REQUIRED = -32042
 
 
 class SpellingMeta(ModelMeta):
-    """Makes a class that is written in another library's way, and is its base all the same."""
+    """A metaclass of classes that take another library's field names and construct their base class."""
 
-    def __call__(cls, *args: Any, **given: Any) -> Any:
+    def __call__(cls, *args: Any, **values: Any) -> Any:
         base: Any = cls.__base__
         if args:
             raise Different(f"{cls.__name__} takes its fields by name")
-        return base(**normalize_fields(base, given))
+        return base(**normalize_fields(base, values))
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, cls.__base__)  # type: ignore[arg-type]
 
 
-def normalize_fields(type_: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a type as it names them: `isError` and `is_error` are one, its own `type` is left out, and so is
-    what is None. Raises `Different` for a field that it does not have.
+def normalize_fields(type_: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields under the names of the type: `isError` and `is_error` are the same, its own `type` and values
+    of None are dropped. Raises `Different` for an unknown field.
     """
     names = dict(zip(type_.__struct_encode_fields__, type_.__struct_fields__, strict=True))
     names |= {name: name for name in type_.__struct_fields__}
-    found = {}
-    for key, value in given.items():
+    fields = {}
+    for key, value in values.items():
         if value is None or (key == "type" and value == type_.__struct_config__.tag):
             continue
         if key not in names:
             raise Different(f"{type_.__name__} has no {key!r} in accord; it has {', '.join(type_.__struct_fields__)}")
-        found[names[key]] = str(value) if type(value).__name__ == "AnyUrl" else value
-    return found
+        fields[names[key]] = str(value) if type(value).__name__ == "AnyUrl" else value
+    return fields
 
 
 class Annotations(content.Annotations, metaclass=SpellingMeta):
-    """For whom something is, how much it matters (0 to 1), and when it changed (ISO 8601)."""
+    """The audience of content, its priority (0 to 1), and when it changed (ISO 8601)."""
 
 
 class TextContent(content.TextContent, metaclass=SpellingMeta):
-    """Text."""
+    """Text content."""
 
 
 class ImageContent(content.ImageContent, metaclass=SpellingMeta):
@@ -130,23 +131,23 @@ class ImageContent(content.ImageContent, metaclass=SpellingMeta):
 
 
 class AudioContent(content.AudioContent, metaclass=SpellingMeta):
-    """Sound."""
+    """Audio."""
 
 
 class ResourceLink(content.ResourceLink, metaclass=SpellingMeta):
-    """A resource that can be read, named in passing."""
+    """A link to a resource that can be read."""
 
 
 class EmbeddedResource(content.EmbeddedResource, metaclass=SpellingMeta):
-    """A resource with what it holds."""
+    """A resource with its content."""
 
 
 class ResourceContents(content.ResourceContents, metaclass=SpellingMeta):
-    """What a resource holds: `text`, or `blob` in base64."""
+    """The content of a resource: `text`, or `blob` in base64."""
 
 
 class _ContentsMeta(SpellingMeta):
-    """Contents of one of the two kinds, which are one type here."""
+    """A metaclass of text and blob contents, which are one type in accord."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         field = "text" if cls.__name__.startswith("Text") else "blob"
@@ -154,19 +155,19 @@ class _ContentsMeta(SpellingMeta):
 
 
 class TextResourceContents(content.ResourceContents, metaclass=_ContentsMeta):
-    """What a resource holds: `text`, or `blob` in base64."""
+    """The content of a resource: `text`, or `blob` in base64."""
 
 
 class BlobResourceContents(content.ResourceContents, metaclass=_ContentsMeta):
-    """What a resource holds: `text`, or `blob` in base64."""
+    """The content of a resource: `text`, or `blob` in base64."""
 
 
 class Resource(content.Resource, metaclass=SpellingMeta):
-    """A resource as a list names it (server, Resources)."""
+    """A resource as a list shows it (server, Resources)."""
 
 
 class ResourceTemplate(resources.ResourceTemplate, metaclass=SpellingMeta):
-    """A family of resources, by an RFC 6570 template of their URIs."""
+    """A pattern of resource URIs (RFC 6570)."""
 
 
 class ReadResourceResult(resources.ReadResourceResult, metaclass=SpellingMeta):
@@ -174,11 +175,11 @@ class ReadResourceResult(resources.ReadResourceResult, metaclass=SpellingMeta):
 
 
 class Tool(tools.Tool, metaclass=SpellingMeta):
-    """A tool as `tools/list` names it."""
+    """A tool as `tools/list` shows it."""
 
 
 class ToolAnnotations(tools.ToolAnnotations, metaclass=SpellingMeta):
-    """What a tool says of its own conduct."""
+    """Hints about a tool, such as read-only or idempotent."""
 
 
 class CallToolResult(tools.CallToolResult, metaclass=SpellingMeta):
@@ -186,7 +187,7 @@ class CallToolResult(tools.CallToolResult, metaclass=SpellingMeta):
 
 
 class Prompt(prompts.Prompt, metaclass=SpellingMeta):
-    """A prompt as `prompts/list` names it."""
+    """A prompt as `prompts/list` shows it."""
 
 
 class PromptArgument(prompts.PromptArgument, metaclass=SpellingMeta):
@@ -202,31 +203,31 @@ class GetPromptResult(prompts.GetPromptResult, metaclass=SpellingMeta):
 
 
 class Icon(identity.Icon, metaclass=SpellingMeta):
-    """An image to show for something (basic, Icons)."""
+    """An image for display (basic, Icons)."""
 
 
 class Implementation(identity.Implementation, metaclass=SpellingMeta):
-    """The program that speaks: `clientInfo` and `serverInfo`."""
+    """The client or server program: `clientInfo` and `serverInfo`."""
 
 
 class Completion(completion.Completion, metaclass=SpellingMeta):
-    """At most 100 values."""
+    """At most 100 completion values."""
 
 
 class CompletionArgument(completion.CompletionArgument, metaclass=SpellingMeta):
-    """The argument, and what has been typed of it."""
+    """The argument to complete, and its value so far."""
 
 
 class CompletionContext(completion.CompletionContext, metaclass=SpellingMeta):
-    """Arguments that already have their value."""
+    """Arguments that already have a value."""
 
 
 class PromptReference(completion.PromptReference, metaclass=SpellingMeta):
-    """Completion for an argument of this prompt."""
+    """A reference to a prompt whose argument is completed."""
 
 
 class ResourceTemplateReference(completion.ResourceTemplateReference, metaclass=SpellingMeta):
-    """Completion for a variable of this resource template."""
+    """A reference to a resource template whose variable is completed."""
 
 
 class ElicitResult(elicitation.ElicitResult, metaclass=SpellingMeta):
@@ -234,15 +235,15 @@ class ElicitResult(elicitation.ElicitResult, metaclass=SpellingMeta):
 
 
 class ElicitRequestFormParams(elicitation.ElicitParams, metaclass=SpellingMeta):
-    """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
+    """Params of `elicitation/create`: a form (no `mode`, or "form"), or a URL ("url")."""
 
 
 class ElicitRequestURLParams(elicitation.ElicitParams, metaclass=SpellingMeta):
-    """Params of `elicitation/create`: a form to fill (no `mode`, or "form"), or a page to visit ("url")."""
+    """Params of `elicitation/create`: a form (no `mode`, or "form"), or a URL ("url")."""
 
 
 class SamplingMessage(sampling.SamplingMessage, metaclass=SpellingMeta):
-    """One message to or of a model: a block, from 2025-11-25 on also a list of them."""
+    """One message to or from a model: a content block, from 2025-11-25 on also a list of them."""
 
 
 class CreateMessageResult(sampling.CreateMessageResult, metaclass=SpellingMeta):
@@ -250,11 +251,11 @@ class CreateMessageResult(sampling.CreateMessageResult, metaclass=SpellingMeta):
 
 
 class ModelHint(sampling.ModelHint, metaclass=SpellingMeta):
-    """Part of the name of a model that would suit."""
+    """A part of the name of a suitable model."""
 
 
 class ModelPreferences(sampling.ModelPreferences, metaclass=SpellingMeta):
-    """What matters in the choice of a model, each from 0 to 1."""
+    """The priorities for the choice of a model, each from 0 to 1."""
 
 
 class Root(input_required.Root, metaclass=SpellingMeta):
@@ -266,7 +267,7 @@ class ListRootsResult(input_required.ListRootsResult, metaclass=SpellingMeta):
 
 
 class ClientCapabilities(capabilities.ClientCapabilities, metaclass=SpellingMeta):
-    """What a client can do for a server."""
+    """The capabilities that a client declares."""
 
 
 class ElicitationCapability(capabilities.ElicitationCapability, metaclass=SpellingMeta):
@@ -274,11 +275,11 @@ class ElicitationCapability(capabilities.ElicitationCapability, metaclass=Spelli
 
 
 class RootsCapability(capabilities.RootsCapability, metaclass=SpellingMeta):
-    """`roots`: perhaps the client tells when they change."""
+    """`roots`: whether the client notifies the server when they change."""
 
 
 class SamplingCapability(capabilities.SamplingCapability, metaclass=SpellingMeta):
-    """`sampling`: perhaps with context of servers, and with tools."""
+    """`sampling`: whether with context of servers, and with tools."""
 
 
 class LoggingMessageNotificationParams(notifications.LoggingMessageParams, metaclass=SpellingMeta):

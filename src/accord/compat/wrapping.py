@@ -1,10 +1,8 @@
-"""A function that is called through another: something is done before or after it, or it is read as having another
-signature than it was written with.
+"""Wrappers of handler functions: a function called before or after, another signature, or another return type.
 
-Ordinary classes as return types, which mcp takes for structured output where their attributes are annotated.
-
-accord asks for a dataclass, a TypedDict or a model; here their attributes are read into a record of the same fields. A
-class without annotations is no structured output.
+mcp takes ordinary classes as return types for structured output if their attributes are annotated. accord requires a
+dataclass, a TypedDict or a model, so the attributes are copied into a record with the same fields. A class without
+annotations is no structured output.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from accord.schema.hints import HintReader
 from accord.server.core.results import UNSTRUCTURED
 
 Fill = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Makes the keywords of a call out of those that were given."""
+"""A function that returns the keywords of a call from the given ones."""
 
 
 def wrapped(
@@ -31,56 +29,60 @@ def wrapped(
     before: Callable[..., None] = lambda *args, **kwargs: None,
     after: Callable[[Any], Any] = lambda value: value,
 ) -> Callable[..., Any]:
-    """The function, plain or async as it is: `before` sees its arguments and may raise, `after` makes the result."""
+    """Return the function with `before`, which receives the arguments and may raise, and `after`, which converts the
+    result.
+
+    The wrapper of an async function is async, of any other function plain.
+    """
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def waits(*args: Any, **kwargs: Any) -> Any:
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
             before(*args, **kwargs)
             return after(await function(*args, **kwargs))
 
-        return waits
+        return call_async
 
     @functools.wraps(function)
-    def runs(*args: Any, **kwargs: Any) -> Any:
+    def call_plain(*args: Any, **kwargs: Any) -> Any:
         before(*args, **kwargs)
         return after(function(*args, **kwargs))
 
-    return runs
+    return call_plain
 
 
 def with_return_annotation(function: Callable[..., Any], hint: Any = inspect.Signature.empty) -> Callable[..., Any]:
-    """A wrapped function, read as having this return annotation; none if none is given."""
+    """Return a function with this return annotation in its signature, or with none."""
     return with_signature(function, inspect.signature(function).replace(return_annotation=hint))
 
 
 def with_filled_arguments(function: Callable[..., Any], fill: Fill, signature: inspect.Signature) -> Callable[..., Any]:
-    """The function behind `signature`, called with what `fill` makes of the arguments."""
+    """Return a function with `signature`, which calls `function` with the keywords from `fill`."""
 
     @functools.wraps(function)
-    async def called(**given: Any) -> Any:
-        return await call(function, **await fill(given))
+    async def call_filled(**arguments: Any) -> Any:
+        return await call(function, **await fill(arguments))
 
-    return with_signature(called, signature)
+    return with_signature(call_filled, signature)
 
 
 async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function returns, plain or async. A plain one runs in a thread: it may wait."""
+    """Return the result of a function, plain or async. A plain one runs in a thread, because it may block."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
 def with_signature(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
-    """The function, read as having this signature."""
+    """Set the signature of a function and return it."""
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
 def as_record(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with a return type that can be read."""
+    """Return the function with a return type that accord's schemas support."""
     returns = inspect.signature(function).return_annotation
-    if not isinstance(returns, type) or returns is inspect.Signature.empty or _can_be_read(returns):
+    if not isinstance(returns, type) or returns is inspect.Signature.empty or _is_supported(returns):
         return function
     fields = get_type_hints(returns)
     if not fields:
@@ -91,11 +93,11 @@ def as_record(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def unstructured(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without its return annotation: what it returns is content, nothing structured."""
+    """Return the function without its return annotation: its result is unstructured content."""
     return with_return_annotation(wrapped(function))
 
 
-def _can_be_read(type_: type) -> bool:
+def _is_supported(type_: type) -> bool:
     if issubclass(type_, tuple(UNSTRUCTURED)):
         return True
     try:
