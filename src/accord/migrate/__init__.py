@@ -1,1 +1,1 @@
-"""From a program written for another library to one for accord: a text in; a text, and what is left to do, out."""
+"""Rewrite programs written for another MCP library to accord, and report the manual steps that remain."""

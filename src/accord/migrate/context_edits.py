@@ -1,4 +1,6 @@
-"""A handler's context in accord's words: `ctx.elicit(message, schema=Form)` is `ctx.elicit(message, type=Form)`."""
+"""Edits of a handler's context to accord's API: `ctx.elicit(message, schema=Form)` becomes `ctx.elicit(message,
+type=Form)`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import TypeAlias
 from accord.migrate.edits import Edit, ManualStep, SourceText, keywords_of, rename_keywords
 
 CONTEXT = "Context"
-"""What it is called."""
+"""The name of the context class."""
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -23,17 +25,17 @@ _PATHS = {
     "fastmcp": "server",
     "mcp_server": "server",
 }
-"""Attributes that have another name."""
+"""Attributes with another name in accord."""
 _REPLACEMENTS = {
     "set_state": 'ctx.state["a"] = 1, for this call; Handles keep things between calls, see docs/dependencies.md',
     "get_state": 'ctx.state["a"], of this call; Handles keep things between calls, see docs/dependencies.md',
     "delete_state": 'del ctx.state["a"]',
 }
-"""What to write for others."""
+"""What to write for attributes that accord lacks."""
 
 
 def context_edits(source: SourceText, contexts: Mapping[str, str]) -> Iterator[Edit | ManualStep]:
-    """What to change for contexts of these class names, and what keeps them from it."""
+    """Yield the edits for contexts of these class names, and the manual steps that prevent them."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in contexts:
             yield Edit(source.span(node.value)[1], source.span(node)[1], "")
@@ -51,7 +53,7 @@ def _is_context(hint: ast.expr | None, contexts: Mapping[str, str]) -> bool:
 def _uses(function: _Function, name: str, source: SourceText) -> Iterator[Edit | ManualStep]:
     calls = {node.func: node for node in ast.walk(function) if isinstance(node, ast.Call)}
     for node, path in _paths(function, name):
-        last = path.rpartition(".")[2]
+        attribute = path.rpartition(".")[2]
         if path in _PATHS:
             start, end = source.span(node)
             yield Edit(start, end, f"{name}.{_PATHS[path]}")
@@ -60,9 +62,8 @@ def _uses(function: _Function, name: str, source: SourceText) -> Iterator[Edit |
         elif path == "elicit" and node in calls:
             yield from rename_keywords(calls[node], {"schema": "type", "response_type": "type"}, source)
         elif path not in _SAME:
-            yield ManualStep(
-                node.lineno, f"{name}.{path}: {_REPLACEMENTS.get(last, f'see what accord.Context has for {last}')}"
-            )
+            advice = _REPLACEMENTS.get(attribute, f"see what accord.Context has for {attribute}")
+            yield ManualStep(node.lineno, f"{name}.{path}: {advice}")
 
 
 def _logging(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
@@ -74,7 +75,7 @@ def _logging(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
 
 
 def _paths(function: _Function, name: str) -> Iterator[tuple[ast.Attribute, str]]:
-    """Every use of the name with its attributes, as far as they mean one: `request_context.lifespan_context`."""
+    """Yield each use of the context with its longest known path, such as `request_context.lifespan_context`."""
     inner: set[ast.AST] = set()
     for node in ast.walk(function):  # outer attributes come before those inside them
         if not isinstance(node, ast.Attribute) or node in inner:
@@ -83,19 +84,19 @@ def _paths(function: _Function, name: str) -> Iterator[tuple[ast.Attribute, str]
         while isinstance(value, ast.Attribute):
             path, value = f"{value.attr}.{path}", value.value
         if isinstance(value, ast.Name) and value.id == name:
-            found = _longest_known(node, path)
+            known = _longest_known(node, path)
             inner.update(ast.walk(node))
-            yield found, _path_of(found)
+            yield known, _path_of(known)
 
 
 def _longest_known(node: ast.Attribute, path: str) -> ast.Attribute:
-    """The part of `ctx.a.b.c` that has a meaning of its own: the longest known, or all of it."""
-    whole = node
+    """Return the longest known part of `ctx.a.b.c`, or all of it."""
+    outermost = node
     while True:
         if path in _PATHS or path in _SAME or "." not in path:
             return node
         if not isinstance(node.value, ast.Attribute):
-            return whole
+            return outermost
         node, path = node.value, path.rpartition(".")[0]
 
 

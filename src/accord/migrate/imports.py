@@ -1,4 +1,4 @@
-"""Import lines of other libraries, rewritten to the names that accord has for them."""
+"""Edits of the imports of other libraries to the names that accord has for them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from accord.compat.name_map import COMPAT_MODULES, FOREIGN_PACKAGES, MODULES, RE
 from accord.migrate.edits import Edit, ManualStep, SourceText
 
 _MAX_LINE_LENGTH = 100
-"""Characters of an import line, beyond which it is broken."""
+"""The maximum length of an import line in characters; a longer one is wrapped."""
 
 _BREAK = ",\n    "
 
 
 class ImportTarget(NamedTuple):
-    """What is imported here in the place of a name: `from module import name`."""
+    """The module and name that replace an imported name."""
 
     module: str
     name: str
 
 
 class ImportedName(NamedTuple):
-    """A name as a program imports it."""
+    """A name that a program imports, and where."""
 
     module: str
     name: str
@@ -32,15 +32,13 @@ class ImportedName(NamedTuple):
 
     @property
     def is_type(self) -> bool:
-        """Whether it is a type of the protocol."""
-        place = target_of(self.module, self.name)
-        return place is not None and place.module == TYPES
+        """Return whether the name is a type of the protocol."""
+        target = target_of(self.module, self.name)
+        return target is not None and target.module == TYPES
 
 
 def import_edits(source: SourceText, native: Mapping[str, str]) -> Iterator[Edit | ManualStep]:
-    """What to change in the import lines, and what of them has to be done by hand. `native` are names of the program
-    that become accord's own.
-    """
+    """Yield the edits of the imports, and the manual steps. `native` maps names in the program to names of accord."""
     for node in foreign_imports(source):
         if isinstance(node, ast.ImportFrom):
             yield from _from_import_edits(node, source, native)
@@ -50,7 +48,7 @@ def import_edits(source: SourceText, native: Mapping[str, str]) -> Iterator[Edit
 
 
 def foreign_imports(source: SourceText) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The statements that import from one of the libraries, or from what stands for them here."""
+    """Yield the statements that import from another library or a compat module."""
     for node in ast.walk(source.tree):
         match node:
             case ast.ImportFrom(level=0, module=str(module)):
@@ -64,7 +62,7 @@ def foreign_imports(source: SourceText) -> Iterator[ast.Import | ast.ImportFrom]
 
 
 def imported_names(source: SourceText) -> dict[str, ImportedName]:
-    """The names of the program that come from there."""
+    """Return the names that the program imports from other libraries and that accord has."""
     return {
         alias.asname or alias.name: ImportedName(node.module or "", alias.name, alias.lineno)
         for node in foreign_imports(source)
@@ -75,24 +73,26 @@ def imported_names(source: SourceText) -> dict[str, ImportedName]:
 
 
 def is_foreign(module: str) -> bool:
-    """Whether a module belongs to one of the other libraries."""
+    """Return whether a module belongs to another library or is a compat module."""
     return module.partition(".")[0] in FOREIGN_PACKAGES or module in COMPAT_MODULES
 
 
 def target_of(module: str, name: str) -> ImportTarget | None:
-    """Where a name of another library's module is here, if it is."""
+    """Return the compat module and name for a name of another library, or None."""
     if module in COMPAT_MODULES:
         return ImportTarget(module, name) if name in public_names(module) else None
-    whole = MODULES.get(f"{module}.{name}")
-    if whole is not None:
-        package, _, last = whole.rpartition(".")
-        return ImportTarget(package, last)
-    home = MODULES.get(module)
-    return ImportTarget(home, name) if home is not None and name in public_names(home) else None
+    submodule = MODULES.get(f"{module}.{name}")
+    if submodule is not None:
+        package, _, submodule_name = submodule.rpartition(".")
+        return ImportTarget(package, submodule_name)
+    compat_module = MODULES.get(module)
+    return (
+        ImportTarget(compat_module, name) if compat_module is not None and name in public_names(compat_module) else None
+    )
 
 
 def public_names(module: str) -> list[str]:
-    """The names of one of our modules."""
+    """Return the public names of a compat module."""
     names: list[str] = import_module(module).__all__
     return names
 
@@ -100,66 +100,66 @@ def public_names(module: str) -> list[str]:
 def _from_import_edits(
     node: ast.ImportFrom, source: SourceText, native: Mapping[str, str]
 ) -> Iterator[Edit | ManualStep]:
-    kept = [alias for alias in node.names if native.get(alias.asname or alias.name) != ""]
-    places = [(alias, _target_of_alias(node.module or "", alias, native)) for alias in kept]
-    for alias, place in places:
-        if place is None:
+    aliases = [alias for alias in node.names if native.get(alias.asname or alias.name) != ""]
+    targets = [(alias, _target_of_alias(node.module or "", alias, native)) for alias in aliases]
+    for alias, target in targets:
+        if target is None:
             yield ManualStep(alias.lineno, f"{node.module}.{alias.name}: {advice_for(alias.name)}")
-    found = {place.module for _, place in places if place is not None}
-    if not kept:
+    modules = {target.module for _, target in targets if target is not None}
+    if not aliases:
         yield Edit(*source.lines(node), "")
     elif (
-        len(kept) == len(node.names)
-        and all(place is not None and place.name == alias.name for alias, place in places)
-        and len(found) == 1
+        len(aliases) == len(node.names)
+        and all(target is not None and target.name == alias.name for alias, target in targets)
+        and len(modules) == 1
     ):
         start = source.span(node)[0] + source.text_of(node).index(node.module or "")
-        yield Edit(start, start + len(node.module or ""), found.pop())
-    elif found or len(kept) < len(node.names):
-        yield Edit(*source.span(node), f"\n{' ' * node.col_offset}".join(_lines(node.module or "", places)))
+        yield Edit(start, start + len(node.module or ""), modules.pop())
+    elif modules or len(aliases) < len(node.names):
+        yield Edit(*source.span(node), f"\n{' ' * node.col_offset}".join(_lines(node.module or "", targets)))
 
 
 def _target_of_alias(module: str, alias: ast.alias, native: Mapping[str, str]) -> ImportTarget | None:
-    own = native.get(alias.asname or alias.name)
-    return target_of(module, alias.name) if own is None else ImportTarget("accord", own)
+    native_name = native.get(alias.asname or alias.name)
+    return target_of(module, alias.name) if native_name is None else ImportTarget("accord", native_name)
 
 
-def _lines(module: str, places: list[tuple[ast.alias, ImportTarget | None]]) -> Iterator[str]:
-    """One import line for each module that the names are in now."""
+def _lines(module: str, targets: list[tuple[ast.alias, ImportTarget | None]]) -> Iterator[str]:
+    """Yield one import line per target module."""
     by_module: dict[str, list[str]] = {}
-    for alias, place in places:
-        home, name = place or ImportTarget(module, alias.name)
-        known_as = name if home == "accord" else alias.asname or alias.name
-        by_module.setdefault(home, []).append(name if name == known_as else f"{name} as {known_as}")
-    for home, names in by_module.items():
-        once = dict.fromkeys(names)
-        line = f"from {home} import {', '.join(once)}"
-        yield line if len(line) <= _MAX_LINE_LENGTH else f"from {home} import (\n    {_BREAK.join(once)},\n)"
+    for alias, target in targets:
+        target_module, name = target or ImportTarget(module, alias.name)
+        local = name if target_module == "accord" else alias.asname or alias.name
+        by_module.setdefault(target_module, []).append(name if name == local else f"{name} as {local}")
+    for target_module, names in by_module.items():
+        unique = dict.fromkeys(names)
+        line = f"from {target_module} import {', '.join(unique)}"
+        yield line if len(line) <= _MAX_LINE_LENGTH else f"from {target_module} import (\n    {_BREAK.join(unique)},\n)"
 
 
 def _import_edits(alias: ast.alias, source: SourceText) -> Iterator[Edit | ManualStep]:
     if not is_foreign(alias.name) or alias.name in COMPAT_MODULES:
         return
-    home, known_as = MODULES.get(alias.name), alias.asname or alias.name
-    if home is None:
+    compat_module, local = MODULES.get(alias.name), alias.asname or alias.name
+    if compat_module is None:
         yield ManualStep(alias.lineno, f"{alias.name}: {advice_for(alias.name.rpartition('.')[2])}")
-    elif "." in known_as:
+    elif "." in local:
         yield ManualStep(
-            alias.lineno, f"import {alias.name}: write `import {home} as ...`, and that name where it is used"
+            alias.lineno, f"import {alias.name}: write `import {compat_module} as ...`, and that name where it is used"
         )
     else:
-        yield Edit(*source.span(alias), f"{home} as {known_as}")
-        yield from _unknown_attributes(known_as, home, source)
+        yield Edit(*source.span(alias), f"{compat_module} as {local}")
+        yield from _unknown_attributes(local, compat_module, source)
 
 
-def _unknown_attributes(name: str, home: str, source: SourceText) -> Iterator[ManualStep]:
+def _unknown_attributes(name: str, compat_module: str, source: SourceText) -> Iterator[ManualStep]:
     for node in ast.walk(source.tree):
         match node:
-            case ast.Attribute(value=ast.Name(id=found), attr=attribute) if found == name:
-                if attribute not in public_names(home):
+            case ast.Attribute(value=ast.Name(id=id_), attr=attribute) if id_ == name:
+                if attribute not in public_names(compat_module):
                     yield ManualStep(node.lineno, f"{name}.{attribute}: {advice_for(attribute)}")
 
 
 def advice_for(name: str) -> str:
-    """What to write for something that has no name here."""
+    """Return the advice for a name that accord lacks."""
     return REPLACEMENTS.get(name, "accord has no such name; see docs/switching.md")

@@ -1,13 +1,11 @@
-"""One program rewritten: `rewrite(text)` gives the new text, and what is left to do by hand.
+"""The rewriting of one program: `rewrite(text)` returns the new text and the manual steps.
 
-Fields that are read in the spelling of the wire: mcp 1 has `result.isError`, accord `result.is_error`.
+A server and its contexts are rewritten to accord's own API together or not at all: one call that needs `accord.compat`
+keeps the server there. Types of the protocol are rewritten one by one. Code that cannot be rewritten safely stays,
+with a manual step.
 
-Whose attribute it is cannot be told from a syntax tree, so it is not rewritten.
-
-What of a program can be written in accord's own words, and the edits that do it.
-
-A server and its contexts change together or not at all: what one call of it needs from `accord.compat` keeps the rest
-there. Types of the protocol change one by one. Whatever is not certain stays, and is told.
+Attributes in wire spelling (`result.isError` of mcp 1, `result.is_error` of accord) are reported, but not rewritten,
+because the syntax tree does not show the type of the object.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from accord.migrate.server_edits import SAME, SERVERS, TYPES, server_edits, type
 
 
 def wire_name_steps(source: SourceText) -> Iterator[ManualStep]:
-    """The attributes that look like one."""
+    """Yield a step for each attribute that has the wire name of a field."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr in _fields():
             yield ManualStep(
@@ -37,7 +35,7 @@ def wire_name_steps(source: SourceText) -> Iterator[ManualStep]:
 
 @cache
 def _fields() -> dict[str, str]:
-    """The fields of accord's types that have another name on the wire."""
+    """Return the fields of accord's types that have another name on the wire."""
     structs = [vars(types)[name] for name in types.__all__ if isinstance(vars(types)[name], StructMeta)]
     return {
         wire: name
@@ -48,20 +46,18 @@ def _fields() -> dict[str, str]:
 
 
 Names = dict[str, str]
-"""A name in the program, as it was imported, and the name in `accord` that it becomes; empty where it is not used any
-more.
-"""
+"""Maps a name in the program to its new name in `accord`, or to an empty string when it is unused after the edits."""
 
 
 _COMPAT_ONLY = {
     *("CurrentContext", "FunctionResource", "LocalProvider", "Prompt", "PromptsAsTools", "Resolve"),
     *("ResourceSecurity", "ResourcesAsTools", "TextResource", "Tool", "prompt", "resource", "tool"),
 }
-"""What other servers take, and accord's own does not."""
+"""Names that other servers accept, and accord's own server does not."""
 
 
 class NativeEdits:
-    """The names that become accord's own, with the edits for it, and what kept others from it."""
+    """The edits to accord's own API: the new names, the edits, and the manual steps of names that stay."""
 
     def __init__(self, source: SourceText, imported: Mapping[str, ImportedName]) -> None:
         self.names: Names = {}
@@ -69,50 +65,50 @@ class NativeEdits:
         self.manual_steps: list[ManualStep] = []
         self._source = source
         self._imported = imported
-        """Local names of what was imported, and where from."""
+        """The imported names by their local name."""
         self._server_edits()
-        for local, found in imported.items():
-            if found.name in SAME or (found.is_type and found.name in TYPES):
-                self._apply({local: TYPES[found.name]}, type_edits(source, local, TYPES[found.name]))
+        for local, imported_name in imported.items():
+            if imported_name.name in SAME or (imported_name.is_type and imported_name.name in TYPES):
+                self._apply({local: TYPES[imported_name.name]}, type_edits(source, local, TYPES[imported_name.name]))
 
         self._drop_unused()
 
     def _drop_unused(self) -> None:
-        """Names that were only used in what is taken out need not be imported any more."""
-        gone = [(edit.start, edit.end) for edit in self.edits if not edit.text]
+        """Remove the imports of names that only occur in removed code."""
+        removed_spans = [(edit.start, edit.end) for edit in self.edits if not edit.text]
         uses: dict[str, list[bool]] = {}
         for node in ast.walk(self._source.tree):
             if isinstance(node, ast.Name) and node.id in self._imported:
                 start, end = self._source.span(node)
-                uses.setdefault(node.id, []).append(any(a <= start and end <= b for a, b in gone))
+                uses.setdefault(node.id, []).append(any(a <= start and end <= b for a, b in removed_spans))
         self.names |= {local: "" for local, removed in uses.items() if all(removed)}
 
     def _server_edits(self) -> None:
-        servers = {local: "Server" for local, found in self._imported.items() if found.name in SERVERS}
-        contexts = {local: "Context" for local, found in self._imported.items() if found.name == CONTEXT}
-        words = server_edits(self._source, servers)
-        found = [*self._compat_only_names(), *words, *context_edits(self._source, contexts)]
-        self._apply({**servers, **contexts}, iter(found))
+        servers = {local: "Server" for local, target in self._imported.items() if target.name in SERVERS}
+        contexts = {local: "Context" for local, target in self._imported.items() if target.name == CONTEXT}
+        server_changes = server_edits(self._source, servers)
+        changes = [*self._compat_only_names(), *server_changes, *context_edits(self._source, contexts)]
+        self._apply({**servers, **contexts}, iter(changes))
 
     def _compat_only_names(self) -> Iterator[ManualStep]:
-        """Names that mean something only on a server of `accord.compat`."""
-        for local, found in self._imported.items():
-            if found.name in _COMPAT_ONLY and not found.is_type:
-                yield ManualStep(found.line, f"{local}: only a server of accord.compat knows what it means")
+        """Yield a step for each name that only works with a server of `accord.compat`."""
+        for local, imported_name in self._imported.items():
+            if imported_name.name in _COMPAT_ONLY and not imported_name.is_type:
+                yield ManualStep(imported_name.line, f"{local}: only a server of accord.compat knows what it means")
 
-    def _apply(self, names: Names, found: Iterator[Edit | ManualStep]) -> None:
-        """Take all of it, or, where something is left, none."""
-        words = list(found)
-        left = list(dict.fromkeys(one for one in words if isinstance(one, ManualStep)))
-        stops = [one for one in left if one.is_blocking]
-        self.manual_steps += stops or left
-        if not stops and not self._is_name_used(names):
+    def _apply(self, names: Names, changes: Iterator[Edit | ManualStep]) -> None:
+        """Apply all edits, or none if a blocking manual step remains or a new name is already in use."""
+        all_changes = list(changes)
+        steps = list(dict.fromkeys(change for change in all_changes if isinstance(change, ManualStep)))
+        blocking = [change for change in steps if change.is_blocking]
+        self.manual_steps += blocking or steps
+        if not blocking and not self._is_name_used(names):
             self.names |= names
-            self.edits += [one for one in words if isinstance(one, Edit)]
+            self.edits += [change for change in all_changes if isinstance(change, Edit)]
             self.edits += [edit for local, name in names.items() for edit in _rename_edits(self._source, local, name)]
 
     def _is_name_used(self, names: Names) -> bool:
-        """Whether a new name means something else in the program already."""
+        """Return whether the program already uses a new name for something else."""
         used = {node.id for node in ast.walk(self._source.tree) if isinstance(node, ast.Name)}
         defined = {
             node.name
@@ -130,24 +126,26 @@ def _rename_edits(source: SourceText, local: str, name: str) -> Iterator[Edit]:
 
 
 class RewriteResult(NamedTuple):
-    """The new text, and what is left, by line of the old one."""
+    """The new text, and the manual steps with lines of the original text."""
 
     text: str
     manual_steps: list[ManualStep]
     foreign: bool = False
-    """Whether the program imported another library, or what stands for one here."""
+    """Whether the program imports another library or a compat module."""
 
 
 def rewrite(text: str, *, native: bool = False) -> RewriteResult:
-    """Rewrite the imports of other libraries to `accord.compat`; with `native`, what is plain to accord's own words.
+    """Rewrite imports to `accord.compat`; with `native`, code that can be rewritten safely to accord's own API.
 
-    Raises `SyntaxError` for a text that is no program.
+    Raises `SyntaxError` for invalid Python.
     """
     source = SourceText(text)
-    words = NativeEdits(source, imported_names(source)) if native else None
-    found = list(import_edits(source, words.names if words else {}))
-    edits = [one for one in found if isinstance(one, Edit)] + (words.edits if words else [])
-    left = [one for one in found if isinstance(one, ManualStep)] + (words.manual_steps if words else [])
+    native_edits = NativeEdits(source, imported_names(source)) if native else None
+    changes = list(import_edits(source, native_edits.names if native_edits else {}))
+    edits = [change for change in changes if isinstance(change, Edit)] + (native_edits.edits if native_edits else [])
+    steps = [change for change in changes if isinstance(change, ManualStep)] + (
+        native_edits.manual_steps if native_edits else []
+    )
     if edits:
-        left += wire_name_steps(source)
-    return RewriteResult(source.with_edits(edits), sorted(left), any(foreign_imports(source)))
+        steps += wire_name_steps(source)
+    return RewriteResult(source.with_edits(edits), sorted(steps), any(foreign_imports(source)))

@@ -1,6 +1,6 @@
-"""`FastMCP(...)` and `MCPServer(...)` in accord's words: how a server is made, what is declared on it, how it runs.
+"""Edits of `FastMCP(...)` and `MCPServer(...)` to accord's API: the constructor, the decorators and `run()`.
 
-Types of the protocol in accord's words: `TextContent(type="text", text=...)` is `TextContent(text=...)`.
+Edits of protocol types: `TextContent(type="text", text=...)` becomes `TextContent(text=...)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from accord.migrate.edits import Edit, ManualStep, SourceText, constant, keyword
 from accord.server.server import Server
 
 SERVERS = ("FastMCP", "MCPServer")
-"""What a server is called."""
+"""The names of the server classes."""
 
 _CONSTRUCTOR_OPTIONS = {
     *("name", "instructions", "version", "title", "description", "website_url", "icons", "lifespan"),
@@ -39,58 +39,68 @@ _ATTRIBUTE_ADVICE = {
     "http_app": "server.app",
     "streamable_http_app": "server.app",
 }
-"""What to write for options and attributes that are asked for most."""
+"""What to write for the most frequent options and attributes."""
 _WILD = re.compile(r"{\w+\*}")
 _HTTP = ("http", "streamable-http")
 
 
 def server_edits(source: SourceText, servers: Mapping[str, str]) -> Iterator[Edit | ManualStep]:
-    """What to change for servers of these class names, and what keeps them from it."""
-    made = [call for call in _calls(source) if isinstance(call.func, ast.Name) and call.func.id in servers]
-    for call in made:
+    """Yield the edits for servers of these class names, and the manual steps that prevent them."""
+    constructors = [call for call in _calls(source) if isinstance(call.func, ast.Name) and call.func.id in servers]
+    for call in constructors:
         yield from _constructor_edits(call, source)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in servers:
             yield ManualStep(node.lineno, f"{source.text_of(node)}: accord's Server has no type parameters")
-    held = set(variables(source, made))
-    yield from _attribute_edits(source, held)
-    yield from _return_type_steps(source, held)
+    server_names = set(variables(source, constructors))
+    yield from _attribute_edits(source, server_names)
+    yield from _return_type_steps(source, server_names)
 
 
-def variables(source: SourceText, made: Collection[ast.Call]) -> Iterator[str]:
-    """The names that hold what such a call makes."""
+def variables(source: SourceText, constructors: Collection[ast.Call]) -> Iterator[str]:
+    """Yield the names of the variables that a constructor call is assigned to."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Assign) and node.value in made:
+        if isinstance(node, ast.Assign) and node.value in constructors:
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and node.value in made and isinstance(node.target, ast.Name):
+        elif isinstance(node, ast.AnnAssign) and node.value in constructors and isinstance(node.target, ast.Name):
             yield node.target.id
 
 
 def _constructor_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
-    keywords = keywords_of(call)
-    if keywords is None or len(call.args) > 1:
-        yield ManualStep(call.lineno, f"{source.text_of(call.func)}(...): name its options one by one")
+    keywords = _keywords_or_step(call, source, positional=1, kind="options")
+    if isinstance(keywords, ManualStep):
+        yield keywords
         return
     for name, keyword in keywords.items():
         if name not in _CONSTRUCTOR_OPTIONS | _IGNORED_OPTIONS:
-            why = _OPTION_ADVICE.get(name, "accord's Server has no such option, or means something else")
-            yield ManualStep(keyword.lineno, f"{source.text_of(call.func)}({name}=...): {why}")
-    gone = [keyword for name, keyword in keywords.items() if name in _IGNORED_OPTIONS]
+            advice = _OPTION_ADVICE.get(name, "accord's Server has no such option, or means something else")
+            yield ManualStep(keyword.lineno, f"{source.text_of(call.func)}({name}=...): {advice}")
+    ignored = [keyword for name, keyword in keywords.items() if name in _IGNORED_OPTIONS]
     if call.args or "name" in keywords:
-        yield from remove_arguments(call, gone, source)
-    elif len(gone) == len(keywords):
+        yield from remove_arguments(call, ignored, source)
+    elif len(ignored) == len(keywords):
         yield Edit(source.span(call.func)[1], source.span(call)[1], f'("{source.text_of(call.func)}")')
     else:
         first = source.span(call.keywords[0])[0]
         yield Edit(first, first, f'"{source.text_of(call.func)}", ')
-        yield from remove_arguments(call, gone, source)
+        yield from remove_arguments(call, ignored, source)
 
 
-def _attribute_edits(source: SourceText, held: Collection[str]) -> Iterator[Edit | ManualStep]:
-    """Every attribute of a server: called in the same words, or in others."""
+def _keywords_or_step(
+    call: ast.Call, source: SourceText, *, positional: int, kind: str
+) -> dict[str, ast.keyword] | ManualStep:
+    """Return the keywords of a constructor call, or a step if it unpacks arguments or has too many positional ones."""
+    keywords = keywords_of(call)
+    if keywords is None or len(call.args) > positional:
+        return ManualStep(call.lineno, f"{source.text_of(call.func)}(...): name its {kind} one by one")
+    return keywords
+
+
+def _attribute_edits(source: SourceText, server_names: Collection[str]) -> Iterator[Edit | ManualStep]:
+    """Yield the changes for each attribute of a server."""
     calls = {call.func: call for call in _calls(source)}
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in held:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in server_names:
             call = calls.get(node)
             if node.attr in _DECORATOR_OPTIONS:
                 yield from _decorator_steps(node, call, source)
@@ -105,11 +115,11 @@ def _attribute_edits(source: SourceText, held: Collection[str]) -> Iterator[Edit
 
 
 def _attribute_advice(name: str) -> str:
-    """What to write for an attribute of a server."""
+    """Return the advice for an attribute of a server."""
     if name in _ATTRIBUTE_ADVICE or name in UNSUPPORTED:
         return _ATTRIBUTE_ADVICE.get(name) or UNSUPPORTED[name]
-    known = hasattr(Server, name)
-    return "accord's Server has that too: check its arguments" if known else "accord's Server has nothing of that name"
+    exists = hasattr(Server, name)
+    return "accord's Server has that too: check its arguments" if exists else "accord's Server has nothing of that name"
 
 
 def _decorator_steps(node: ast.Attribute, call: ast.Call | None, source: SourceText) -> Iterator[ManualStep]:
@@ -128,8 +138,8 @@ def _decorator_steps(node: ast.Attribute, call: ast.Call | None, source: SourceT
         yield ManualStep(call.lineno, f"{source.text_of(call.args[0])}: write {{+path}} for what may hold slashes")
 
 
-def _return_type_steps(source: SourceText, held: Collection[str]) -> Iterator[ManualStep]:
-    """Tools that return an ordinary class, which accord cannot read."""
+def _return_type_steps(source: SourceText, server_names: Collection[str]) -> Iterator[ManualStep]:
+    """Yield a step for each tool that returns an ordinary class, which accord's schemas do not support."""
     ordinary = {
         node.name
         for node in ast.walk(source.tree)
@@ -138,27 +148,27 @@ def _return_type_steps(source: SourceText, held: Collection[str]) -> Iterator[Ma
     for node in ast.walk(source.tree):
         match node:
             case ast.FunctionDef(returns=ast.Name(id=name)) | ast.AsyncFunctionDef(returns=ast.Name(id=name)):
-                if name in ordinary and any(_is_tool(each, held) for each in node.decorator_list):
+                if name in ordinary and any(_is_tool(decorator, server_names) for decorator in node.decorator_list):
                     yield ManualStep(node.lineno, f"{node.name}() returns {name}: make that a dataclass or a model")
 
 
-def _is_tool(decorator: ast.expr, held: Collection[str]) -> bool:
+def _is_tool(decorator: ast.expr, server_names: Collection[str]) -> bool:
     match decorator.func if isinstance(decorator, ast.Call) else decorator:
         case ast.Attribute(value=ast.Name(id=name), attr="tool"):
-            return name in held
+            return name in server_names
     return False
 
 
 def _run_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
     keywords = keywords_of(call) or {}
-    given = {name: constant(keyword.value) for name, keyword in keywords.items()}
-    transport = given.pop("transport", None) or (constant(call.args[0]) if call.args else "stdio")
+    values = {name: constant(keyword.value) for name, keyword in keywords.items()}
+    transport = values.pop("transport", None) or (constant(call.args[0]) if call.args else "stdio")
     start, end = source.span(call.func)[1], source.span(call)[1]
-    if transport == "stdio" and not given:
+    if transport == "stdio" and not values:
         if call.args or call.keywords:
             yield Edit(start, end, "()")
-    elif transport in _HTTP and set(given) <= {"host", "port", "show_banner"} and None not in given.values():
-        host, port = str(given.get("host", "127.0.0.1")), str(given.get("port", 8000))
+    elif transport in _HTTP and set(values) <= {"host", "port", "show_banner"} and None not in values.values():
+        host, port = str(values.get("host", "127.0.0.1")), str(values.get("port", 8000))
         host = "" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
         yield Edit(start, end, f'(http="{host}:{port}")')
     else:
@@ -178,7 +188,7 @@ def _calls(source: SourceText) -> Iterator[ast.Call]:
 
 
 SAME = ("Audio", "Depends", "File", "Image", "ToolError")
-"""What is called in the same way, and used in the same way."""
+"""Names with the same meaning in accord."""
 
 TYPES = {
     name: name
@@ -189,35 +199,35 @@ TYPES = {
         *("Tool", "ToolAnnotations"),
     )
 } | {"TextResourceContents": "ResourceContents", "BlobResourceContents": "ResourceContents"}
-"""What is called so there, and what it is called here."""
+"""Type names of other libraries, and their names in accord."""
 
 
 def type_edits(source: SourceText, local: str, name: str) -> Iterator[Edit | ManualStep]:
-    """What to change for a type, under its name in the program; or what keeps it from that."""
+    """Yield the edits for a type under its local name, and the manual steps that prevent them."""
     if name in SAME:
         return
-    called = set()
+    constructors = set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == local:
-            called.add(node.func)
+            constructors.add(node.func)
             yield from _type_constructor_edits(node, source)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == local:
             yield ManualStep(node.lineno, f"{source.text_of(node)}: accord's types have fields only")
     if name == "ResourceContents":
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Name) and node.id == local and node not in called:
+            if isinstance(node, ast.Name) and node.id == local and node not in constructors:
                 yield ManualStep(node.lineno, f"{local}: accord has one type for both, see .text and .blob")
 
 
 def _type_constructor_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
-    keywords = keywords_of(call)
-    if keywords is None or call.args:
-        yield ManualStep(call.lineno, f"{source.text_of(call.func)}(...): name its fields one by one")
+    keywords = _keywords_or_step(call, source, positional=0, kind="fields")
+    if isinstance(keywords, ManualStep):
+        yield keywords
         return
     yield from rename_keywords(call, {name: to_snake_case(name) for name in keywords}, source)
     yield from remove_arguments(call, [keyword for name, keyword in keywords.items() if name == "type"], source)
 
 
 def to_snake_case(name: str) -> str:
-    """A field as Python names it: `isError` as `is_error`, `_meta` as `meta`."""
-    return re.sub(r"(?<=[a-z])([A-Z])", lambda found: f"_{found[1].lower()}", name).lstrip("_")
+    """Return the Python name of a field: `isError` as `is_error`, `_meta` as `meta`."""
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f"_{match[1].lower()}", name).lstrip("_")

@@ -1,8 +1,8 @@
-"""Start a rewritten program and report what fails: `start(file, texts)`.
+"""Start a rewritten program and report its failure: `start(file, texts)`.
 
-The program is imported in a process of its own, from the rewritten texts, whether they have been written or not. Its
-servers do not serve: a call of `run()` ends the import. Then everything that they offer is listed, which is when the
-rest of a declaration is read.
+The program is imported in a separate process, from the rewritten texts, whether or not they are written to disk. Its
+servers do not serve: a call of `run()` ends the import. Then all their definitions are built, which evaluates the rest
+of each declaration.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ from accord.server.core.registration import Registration
 from accord.server.server import Server
 
 SECONDS = 30.0
-"""How long a program may take to import and to list what it offers."""
+"""The timeout for importing the program and listing what its servers offer."""
 
 _SCRIPT = '; what only a script does belongs under `if __name__ == "__main__":`'
 
 
 class StartResult(msgspec.Struct):
-    """What became of a program that was started."""
+    """The result of starting a program."""
 
     failed: str | None = None
-    """Why it does not start, with the cure where there is one; None for one that does."""
+    """Why the program failed, with advice if available; None if it started."""
     line: int | None = None
-    """The line of the rewritten text that fails."""
+    """The line of the rewritten text that failed."""
     file: str = ""
-    """The file that the line is in."""
+    """The file of the line."""
     offers: dict[str, int] | None = None
-    """How many its servers offer of each kind: {"tool": 2}; None where no server is among its names."""
+    """The number of tools, resources, templates and prompts: {"tool": 2}; None without a server among the program's
+    names.
+    """
 
 
 class _StartJob(msgspec.Struct):
@@ -57,7 +59,7 @@ class _StartJob(msgspec.Struct):
 
 
 def start(file: Path, texts: Mapping[Path, str], *, seconds: float = SECONDS) -> StartResult:
-    """Import `file` in a process of its own, and list what its servers offer. `texts` are the rewritten programs."""
+    """Import `file` in a separate process and count what its servers offer. `texts` are the rewritten programs."""
     job = _StartJob(str(file.resolve()), {str(path.resolve()): text for path, text in texts.items()})
     command = [sys.executable, "-P", "-m", __name__]
     with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
@@ -72,15 +74,15 @@ def start(file: Path, texts: Mapping[Path, str], *, seconds: float = SECONDS) ->
         return StartResult(f"it ended the process with exit code {process.returncode}", file=job.file)
 
 
-# --- in the process of the program -----------------------------------------------------------------------------
+# --- in the program's process ----------------------------------------------------------------------------------
 
 
 class _ServeCalled(BaseException):
-    """The program came as far as to serve: nothing of it can catch this by mistake."""
+    """Ends the import when the program calls `run()`; a BaseException, so that `except Exception` does not catch it."""
 
 
 class _Loader(SourceFileLoader):
-    """Loads a file from its rewritten text, without a cache."""
+    """A loader that reads a file from its rewritten text, without a bytecode cache."""
 
     text = ""
 
@@ -92,7 +94,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds the rewritten programs in the place of their files."""
+    """A finder that loads the rewritten programs in place of their files."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -104,24 +106,24 @@ class _Finder(MetaPathFinder):
         return self.spec(name, spec.origin)
 
     def spec(self, name: str, file: str) -> ModuleSpec:
-        """The module of a file, from its text."""
+        """Return the module spec of a file with its rewritten text."""
         loader = _Loader(name, file)
         loader.text = self._texts[file]
-        found = importlib.util.spec_from_file_location(name, file, loader=loader)
-        assert found is not None, "a loader was given"
-        return found
+        spec = importlib.util.spec_from_file_location(name, file, loader=loader)
+        assert spec is not None, "a loader was given"
+        return spec
 
 
 def main() -> None:
-    """Do the job that stands on stdin; the last line of stdout says what became of it."""
+    """Run the job on stdin; the last line of stdout is the result."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=_StartJob)
     for file, text in job.texts.items():
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    found = _start(job)
+    result = _start(job)
     sys.stdout.flush()
-    sys.stdout.buffer.write(b"\n" + msgspec.json.encode(found))
+    sys.stdout.buffer.write(b"\n" + msgspec.json.encode(result))
     sys.stdout.flush()
-    os._exit(0)  # threads of the program may go on
+    os._exit(0)  # threads of the program may still run
 
 
 def _start(job: _StartJob) -> StartResult:
@@ -132,16 +134,16 @@ def _start(job: _StartJob) -> StartResult:
         return StartResult(file=job.file, offers=dict(sum(map(_count_offers, servers), Counter())))
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as exc:  # the program may raise anything while it is imported
+    except BaseException as exc:  # the import may raise anything
         return _failure(exc, job)
 
 
 def _servers(job: _StartJob) -> list[Server]:
-    """The servers among the names of the program, once it is imported."""
-    reached: list[Server] = []
+    """Import the program and return the servers among its names."""
+    started: list[Server] = []
 
     def run(server: Server, *_: Any, **__: Any) -> NoReturn:
-        reached.append(server)
+        started.append(server)
         raise _ServeCalled
 
     for name in ("run", "run_async"):
@@ -154,29 +156,29 @@ def _servers(job: _StartJob) -> list[Server]:
     assert spec.loader is not None, "it was made with one"
     with suppress(_ServeCalled):
         spec.loader.exec_module(module)
-    named = [value for value in vars(module).values() if isinstance(value, Server)]
-    return list({id(server): server for server in (*named, *reached)}.values())
+    public = [value for value in vars(module).values() if isinstance(value, Server)]
+    return list({id(server): server for server in (*public, *started)}.values())
 
 
 def _count_offers(server: Server) -> Counter[str]:
-    """How many a server offers of each kind. Raises `_DefinitionFailed`."""
+    """Return the number of registrations by kind. Raises `_DefinitionFailed`."""
     registry, rules = server.registry, RULES[LATEST]
     kinds: dict[str, list[Registration]] = {
         "tool": list(registry.tools.values()),
         "resource": list(registry.resources.values()),
-        "template": [offer for _, offer in registry.templates.values()],
+        "template": [registration for _, registration in registry.templates.values()],
         "prompt": list(registry.prompts.values()),
     }
-    for offer in itertools.chain(*kinds.values()):
+    for registration in itertools.chain(*kinds.values()):
         try:
-            offer.define(rules)
+            registration.define(rules)
         except DeclarationError as exc:
-            raise _DefinitionFailed(offer.function) from exc
-    return Counter({kind: len(offers) for kind, offers in kinds.items() if offers})
+            raise _DefinitionFailed(registration.function) from exc
+    return Counter({kind: len(registrations) for kind, registrations in kinds.items() if registrations})
 
 
 class _DefinitionFailed(Exception):
-    """The definition of a function cannot be made; the cause says why."""
+    """A definition that cannot be built; `__cause__` is the error."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
@@ -184,18 +186,18 @@ class _DefinitionFailed(Exception):
 
 
 def _failure(error: BaseException, job: _StartJob) -> StartResult:
-    """What an error of the program says, where in it, and how to cure it."""
+    """Return the message of an error, with its line and file in the program."""
     if isinstance(error, _DefinitionFailed):
-        known = error.code is not None and error.code.co_filename in job.texts
-        place = (error.code.co_firstlineno, error.code.co_filename) if known else (None, job.file)
-        return StartResult(str(error.__cause__), *place)
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in job.texts]
-    place = (own[-1].lineno, own[-1].filename) if own else (getattr(error, "lineno", None), job.file)
-    return StartResult(_describe(error), *place)
+        in_program = error.code is not None and error.code.co_filename in job.texts
+        location = (error.code.co_firstlineno, error.code.co_filename) if in_program else (None, job.file)
+        return StartResult(str(error.__cause__), *location)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in job.texts]
+    location = (frames[-1].lineno, frames[-1].filename) if frames else (getattr(error, "lineno", None), job.file)
+    return StartResult(_describe(error), *location)
 
 
 def _describe(error: BaseException) -> str:
-    """What an error says, and what to do."""
+    """Return the message of an error, with advice."""
     match error:
         case AccordError():
             return str(error)
@@ -207,8 +209,8 @@ def _describe(error: BaseException) -> str:
             return f"{name} is not installed where accord is; install it there, or start nothing (--no-start)"
         case ImportError(name=str(name)) if name.startswith("accord.compat"):
             return str(error).partition(" (")[0]
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{said}; see docs/switching.md for what differs"
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{message}; see docs/switching.md for what differs"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The client for programs that do not use asyncio: `accord.sync.Client`, which blocks.
+"""The blocking client for programs without asyncio: `accord.sync.Client`.
 
 from accord.sync import Client
 

@@ -1,8 +1,8 @@
-"""An event loop on a thread of its own, for those who wait for what runs on it.
+"""An event loop on a background thread, for callers that wait for its results.
 
-The thread is a daemon and lives only while it is wanted. The loop outlives it: what was made on it (locks, events) may
-be used again when the next thread runs it. Whoever waits is never left waiting: when the thread ends, what still runs
-is cancelled, and that is told.
+The thread is a daemon and runs from `start` to `stop`. The loop outlives it: locks and events of the loop stay usable
+when the next thread runs it. No caller waits forever: when the thread ends, pending tasks are cancelled, and their
+callers receive an error.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ P = ParamSpec("P")
 log: logging.Logger = logging.getLogger("accord.client")
 
 _CLEANUP_SECONDS = 1.0
-"""Seconds that what is cancelled has to clean up."""
+"""The time for cancelled tasks to clean up."""
 
 _JOIN_SECONDS = 5.0
-"""Seconds to wait for the end of the thread; only a callback that blocks the loop makes it longer."""
+"""The time to wait for the thread to end; it takes longer only if a callback blocks the loop."""
 
 
 class BackgroundLoop:
-    """A loop that runs from `start` to `stop`, as often as is wished. From any thread."""
+    """An event loop that runs from `start` to `stop`, and may be restarted. Thread-safe."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -42,16 +42,16 @@ class BackgroundLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs."""
+        """Return whether the loop runs."""
         return self._thread is not None
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether who asks is run by it: a callback."""
+        """Return whether the caller runs on the loop's thread, in a callback."""
         return self._thread is threading.current_thread()
 
     def start(self) -> None:
-        """Run the loop, if it does not run."""
+        """Start the loop unless it runs."""
         with self._lock:
             if self._thread is None:
                 name = f"accord {self._name}"
@@ -60,7 +60,7 @@ class BackgroundLoop:
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the thread: what still runs is cancelled, and those who wait for it get `NotConnected`."""
+        """End the thread: pending tasks are cancelled, and their callers receive `NotConnected`."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is not None:
@@ -71,20 +71,20 @@ class BackgroundLoop:
                 log.warning("accord: %s: a callback holds up the end of the client's thread", self._name)
 
     def discard(self) -> None:
-        """It is not wanted any more: give the loop back."""
+        """Stop the loop for good and close it."""
         self._discarded = True
         self.stop()
         if not self._loop.is_running():
             self._loop.close()
 
-    def _run_loop(self, before: threading.Thread | None) -> None:
-        """What the thread does, when the one before it is over."""
-        if before is not None:
-            before.join()
+    def _run_loop(self, previous: threading.Thread | None) -> None:
+        """Run the loop on this thread, after the previous thread has ended."""
+        if previous is not None:
+            previous.join()
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-        except BaseException as exc:  # SystemExit in a callback goes through the loop: nothing there is whole any more
+        except BaseException as exc:  # such as SystemExit, which leaves the loop in an unknown state
             log.error("accord: %s: its thread ends, as a callback raised %r", self._name, exc)
         with self._lock:
             if self._thread is threading.current_thread():
@@ -102,66 +102,67 @@ class BackgroundLoop:
             self._loop.run_until_complete(asyncio.wait(tasks, timeout=_CLEANUP_SECONDS))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
 
-    # --- work for it -------------------------------------------------------------------------------------------
+    # --- calls -------------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """What the coroutine gives, or raises. Ctrl-C cancels it, lets it clean up, and is raised.
+        """Return the result of a coroutine, or raise its error. Ctrl-C cancels it, waits for its clean-up, and is
+        raised.
 
-        Raises `NotConnected` where the loop does not run, or ends meanwhile, `LocalProtocolError` in a callback, and
+        Raises `NotConnected` if the loop does not run or ends meanwhile, `LocalProtocolError` in a callback, and
         `TimeoutError` after `seconds`.
         """
-        waiting: Future[T] = Future()
+        future: Future[T] = Future()
         tasks: list[asyncio.Task[T]] = []
 
-        def begin() -> None:
+        def start() -> None:
             task = self._loop.create_task(coroutine, context=context)
             tasks.append(task)
-            task.add_done_callback(lambda task: _settle(task, waiting))
+            task.add_done_callback(lambda task: _settle(task, future))
 
-        def give_up() -> None:
+        def cancel() -> None:
             if tasks:
                 tasks[0].cancel()
-            else:  # interrupted before it was handed over
+            else:  # interrupted before the loop received it
                 coroutine.close()
-                waiting.cancel()
+                future.cancel()
 
         context = copy_context()
         try:
-            self._schedule(begin)
-            return waiting.result(seconds)
+            self._schedule(start)
+            return future.result(seconds)
         except (KeyboardInterrupt, TimeoutError):
-            if not waiting.done():  # it is ours, not the coroutine's
-                self._loop.call_soon_threadsafe(give_up)
-                wait([waiting], _CLEANUP_SECONDS)
+            if not future.done():  # raised by the wait, not by the coroutine
+                self._loop.call_soon_threadsafe(cancel)
+                wait([future], _CLEANUP_SECONDS)
             raise
         except AccordError:
-            coroutine.close()  # it was not handed over; or is over, which it does not mind
+            coroutine.close()  # the loop never received it, or it has ended, when close() does nothing
             raise
 
     def call(self, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """What the function gives, called by the loop if it runs; else, and in a callback, at once."""
+        """Return the result of a function, called by the loop if it runs; otherwise, and in a callback, directly."""
 
-        async def called() -> T:
+        async def call() -> T:
             return function(*args, **options)
 
-        return self.run(called()) if self.is_running and not self.is_current_thread else function(*args, **options)
+        return self.run(call()) if self.is_running and not self.is_current_thread else function(*args, **options)
 
-    def _schedule(self, begin: Callable[[], None]) -> None:
+    def _schedule(self, start: Callable[[], None]) -> None:
         if self.is_current_thread:
             raise LocalProtocolError(
                 f"{self._name}: a callback of a blocking client cannot wait for that client, which waits for it; "
                 "make the call elsewhere"
             )
-        with self._lock:  # so that it does not end between the look and the call
+        with self._lock:  # the loop must not end between the check and the call
             if self._thread is None:
                 raise NotConnected("the client is not connected; use `with Client(...)` or `connect()`")
-            self._loop.call_soon_threadsafe(begin)
+            self._loop.call_soon_threadsafe(start)
 
 
-def _settle(task: asyncio.Task[T], waiting: Future[T]) -> None:
+def _settle(task: asyncio.Task[T], future: Future[T]) -> None:
     if task.cancelled():
-        waiting.set_exception(NotConnected("the client was closed meanwhile"))
+        future.set_exception(NotConnected("the client was closed meanwhile"))
     elif (error := task.exception()) is not None:
-        waiting.set_exception(error)
+        future.set_exception(error)
     else:
-        waiting.set_result(task.result())
+        future.set_result(task.result())

@@ -1,7 +1,7 @@
-"""The blocking `Client`: the verbs of the async one, each waited for.
+"""The blocking `Client`: the methods of `accord.Client`, each of which waits for its result.
 
-What is said to the server is said by an `accord.Client`, on a loop in the background; nothing of the protocol is here.
-Types of arguments and results are those of its methods, taken over by `_signature_of` and `_constructor_of`.
+An `accord.Client` on a background event loop implements the protocol. `_signature_of` and `_constructor_of` copy the
+types of its arguments and results.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 8.0
-"""Seconds that closing a client which nobody closed may take: it may have a server process to end."""
+"""The timeout for closing an unclosed client, which may have a server process to end."""
 
 
 def _signature_of(
-    verb: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Client, P], T]]:
-    """Name, parameters, result and text of a verb of `accord.Client`, for the method that waits for it."""
-    return wraps(verb)
+    """Copy the name, signature and docstring of a method of `accord.Client` to the method that waits for it."""
+    return wraps(method)
 
 
 def _constructor_of(
-    made: Callable[Concatenate[AsyncClient, P], None],
+    constructor: Callable[Concatenate[AsyncClient, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Client, P], None]]:
-    return wraps(made, assigned=("__annotations__",))
+    return wraps(constructor, assigned=("__annotations__",))
 
 
 class Client:
     """A connection to a Model Context Protocol server, for programs that block: `with Client(target) as client:`.
 
-    Arguments, verbs and results are those of `accord.Client`. Any thread may use it, one with a running event loop
-    too. Callbacks are called in its own thread, where they may not call the client; functions that answer the server
-    (`elicitation`, `sampling`) may. Ctrl-C cancels the call that waits. A client that nobody closes is closed when it
-    is collected, or the program ends.
+    Arguments, methods and results are those of `accord.Client`. Any thread may use the client, also one with a running
+    event loop. Callbacks run in the client's own thread, where they must not call the client; functions that answer
+    server requests (`elicitation`, `sampling`) may. Ctrl-C cancels the pending call. An unclosed client is closed when
+    it is collected, or when the program ends.
     """
 
     @_constructor_of(AsyncClient.__init__)
@@ -69,7 +69,7 @@ class Client:
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     def connect(self) -> Client:
-        """Open the connection, also when it has died; when it is open, do nothing.
+        """Open the connection, or reopen a lost one; do nothing when it is open.
 
         Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
         """
@@ -85,7 +85,7 @@ class Client:
         return self
 
     def close(self) -> None:
-        """End the connection and, if it is a child process, the server; bounded in time, from any thread."""
+        """Close the connection and end a server that is a child process; bounded in time, from any thread."""
         if self._background.is_running:
             with suppress(NotConnected):  # another thread has closed it
                 self._background.run(self._client.close())
@@ -93,7 +93,7 @@ class Client:
             self._stop_if_idle()
 
     def _stop_if_idle(self) -> None:
-        """End the thread where nobody is connected or connects."""
+        """End the thread unless a connection is open or being opened."""
         if not self._connecting and not _is_connected(self._client):
             self._background.stop()
 
@@ -105,39 +105,39 @@ class Client:
     ) -> None:
         self.close()
 
-    # --- who is there ------------------------------------------------------------------------------------------
+    # --- connection --------------------------------------------------------------------------------------------
 
     @property
     def limits(self) -> Limits:
-        """The bounds that protect it."""
+        """Return the limits of this client."""
         return self._client.limits
 
     @property
     def revision(self) -> str:
-        """The revision in use: "2026-07-28". Raises `NotConnected`, as the others here."""
+        """Return the protocol revision in use: "2026-07-28". Raises `NotConnected`, as the other properties do."""
         return self._client.revision
 
     @property
     def server_info(self) -> Implementation | None:
-        """What the server says it is, if it says so. For display, never for decisions."""
+        """Return the server's name and version, if it sent them. For display, never for decisions."""
         return self._client.server_info
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
-        """What the server says it offers."""
+        """Return the capabilities that the server declares."""
         return self._client.server_capabilities
 
     @property
     def instructions(self) -> str | None:
-        """How the server wants to be used, for a model to read."""
+        """Return the server's instructions for a model."""
         return self._client.instructions
 
     @property
     def stats(self) -> Stats:
-        """Counters of this connection."""
+        """Return the counters of this connection."""
         return self._client.stats
 
-    # --- verbs -------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     @_signature_of(AsyncClient.ping)
     def ping(self, *args: Any, **options: Any) -> Any:
@@ -218,7 +218,7 @@ class Client:
         total_timeout: float | None = None,
         repeatable: bool = False,
     ) -> T | Any:
-        """As `accord.Client.request`; written out, as the type that it takes is not carried over by `_signature_of`."""
+        """Send a request, as `accord.Client.request` does; `_signature_of` would lose the type of `result`."""
         return self._background.run(
             self._client.request(
                 method,
@@ -236,35 +236,36 @@ class Client:
     def notify(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.notify(*args, **options))
 
-    # --- what the server tells, and may know -------------------------------------------------------------------
+    # --- notifications -----------------------------------------------------------------------------------------
 
     def on(self, method: str, callback: Callable[[Notice], Any]) -> Callable[[], None]:
-        """Call `callback(notice)`, plain or async, for each notification of `method`; the returned function ends that.
+        """Call `callback(notice)`, sync or async, for each notification of `method`, until the returned function is
+        called.
 
-        Calls are made in order, in the client's thread. What a callback raises is logged; beyond `Limits.notices` that
-        wait, the oldest is dropped.
+        Calls are made in order, in the client's thread. An exception in a callback is logged; when more than
+        `Limits.notices` wait, the oldest is dropped.
         """
         return partial(self._background.call, self._background.call(self._client.on, method, callback))
 
     def notifications(self, *methods: str) -> NoticeStream:
-        """Notifications of these methods, or all, to iterate over: `with client.notifications() as stream`."""
+        """Return a stream of the notifications of these methods, or all: `with client.notifications() as stream`."""
         return NoticeStream(self._background, self._client.notifications(*methods), self)
 
     def subscribe(
         self, *uris: str, tools: bool = False, prompts: bool = False, resources: bool = False
     ) -> Subscription:
-        """Changes of resources and of lists, to iterate over: `with client.subscribe(uri) as subscription`.
+        """Return a subscription to changes of resources and of lists: `with client.subscribe(uri) as subscription`.
 
         Entering it raises `NotSupported` when the server grants nothing of it, `RequestTimeout`, `ConnectionLost` and
-        what the server answers. It outlives a reconnect. Raises `LocalProtocolError` when nothing is asked for.
+        errors of the server. It continues after a reconnect. Raises `LocalProtocolError` for an empty subscription.
         """
         source = self._client.subscribe(*uris, tools=tools, prompts=prompts, resources=resources)
         return Subscription(self._background, source, self)
 
     def set_roots(self, roots: RootsLike) -> None:
-        """Let the server work in other folders from now on, and tell it so where the revision has a way to.
+        """Change the roots, and notify the server where the revision allows it.
 
-        Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
+        Raises `NotSupported` for a client without `roots`, `LocalProtocolError` for a root that is no folder.
         """
         self._background.call(self._client.set_roots, roots)
 
@@ -276,11 +277,11 @@ def _is_connected(client: AsyncClient) -> bool:
 
 
 def _close_unclosed(client: AsyncClient, background: BackgroundLoop) -> None:
-    """Close what nobody has closed: at the end of the program, or when the client is collected, in any thread."""
-    if background.is_current_thread:  # which cannot wait for itself
+    """Close an unclosed client at the end of the program, or when it is collected, in any thread."""
+    if background.is_current_thread:  # this thread cannot wait for itself
         threading.Thread(target=_close_unclosed, args=(client, background), daemon=True).start()
         return
     if background.is_running:
-        with suppress(Exception):  # there is nobody to tell
+        with suppress(Exception):  # no caller could handle an error
             background.run(client.close(), _CLOSE_SECONDS)
     background.discard()

@@ -1,4 +1,4 @@
-"""Subscriptions and notifications to iterate over with `for`."""
+"""Blocking streams of notifications and subscription events, to iterate over with `for`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Self = TypeVar("Self", bound="BlockingStream[Any, Any]")
 
 
 class AsyncStream(Protocol[E_co]):
-    """What is read: `async with source`, then one event after the other."""
+    """The async stream that is read: `async with source`, then one event after another."""
 
     async def __aenter__(self) -> Any: ...
 
@@ -34,11 +34,11 @@ class AsyncStream(Protocol[E_co]):
 
 
 class BlockingStream(Generic[S, E]):
-    """Events to wait for, one after the other. Enter it first; it is read by one thread at a time."""
+    """A stream of events that blocks until the next one. Enter it first; one thread at a time may read it."""
 
     def __init__(self, background: BackgroundLoop, source: S, client: object) -> None:
         self._background = background
-        self._client = client  # it is closed when nobody has it any more
+        self._client = client  # keeps the client from being collected and closed
         self._source: S = source
 
     def __enter__(self: Self) -> Self:
@@ -55,28 +55,28 @@ class BlockingStream(Generic[S, E]):
         return self
 
     def __next__(self) -> E:
-        found = self._wait(None)
-        if found is None:
+        item = self._wait(None)
+        if item is None:
             raise StopIteration
-        return found[0]
+        return item[0]
 
     def get(self, timeout: float | None = None) -> E | None:
-        """The next event; None at the end. Raises `RequestTimeout` when none has come in `timeout` seconds."""
-        found = self._wait(timeout)
-        return None if found is None else found[0]
+        """Return the next event, or None at the end. Raises `RequestTimeout` after `timeout` seconds."""
+        item = self._wait(timeout)
+        return None if item is None else item[0]
 
     def _wait(self, seconds: float | None) -> tuple[E] | None:
         try:
             return self._background.run(self._next(seconds))
-        except NotConnected:  # the client is closed: nothing more comes, but what has come can be read
+        except NotConnected:  # the client is closed: only buffered events remain
             return self._next_buffered()
 
     def _next_buffered(self) -> tuple[E] | None:
-        reading = self._source.__anext__()
+        step = self._source.__anext__()
         try:
-            reading.send(None)  # a step, which needs no loop unless it has to wait
-        except StopIteration as found:
-            return (found.value,)
+            step.send(None)  # runs one step, which needs no loop unless it has to wait
+        except StopIteration as stopped:
+            return (stopped.value,)
         except StopAsyncIteration:
             return None
         except RuntimeError:
@@ -101,7 +101,7 @@ class NoticeStream(BlockingStream[notifications.NoticeStream, Notice]):
 
     @property
     def dropped(self) -> int:
-        """Notifications that were lost because nobody read them in time: the oldest of those that waited."""
+        """Return the number of notifications lost because the stream was not read in time: the oldest are dropped."""
         return self._source.dropped
 
 
@@ -109,29 +109,29 @@ class Subscription(BlockingStream[subscription.Subscription, SubscriptionEvent])
     """Events to iterate over: `with client.subscribe(...) as subscription`.
 
     The iteration ends when the server ends the subscription, or the client is closed. It raises `ConnectionLost` when
-    the connection is lost for good, and what the server answers when it refuses to subscribe again on the next one.
+    the connection is lost for good, and the server's error when it refuses to subscribe again after a reconnect.
     """
 
     @property
     def wish(self) -> SubscriptionFilter:
-        """What was asked for."""
+        """Return the requested notifications."""
         return self._source.wish
 
     @property
     def granted(self) -> SubscriptionFilter:
-        """What of it the server has agreed to."""
+        """Return the notifications that the server granted."""
         return self._source.granted
 
     @property
     def ended(self) -> bool:
-        """Whether no more will come."""
+        """Return whether the subscription has ended."""
         return self._source.ended
 
     @property
     def uris(self) -> list[str]:
-        """The resources that the server has agreed to tell of."""
+        """Return the resources that the server granted."""
         return self._source.uris
 
     def wants(self, kind: Kind) -> bool:
-        """Whether the server has agreed to tell when that list changes."""
+        """Return whether the server granted notifications for this list."""
         return self._source.wants(kind)

@@ -1,1 +1,1 @@
-"""What is told of requests and sessions to who watches them: OpenTelemetry, or whatever a program plugs in."""
+"""Telemetry of requests and sessions: OpenTelemetry, or an implementation by the program."""

@@ -1,7 +1,8 @@
-"""What a telemetry is told: of each request its beginning and its end, of each session its end.
+"""The telemetry interface, which is called at the beginning and end of each request, and at the end of each session.
 
-Both sides speak of an `Operation`: who serves a request (`side="server"`), and who has sent it ("client"). A server
-that asks its client something is the sender of that. `Telemetry` is what to implement to be told; `OpenTelemetry` does.
+An `Operation` describes a request on either side: where it is served (`side="server"`), and where it is sent
+("client"). A server that sends its client a request is the sending side of that one. A program implements `Telemetry`;
+`OpenTelemetry` is one implementation.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ Side = Literal["server", "client"]
 
 
 class TransportInfo(msgspec.Struct, frozen=True):
-    """How the peer is reached; what is not known, or does not apply, is empty."""
+    """The transport and address of the peer; unknown values are empty."""
 
     transport: str = ""
     """"pipe" over stdio, "tcp" over HTTP, empty within one process."""
     protocol: str = ""
     """"http", or empty."""
     protocol_version: str = ""
-    """Of that: "1.1", "2"."""
+    """The version of that protocol: "1.1", "2"."""
     address: str = ""
-    """Of the peer: a name or an IP address."""
+    """The peer's name or IP address."""
     port: int | None = None
     session: str = ""
-    """What tells this session from others: a digest, as the id itself is a secret (Streamable HTTP, Security)."""
+    """The session: a digest, because the id itself is a secret (Streamable HTTP, Security)."""
 
 
 UNKNOWN_TRANSPORT = TransportInfo()
 
 
 class Operation:
-    """One request, as one side sees it. Whoever serves or sends it fills it in; a telemetry reads it.
+    """One request, as one side sees it. The side that serves or sends it sets the fields; a telemetry reads them.
 
     `name` is that of a tool or prompt, `uri` that of a resource; both may come from the peer, unchecked.
     """
@@ -82,46 +83,46 @@ class Operation:
         self.name: str = name
         self.uri: str = uri
         self.id: RequestId | None = id
-        """Of the request; of one of ours None until it is sent, and the last where it is sent more than once."""
+        """The request id. For a sent request, None until it is sent, and the latest if it is sent again."""
         self.revision: str = revision
         self.place: TransportInfo = place
         self.arguments: Any = arguments
-        """Of a tool or a prompt: JSON (`Raw`), or what is to become it."""
+        """The arguments of a tool or a prompt: JSON (`Raw`), or values that are encoded later."""
         self.carrier: dict[str, str] = {} if carrier is None else carrier
-        """The trace context (`traceparent`, `tracestate`, `baggage`): as it came in `_meta`, or as it will go out."""
+        """The trace context (`traceparent`, `tracestate`, `baggage`) as received in `_meta`, or as it will be sent."""
         self.began: bool = side == "client"
-        """Whether it came as far as its handler: then its name is one that this side knows."""
+        """Whether the request has reached its handler, so that this side knows its name."""
         self.asks: bool = False
-        """Whether it was answered with questions (2026-07-28)."""
+        """Whether the result asks for input (2026-07-28)."""
         self.failed: bool = False
-        """Whether the result says that the tool failed (`isError`)."""
+        """Whether the result reports a tool error (`isError`)."""
         self.result: Any = None
-        """The result, as `Raw` or as its type."""
+        """The result, encoded (`Raw`) or decoded."""
         self.raised: BaseException | None = None
-        """The last that a handler of it has raised."""
+        """The latest exception that a handler of the request raised."""
         self.error: BaseException | None = None
-        """What ended it, if not a result."""
+        """The exception that ended the request, or None after a result."""
         self.code: int | None = None
-        """Of the JSON-RPC error, where that is one: as this revision has it."""
+        """The code of a JSON-RPC error, as this revision has it."""
         self.started: float = time.perf_counter()
         self.state: Any = None
-        """Belongs to the telemetry."""
+        """State that the telemetry may keep."""
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Return the seconds since the request began."""
         return time.perf_counter() - self.started
 
-    def sent(self, exchange: PendingRequest) -> None:
-        """A request of ours goes out, perhaps once more."""
-        self.id, self.revision = exchange.id, exchange.rules.revision
+    def sent(self, pending: PendingRequest) -> None:
+        """Record the id and revision of a request that is sent, perhaps again."""
+        self.id, self.revision = pending.id, pending.rules.revision
 
     def answered(self, result: Any) -> None:
-        """There is a result; of a tool it says whether that has failed."""
+        """Record the result, and whether it reports a tool error."""
         self.result = result
         if isinstance(result, Raw):
-            told = _result_fields(result)
-            self.failed, self.asks = told.is_error is True, told.result_type == "input_required"
+            fields = _result_fields(result)
+            self.failed, self.asks = fields.is_error is True, fields.result_type == "input_required"
         else:
             self.failed = getattr(result, "is_error", None) is True
 
@@ -134,31 +135,31 @@ class SessionOver(msgspec.Struct, frozen=True):
     revision: str = ""
     place: TransportInfo = UNKNOWN_TRANSPORT
     error: BaseException | None = None
-    """Why, where nobody wanted it to."""
+    """The exception that ended it, or None after a normal close."""
 
 
 @runtime_checkable
 class Telemetry(Protocol):
-    """Is told of requests and sessions, on the event loop that serves them.
+    """The interface of a telemetry, called on the event loop that serves the requests.
 
-    `begin` and `end` are called in the context (`contextvars`) of what happens between them: a variable that `begin`
-    sets is seen by the handler. What any of them raises is logged, once, and changes nothing.
+    `begin` and `end` run in the context (`contextvars`) of the work between them: the handler sees a variable that
+    `begin` sets. An exception in any of these methods is logged once and has no other effect.
     """
 
     def begin(self, operation: Operation) -> None:
-        """A request begins; of one that is about to be sent, the `carrier` is to be filled in."""
+        """Handle the beginning of a request; for one that is to be sent, fill in the `carrier`."""
 
     def go_on(self, operation: Operation, before: Operation) -> None:
-        """A handler goes on for the request that brought its answers (2026-07-28), in the context that it began in."""
+        """Handle a handler that continues for the request with its input responses (2026-07-28), in its context."""
 
     def raised(self, operation: Operation, error: BaseException) -> None:
-        """The handler has raised; how the request ends is told by `end`."""
+        """Handle an exception of the handler; `end` reports how the request ends."""
 
     def end(self, operation: Operation) -> None:
-        """A request has ended."""
+        """Handle the end of a request."""
 
     def session(self, session: SessionOver) -> None:
-        """A session has ended."""
+        """Handle the end of a session."""
 
 
 class _ResultFields(msgspec.Struct, rename="camel"):
@@ -171,7 +172,7 @@ _NOTHING = _ResultFields()
 
 
 def _result_fields(result: Raw) -> _ResultFields:
-    """What a result says of itself; what an extension has in these places does not matter."""
+    """Return the fields of a result that telemetry reads; an extension may use the same names for anything."""
     try:
         return _decoder.decode(result)
     except msgspec.MsgspecError:

@@ -1,5 +1,5 @@
-"""The words of OpenTelemetry's conventions for MCP (semantic-conventions-genai, docs/gen-ai/mcp.md): names of spans,
-attributes and metrics, and what counts as an error. Nothing here needs OpenTelemetry.
+"""The names of OpenTelemetry's conventions for MCP (semantic-conventions-genai, docs/gen-ai/mcp.md) for spans,
+attributes and metrics, and their error types. This module does not need OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds; "SHOULD be specified with ExplicitBucketBoundaries of" these."""
 
 MAX_RECORDED_LENGTH = 65_536
-"""Characters of arguments and results that are recorded; what follows is cut off."""
+"""The maximum length of recorded arguments and results in characters; the rest is cut off."""
 
 MAX_NAME_LENGTH = 256
-"""Characters of a name or URI of the peer's that are recorded."""
+"""The maximum length of a recorded name or URI from the peer in characters."""
 
 ERROR_TYPE = "error.type"
 STATUS_CODE = "rpc.response.status_code"
@@ -41,86 +41,89 @@ TOOL, PROMPT = "gen_ai.tool.name", "gen_ai.prompt.name"
 _NAMES = {"tools/call": TOOL, "prompts/get": PROMPT}
 
 _CALLER_ERRORS = {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND}
-"""What "SHOULD NOT be considered errors" by the one who serves: the sender could have known."""
+"""Codes that "SHOULD NOT be considered errors" on the server, because the sender caused them."""
 
 Attributes = dict[str, Any]
 
 
 def span_name(operation: Operation, *, known: bool = True) -> str:
-    """`{mcp.method.name} {target}`; a name that is not `known` here is left out: a peer could make up any number."""
+    """Return `{mcp.method.name} {target}`, without an unknown name, because a peer could invent any number of them."""
     return f"{operation.method} {operation.name[:MAX_NAME_LENGTH]}" if known and operation.name else operation.method
 
 
 def start_attributes(operation: Operation) -> Attributes:
-    """The attributes of a span, as far as they are known at its beginning."""
-    found = _common_attributes(operation, operation.name)
+    """Return the attributes of a span that are known at its beginning."""
+    attributes = _common_attributes(operation, operation.name)
     if operation.uri:
-        found["mcp.resource.uri"] = operation.uri[:MAX_NAME_LENGTH]
+        attributes["mcp.resource.uri"] = operation.uri[:MAX_NAME_LENGTH]
     if operation.id is not None:
-        found[REQUEST_ID] = str(operation.id)
-    place = operation.place
-    if place.session:
-        found["mcp.session.id"] = place.session
-    if operation.side == "server" and place.address:
-        found["client.address"] = place.address
-        if place.port is not None:
-            found["client.port"] = place.port
-    return found
+        attributes[REQUEST_ID] = str(operation.id)
+    peer = operation.place
+    if peer.session:
+        attributes["mcp.session.id"] = peer.session
+    if operation.side == "server" and peer.address:
+        attributes["client.address"] = peer.address
+        if peer.port is not None:
+            attributes["client.port"] = peer.port
+    return attributes
 
 
 def duration_attributes(operation: Operation) -> Attributes:
-    """The attributes of a duration: few values for each, whatever a peer sends."""
+    """Return the attributes of a duration, with few distinct values each, whatever a peer sends."""
     known = operation.began or not isinstance(operation.error, ProtocolError)
     return {**_common_attributes(operation, operation.name if known else ""), **outcome_attributes(operation)}
 
 
-def session_attributes(over: SessionOver) -> Attributes:
-    """The attributes of the duration of a session."""
-    found = _transport_attributes(over.place, over.side)
-    if over.revision:
-        found[REVISION] = over.revision
-    if over.error is not None:
-        found[ERROR_TYPE] = error_type(over.error)
-    return found
+def session_attributes(session: SessionOver) -> Attributes:
+    """Return the attributes of a session's duration."""
+    attributes = _transport_attributes(session.place, session.side)
+    if session.revision:
+        attributes[REVISION] = session.revision
+    if session.error is not None:
+        attributes[ERROR_TYPE] = error_type(session.error)
+    return attributes
 
 
 def _common_attributes(operation: Operation, name: str) -> Attributes:
-    found: Attributes = {"mcp.method.name": operation.method, **_transport_attributes(operation.place, operation.side)}
+    attributes: Attributes = {
+        "mcp.method.name": operation.method,
+        **_transport_attributes(operation.place, operation.side),
+    }
     if operation.revision:
-        found[REVISION] = operation.revision
+        attributes[REVISION] = operation.revision
     if operation.method == "tools/call":
-        found["gen_ai.operation.name"] = "execute_tool"
+        attributes["gen_ai.operation.name"] = "execute_tool"
     key = _NAMES.get(operation.method)
     if key is not None and name:
-        found[key] = name[:MAX_NAME_LENGTH]
-    return found
+        attributes[key] = name[:MAX_NAME_LENGTH]
+    return attributes
 
 
-def _transport_attributes(place: TransportInfo, side: str) -> Attributes:
-    found: Attributes = {}
-    if place.transport:
-        found["network.transport"] = place.transport
-    if place.protocol:
-        found["network.protocol.name"] = place.protocol
-    if place.protocol_version:
-        found["network.protocol.version"] = place.protocol_version
-    if side == "client" and place.address:
-        found["server.address"] = place.address
-        if place.port is not None:
-            found["server.port"] = place.port
-    return found
+def _transport_attributes(peer: TransportInfo, side: str) -> Attributes:
+    attributes: Attributes = {}
+    if peer.transport:
+        attributes["network.transport"] = peer.transport
+    if peer.protocol:
+        attributes["network.protocol.name"] = peer.protocol
+    if peer.protocol_version:
+        attributes["network.protocol.version"] = peer.protocol_version
+    if side == "client" and peer.address:
+        attributes["server.address"] = peer.address
+        if peer.port is not None:
+            attributes["server.port"] = peer.port
+    return attributes
 
 
-# --- the end ---------------------------------------------------------------------------------------------------
+# --- outcome ---------------------------------------------------------------------------------------------------
 
 
 def outcome_attributes(operation: Operation) -> Attributes:
-    """How a request ended: `error.type` "if and only if the operation fails", and the code of a JSON-RPC error."""
+    """Return how a request ended: `error.type` "if and only if the operation fails", and the JSON-RPC code."""
     error = operation.error
     if isinstance(error, ProtocolError):
         code = error.code if operation.code is None else operation.code
-        excused = operation.side == "server" and code in _CALLER_ERRORS
-        return {STATUS_CODE: str(code)} if excused else {STATUS_CODE: str(code), ERROR_TYPE: str(code)}
+        caused_by_client = operation.side == "server" and code in _CALLER_ERRORS
+        return {STATUS_CODE: str(code)} if caused_by_client else {STATUS_CODE: str(code), ERROR_TYPE: str(code)}
     if error is not None:
         return {ERROR_TYPE: error_type(error)}
     # "When CallToolResult is returned with isError set to true, this attribute SHOULD be set to `tool_error`."
@@ -128,7 +131,7 @@ def outcome_attributes(operation: Operation) -> Attributes:
 
 
 def error_type(error: BaseException) -> str:
-    """An error in one word, of which there are few."""
+    """Return the type of an error, with few distinct values."""
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, asyncio.CancelledError):
@@ -138,7 +141,7 @@ def error_type(error: BaseException) -> str:
 
 
 def exception_attributes(error: BaseException) -> Attributes:
-    """An exception as an event of its span: type, text and traceback, without what looks secret."""
+    """Return an exception as a span event: type, message and traceback, with secrets redacted."""
     return {
         "exception.type": _full_name(type(error)).removeprefix("builtins."),
         "exception.message": redact(str(error)),
@@ -150,11 +153,11 @@ def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-# --- what may be secret ----------------------------------------------------------------------------------------
+# --- attributes that may contain secrets -----------------------------------------------------------------------
 
 
 def argument_attributes(operation: Operation) -> Attributes:
-    """The arguments of a tool, as JSON, or of a prompt, one by one."""
+    """Return the arguments of a tool as JSON, or of a prompt one by one."""
     if operation.arguments is None:
         return {}
     text = _text(operation.arguments)
@@ -167,7 +170,7 @@ def argument_attributes(operation: Operation) -> Attributes:
 
 
 def result_attributes(operation: Operation) -> Attributes:
-    """The result of a tool, as JSON, "if execution was successful": questions are none, nor is an error."""
+    """Return the result of a tool as JSON, "if execution was successful": not for an input request or an error."""
     if operation.method != "tools/call" or operation.result is None or operation.asks or operation.failed:
         return {}
     return {"gen_ai.tool.call.result": _text(operation.result)[:MAX_RECORDED_LENGTH]}

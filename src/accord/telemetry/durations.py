@@ -1,4 +1,4 @@
-"""The four metrics of the conventions: how long requests and sessions took, for each side."""
+"""The four metrics of the conventions: the durations of requests and sessions, for each side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIDES: tuple[Side, ...] = ("server", "client")
 
 
 class DurationRecorder:
-    """Records durations, in seconds."""
+    """A recorder of durations, in seconds."""
 
     def __init__(self, version: str, provider: MeterProvider | None) -> None:
         meter = get_meter("accord", version, provider)
@@ -19,18 +19,18 @@ class DurationRecorder:
         self._sessions = {side: _histogram(meter, side, "session", "MCP sessions") for side in _SIDES}
 
     def operation(self, operation: Operation) -> None:
-        """A request has ended."""
+        """Record the duration of a request that ended."""
         self._operations[operation.side].record(operation.seconds, conventions.duration_attributes(operation))
 
-    def session(self, over: SessionOver) -> None:
-        """A session has ended."""
-        self._sessions[over.side].record(over.seconds, conventions.session_attributes(over))
+    def session(self, session: SessionOver) -> None:
+        """Record the duration of a session that ended."""
+        self._sessions[session.side].record(session.seconds, conventions.session_attributes(session))
 
 
-def _histogram(meter: Meter, side: Side, of: str, what: str) -> Histogram:
+def _histogram(meter: Meter, side: Side, unit: str, subject: str) -> Histogram:
     return meter.create_histogram(
-        f"mcp.{side}.{of}.duration",
+        f"mcp.{side}.{unit}.duration",
         "s",
-        f"The duration of {what} as seen by the {side}.",
+        f"The duration of {subject} as seen by the {side}.",
         explicit_bucket_boundaries_advisory=conventions.BUCKETS,
     )

@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from accord.telemetry.spans import SpanRecorder
 
 VERSION = "0.1.0"
-"""Of the instrumentation: that of accord."""
+"""The version of the instrumentation: that of accord."""
 
 
 class OpenTelemetry:
-    """Spans and metrics by OpenTelemetry's conventions for MCP. Needs `pip install 'accord[otel]'`, and to be seen
-    anywhere an SDK that the program sets up: without one, nothing is recorded.
+    """Spans and metrics by OpenTelemetry's conventions for MCP. Needs `pip install 'accord[otel]'`, and an SDK that
+    the program configures: without one, nothing is recorded.
 
-    The providers and the propagator are the global ones if none are given. `record` names what may hold secrets and is
-    left out otherwise: "arguments" of tools and prompts, "results" of tools. `methods` restricts what is told of to
-    some methods: {"tools/call"}. Raises `DeclarationError` where OpenTelemetry is not installed, and for what `record`
-    does not know.
+    The providers and the propagator default to the global ones. `record` enables what may contain secrets: "arguments"
+    of tools and prompts, "results" of tools. `methods` limits the telemetry to some methods: {"tools/call"}. Raises
+    `DeclarationError` if OpenTelemetry is not installed, and for an unknown value of `record`.
     """
 
     def __init__(
@@ -39,45 +38,45 @@ class OpenTelemetry:
         record: Collection[Literal["arguments", "results"]] = (),
         methods: Collection[str] | None = None,
     ) -> None:
-        for name, given in (("record", record), ("methods", methods)):
-            if isinstance(given, str):
-                raise DeclarationError(f"{name} is a set of texts: {name}={{{given!r}}}")
+        for name, value in (("record", record), ("methods", methods)):
+            if isinstance(value, str):
+                raise DeclarationError(f"{name} is a set of texts: {name}={{{value!r}}}")
         if unknown := {*record} - {"arguments", "results"}:
             raise DeclarationError(f"record={sorted(unknown)} is not known; there are 'arguments' and 'results'")
-        spans, durations = _parts()
+        spans, durations = _recorders()
         self._spans: SpanRecorder = spans(VERSION, tracer_provider, propagator, record)
         self._durations: DurationRecorder = durations(VERSION, meter_provider)
         self._methods = None if methods is None else frozenset(methods)
 
     def begin(self, operation: Operation) -> None:
-        """Begin a span, as the current one."""
+        """Begin a span and make it current."""
         if self._methods is None or operation.method in self._methods:
             self._spans.begin(operation)
 
     def go_on(self, operation: Operation, before: Operation) -> None:
-        """Make the span of another request the current one."""
+        """Make the span of another request current."""
         self._spans.go_on(operation, before)
 
     def raised(self, operation: Operation, error: BaseException) -> None:
-        """Record what a handler raised."""
+        """Record an exception of a handler."""
         self._spans.raised(operation, error)
 
     def end(self, operation: Operation) -> None:
-        """Count the duration, and end the span."""
+        """Record the duration, and end the span."""
         if self._methods is not None and operation.method not in self._methods:
             return
         try:
-            self._durations.operation(operation)  # within the span: an exemplar of the metric leads to it
+            self._durations.operation(operation)  # before the span ends, so that an exemplar of the metric refers to it
         finally:
             self._spans.end(operation)
 
     def session(self, session: SessionOver) -> None:
-        """Count the duration of a session."""
+        """Record the duration of a session."""
         self._durations.session(session)
 
 
-def _parts() -> tuple[type[SpanRecorder], type[DurationRecorder]]:
-    """What needs OpenTelemetry. Raises `DeclarationError` where it is not installed."""
+def _recorders() -> tuple[type[SpanRecorder], type[DurationRecorder]]:
+    """Return the classes that need OpenTelemetry. Raises `DeclarationError` if it is not installed."""
     try:
         from accord.telemetry.durations import DurationRecorder
         from accord.telemetry.spans import SpanRecorder

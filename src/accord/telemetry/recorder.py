@@ -1,7 +1,7 @@
-"""Telling a telemetry, which never harms what it is told of: what it raises is logged, the first time.
+"""Calls of a telemetry, which never affect the request: the first exception of the telemetry is logged.
 
-What a request that comes says of itself: whom or what it is about, and the trace it belongs to. Read with tolerance:
-what is wrong with a request is said by whoever serves it.
+The fields of a received request that telemetry needs: its name or URI, and its trace context. Invalid fields are
+ignored, because the code that serves the request reports them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _current: ContextVar[Operation | None] = ContextVar("accord_operation", default=
 
 
 class TelemetryRecorder:
-    """Tells one telemetry on behalf of one server or client. Raises `DeclarationError` for what is none."""
+    """The caller of one telemetry for one server or client. Raises `DeclarationError` for another object."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         if isinstance(telemetry, type) or not isinstance(telemetry, Telemetry):
@@ -35,7 +35,7 @@ class TelemetryRecorder:
 
     @contextmanager
     def operation(self, operation: Operation) -> Iterator[Operation]:
-        """As long as a request is served, or its answer awaited."""
+        """Report the beginning and end of a request around a `with` block."""
         token = _current.set(operation)
         self._call(self._telemetry.begin, operation)
         try:
@@ -49,11 +49,11 @@ class TelemetryRecorder:
 
     @property
     def current(self) -> Operation | None:
-        """The request that is served in this context."""
+        """Return the request that is served in this context."""
         return _current.get()
 
     def continue_operation(self, operation: Operation) -> None:
-        """The handler that runs in this context has waited for another request, and goes on on behalf of that."""
+        """Continue the handler of this context on behalf of another request, which it waited for."""
         before = self.current
         _current.set(operation)
         if before is not None:
@@ -62,7 +62,7 @@ class TelemetryRecorder:
 
     @contextmanager
     def handling(self) -> Iterator[None]:
-        """As long as a handler of the request that is served in this context runs: it may raise."""
+        """Report the exceptions of a handler around a `with` block."""
         operation = self.current
         if operation is not None:
             operation.began = True
@@ -73,26 +73,27 @@ class TelemetryRecorder:
             raise
 
     def _record_error(self, operation: Operation | None, error: BaseException) -> None:
-        """Tell of an error once, however many functions it passes through."""
+        """Report an error once, however many functions it passes through."""
         if operation is not None and operation.raised is not error:
             operation.raised = error
             self._call(self._telemetry.raised, operation, error)
 
-    def session(self, over: SessionOver) -> None:
-        """A session has ended."""
-        self._call(self._telemetry.session, over)
+    def session(self, session: SessionOver) -> None:
+        """Report the end of a session."""
+        self._call(self._telemetry.session, session)
 
-    def _call(self, told: Callable[..., None], *about: Any) -> None:
+    def _call(self, method: Callable[..., None], *arguments: Any) -> None:
         try:
-            told(*about)
-        except Exception as exc:  # it may raise anything: that is its own affair
+            method(*arguments)
+        except Exception as exc:  # a telemetry may raise anything
             if not self._has_logged:
                 self._has_logged = True
                 log.error("accord: the telemetry failed; this is said once: %r", exc, exc_info=exc)
 
 
 MAX_FIELD_LENGTH = 8192
-"""Characters of a field of the trace context that are read; a longer one is none. Baggage, the longest, has so many."""
+"""The maximum length of a trace context field in characters, that of baggage, the longest; longer fields are ignored.
+"""
 
 
 class RequestFields(msgspec.Struct):
@@ -105,7 +106,7 @@ class RequestFields(msgspec.Struct):
 
     @property
     def carrier(self) -> dict[str, str]:
-        """Its trace context, and what else may be one."""
+        """Return the trace context in `_meta`, with other fields that may belong to it."""
         return trace_context(self.meta or {})
 
 
@@ -113,23 +114,23 @@ _decoder = msgspec.json.Decoder(RequestFields)
 _NOTHING = RequestFields()
 
 
-def read(exchange: PendingRequest) -> RequestFields:
-    """The params of a request, as far as they can be read."""
-    if exchange.params is UNSET:
+def read(pending: PendingRequest) -> RequestFields:
+    """Return the params of a request, or empty ones if they cannot be decoded."""
+    if pending.params is UNSET:
         return _NOTHING
     try:
-        return _decoder.decode(exchange.params)
+        return _decoder.decode(pending.params)
     except (msgspec.MsgspecError, RecursionError):
         return _NOTHING
 
 
 def text_or_empty(value: Any) -> str:
-    """A text, or an empty one for whatever else stands in its place."""
+    """Return a string, or an empty one for any other value."""
     return value if isinstance(value, str) else ""
 
 
 def trace_context(fields: Mapping[str, Any]) -> dict[str, str]:
-    """What may be a trace context: texts of a reasonable length, under names without a prefix (SEP-414)."""
+    """Return the fields that may be a trace context: short strings under names without a prefix (SEP-414)."""
     return {
         key: value
         for key, value in fields.items()

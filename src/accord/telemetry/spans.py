@@ -1,8 +1,8 @@
-"""A span for each request: begun with what is known, made current, and ended with how it went.
+"""A span for each request, current while the request runs.
 
-A request that came has the span of who sent it as its parent, by its `_meta`; "SHOULD link current ambient context":
-over HTTP that is the span of the HTTP request, which is the parent where `_meta` says nothing. Over other ways the
-context is that of whoever opened the connection, and means nothing for its requests.
+A received request has the sender's span as its parent, from `_meta`; "SHOULD link current ambient context": over HTTP
+that is the span of the HTTP request, which is the parent if `_meta` has none. On other transports the context is that
+of the code that opened the connection, and is unrelated to its requests.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from accord.telemetry import conventions
 from accord.telemetry.base import Operation
 
 ASKS = "accord.asks_for_input"
-"""On the span of a request that was answered with questions, and will be sent again (2026-07-28)."""
+"""On the span of a request whose result asks for input, so that it will be sent again (2026-07-28)."""
 
 
 class ActiveSpan(NamedTuple):
-    """What is kept of a request that runs."""
+    """The span of a running request."""
 
     span: Span
     token: Token[Context]
 
 
 class SpanRecorder:
-    """Records spans. `record` says what may be recorded beyond names and numbers: "arguments", "results"."""
+    """A recorder of spans. `record` enables content beyond names and numbers: "arguments", "results"."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class SpanRecorder:
 
     @property
     def _active_propagator(self) -> TextMapPropagator:
-        """Asked for each time: a program may set the global one after the server was made."""
+        """Return the propagator, by default the global one, which a program may set after the server was made."""
         return self._propagator or get_global_textmap()
 
     def begin(self, operation: Operation) -> None:
-        """Begin a span, and make it the current one."""
+        """Begin a span, and make it current."""
         span, context = self._server_span(operation) if operation.side == "server" else self._client_span(operation)
         operation.state = ActiveSpan(span, contexts.attach(context))
         if "arguments" in self._record and span.is_recording():
@@ -71,9 +71,9 @@ class SpanRecorder:
     def _server_span(self, operation: Operation) -> tuple[Span, Context]:
         ambient = contexts.get_current() if operation.place.protocol else Context()
         parent = self._active_propagator.extract(operation.carrier, ambient)
-        around = get_current_span(ambient).get_span_context()
-        came_with = get_current_span(parent).get_span_context()
-        links = [Link(around)] if around.is_valid and around != came_with else []
+        ambient_span = get_current_span(ambient).get_span_context()
+        parent_span = get_current_span(parent).get_span_context()
+        links = [Link(ambient_span)] if ambient_span.is_valid and ambient_span != parent_span else []
         span = self._start(operation, SpanKind.SERVER, parent, links)
         return span, set_span_in_context(span, parent)
 
@@ -95,34 +95,34 @@ class SpanRecorder:
         )
 
     def go_on(self, operation: Operation, before: Operation) -> None:
-        """Make another span the current one. One that the handler has begun itself stays what it is."""
-        now, then = operation.state, before.state
-        if isinstance(now, ActiveSpan) and isinstance(then, ActiveSpan) and get_current_span() is then.span:
-            contexts.attach(set_span_in_context(now.span))
+        """Make another span current, unless the handler has begun one itself."""
+        current, previous = operation.state, before.state
+        if isinstance(current, ActiveSpan) and isinstance(previous, ActiveSpan) and get_current_span() is previous.span:
+            contexts.attach(set_span_in_context(current.span))
 
     def raised(self, operation: Operation, error: BaseException) -> None:
-        """Record what the handler raised."""
+        """Record an exception of the handler."""
         if isinstance(operation.state, ActiveSpan):
             _record_exception(operation.state.span, error)
 
     def end(self, operation: Operation) -> None:
-        """End the span, and leave its context. What is not there any more, is over already."""
-        recorded = operation.state
-        if not isinstance(recorded, ActiveSpan):
+        """End the span and leave its context, unless it has ended before."""
+        active = operation.state
+        if not isinstance(active, ActiveSpan):
             return
         try:
-            if recorded.span.is_recording():
-                self._finish(operation, recorded.span)
+            if active.span.is_recording():
+                self._finish(operation, active.span)
         finally:
-            recorded.span.end()
-            contexts.detach(recorded.token)
+            active.span.end()
+            contexts.detach(active.token)
 
     def _finish(self, operation: Operation, span: Span) -> None:
-        ended = conventions.outcome_attributes(operation)
-        span.set_attributes({**_late_attributes(operation), **ended})
+        outcome = conventions.outcome_attributes(operation)
+        span.set_attributes({**_late_attributes(operation), **outcome})
         if not operation.began and isinstance(operation.error, ProtocolError):
             span.update_name(conventions.span_name(operation, known=False))
-        if conventions.ERROR_TYPE in ended:
+        if conventions.ERROR_TYPE in outcome:
             # "The status description SHOULD match the JSONRPCError.message if the message is available."
             error = operation.error
             message = redact(error.message) if isinstance(error, ProtocolError) else None
@@ -134,19 +134,17 @@ class SpanRecorder:
 
 
 def _record_exception(span: Span, error: BaseException) -> None:
-    """Record an exception without the secrets in its text and in its traceback. `Span.record_exception` would take both
-    from the exception itself.
-    """
+    """Record an exception with secrets redacted, which `Span.record_exception` would take from the exception itself."""
     if span.is_recording():
         span.add_event("exception", conventions.exception_attributes(error))
 
 
 def _late_attributes(operation: Operation) -> dict[str, Any]:
-    """What was not known at the beginning."""
-    found: dict[str, Any] = {}
+    """Return the attributes that were unknown at the beginning."""
+    attributes: dict[str, Any] = {}
     if operation.side == "client" and operation.id is not None:
-        found[conventions.REQUEST_ID] = str(operation.id)
-        found[conventions.REVISION] = operation.revision
+        attributes[conventions.REQUEST_ID] = str(operation.id)
+        attributes[conventions.REVISION] = operation.revision
     if operation.asks:
-        found[ASKS] = True
-    return found
+        attributes[ASKS] = True
+    return attributes

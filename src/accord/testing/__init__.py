@@ -1,6 +1,6 @@
-"""What tests of servers, of clients and of transports need. The pytest plugin is `accord.testing.plugin`.
+"""Test tools for servers, clients and transports. The pytest plugin is `accord.testing.plugin`.
 
-Names are loaded when they are first asked for: the plugin is part of every run of pytest.
+Names are loaded on first use, because every run of pytest loads the plugin.
 """
 
 from accord.lazy_names import homes_of, lazy_names
@@ -16,7 +16,7 @@ _HOMES = homes_of(
         "accord.testing.transports": "check_transport",
     }
 )
-"""Every public name, and the module that it lives in."""
+"""Every public name, and the module that defines it."""
 
 __all__ = list(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

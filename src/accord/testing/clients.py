@@ -1,4 +1,4 @@
-"""The clients of one test: of the kind that it needs, closed with it, bounded in time."""
+"""The clients of one test: sync or async as the test needs, closed at its end, with a timeout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnyClient = AsyncClient | Client
 
 
 class ClientFixture:
-    """What a test has opened. `is_async`: it is an `async def`; `seconds` is what it may take, None for any."""
+    """The clients of one test. `is_async`: the test is an `async def`; `seconds` is its timeout, None for no limit."""
 
     def __init__(self, test: str, is_async: bool, seconds: float | None) -> None:
         self.is_async: bool = is_async
@@ -29,19 +29,19 @@ class ClientFixture:
         self._timed_out = False
 
     def make(self, target: Any, options: Mapping[str, Any]) -> AnyClient:
-        """A client that is closed at the end of the test, if it is open then."""
+        """Return a client that is closed at the end of the test if it is still open."""
         client = (AsyncClient if self.is_async else Client)(target, **options)
         self._clients.append((client, target))
         return client
 
     def open(self, client: AnyClient) -> None:
-        """Have it connected while the test runs: now, or where it is async as soon as there is a loop."""
+        """Connect a client for the test: at once, or, if it is async, when the event loop runs."""
         if isinstance(client, Client):
             client.connect()
         else:
             self._to_connect.append(client)
 
-    # --- a test that is plain ----------------------------------------------------------------------------------
+    # --- sync tests --------------------------------------------------------------------------------------------
 
     def __enter__(self) -> ClientFixture:
         if self._seconds is not None and not self.is_async:
@@ -60,7 +60,7 @@ class ClientFixture:
             raise self._timeout_error("its clients were closed, and what waited for them failed")
 
     def _on_timeout(self) -> None:
-        """The time is over: whatever waits for one of the clients fails."""
+        """Close the clients, so that pending calls fail."""
         self._timed_out = True
         self._close_all()
 
@@ -74,10 +74,10 @@ class ClientFixture:
             with self._with_note(target):
                 client.close()
 
-    # --- a test that is `async def` ----------------------------------------------------------------------------
+    # --- async tests -------------------------------------------------------------------------------------------
 
     def around(self, test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """The test, with its clients opened before and closed afterwards, all on the loop that runs it."""
+        """Return the test with its clients connected before and closed afterwards, on the event loop that runs it."""
 
         @wraps(test)
         async def run(*args: Any, **fixtures: Any) -> None:
@@ -107,10 +107,10 @@ class ClientFixture:
             with self._with_note(target):
                 await client.close()
 
-    # --- what went wrong ---------------------------------------------------------------------------------------
+    # --- errors ------------------------------------------------------------------------------------------------
 
-    def _timeout_error(self, more: str) -> TimeoutError:
-        return TimeoutError(f"{self._test} took longer than {self._seconds:g} s (accord_timeout); {more}")
+    def _timeout_error(self, detail: str) -> TimeoutError:
+        return TimeoutError(f"{self._test} took longer than {self._seconds:g} s (accord_timeout); {detail}")
 
     @contextmanager
     def _with_note(self, target: object) -> Iterator[None]:

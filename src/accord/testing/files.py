@@ -1,8 +1,6 @@
-"""Files that tests compare with: written on request, never by accident.
+"""Expected files of tests, written only on request, and the differences between two JSON values.
 
-What is different between two JSON values, place by place, for people to read.
-
-A place is written as its keys, joined by dots: `tools.forecast.inputSchema.properties.days.default`.
+A path is written as keys joined by dots: `tools.forecast.inputSchema.properties.days.default`.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from accord.check.surface.schema_changes import preview_json
 
 
 def read_expected(file: Path) -> str:
-    """Its text. Raises `AssertionError` that says how it is written, where there is none."""
+    """Return the text of a file. Raises `AssertionError` with the command that writes it if it is missing."""
     __tracebackhide__ = True
     try:
         return file.read_text(encoding="utf-8")
@@ -28,7 +26,7 @@ def read_expected(file: Path) -> str:
 
 
 def write_expected(file: Path, text: str) -> None:
-    """Write it, with the folder that it stands in."""
+    """Write a file, and create its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8", newline="\n")
 
@@ -37,35 +35,35 @@ _ABSENT: Any = object()
 
 
 def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
-    """A line for each difference, sorted by its place: `days.default: 3 → 5`. Places that match one of `ignore`, where
-    `*` stands for any text, are left out, with all that is in them.
+    """Return a line for each difference, sorted by path: `days.default: 3 → 5`. A path that matches a pattern of
+    `ignore`, where `*` stands for any text, is left out with everything below it.
     """
-    return [line for _, line in placed_differences(was, now, ignore)]
+    return [line for _, line in differences_by_path(was, now, ignore)]
 
 
-def placed_differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The same, each with its place."""
-    return [(place, line) for place, line in _differences(was, now, "") if not _is_ignored(place, ignore)]
+def differences_by_path(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the differences as pairs of path and line."""
+    return [(path, line) for path, line in _differences(was, now, "") if not _is_ignored(path, ignore)]
 
 
-def _is_ignored(place: str, ignore: Sequence[str]) -> bool:
-    return any(fnmatchcase(place, pattern) or fnmatchcase(place, f"{pattern}.*") for pattern in ignore)
+def _is_ignored(path: str, ignore: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*") for pattern in ignore)
 
 
-def _differences(was: Any, now: Any, place: str) -> Iterator[tuple[str, str]]:
+def _differences(was: Any, now: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted(was.keys() | now.keys()):
-            yield from _differences(was.get(key, _ABSENT), now.get(key, _ABSENT), _join(place, key))
+            yield from _differences(was.get(key, _ABSENT), now.get(key, _ABSENT), _join(path, key))
     elif isinstance(was, list) and isinstance(now, list):
-        for number, (one, other) in enumerate(zip_longest(was, now, fillvalue=_ABSENT)):
-            yield from _differences(one, other, _join(place, str(number)))
+        for number, (was_item, now_item) in enumerate(zip_longest(was, now, fillvalue=_ABSENT)):
+            yield from _differences(was_item, now_item, _join(path, str(number)))
     elif was is _ABSENT:
-        yield place, f"{place}: new: {preview_json(now)}"
+        yield path, f"{path}: new: {preview_json(now)}"
     elif now is _ABSENT:
-        yield place, f"{place}: gone: {preview_json(was)}"
+        yield path, f"{path}: gone: {preview_json(was)}"
     elif was != now or isinstance(was, bool) is not isinstance(now, bool):
-        yield place, f"{place or 'the value'}: {preview_json(was)} → {preview_json(now)}"
+        yield path, f"{path or 'the value'}: {preview_json(was)} → {preview_json(now)}"
 
 
-def _join(place: str, key: str) -> str:
-    return f"{place}.{key}" if place else key
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -1,10 +1,10 @@
-"""A server over HTTP for the time of a test, on a free port of the loopback interface.
+"""A server over HTTP during a test, on a free port of the loopback interface.
 
     with served_over_http(server) as url:
         httpx.get(url)
 
-A `Server` object is served from a thread of this process, so that a test may look at its state and change it; `FILE.py`
-by a process of its own.
+A `Server` object is served in a thread of this process, so that a test can inspect and change its state; `FILE.py` in
+a process of its own.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 _FREE_PORT = "127.0.0.1:0"
 _START_SECONDS = 30.0
-"""Seconds that a process has to say its address, and a server to end."""
+"""The timeout for a process to print its address, and for a server to shut down."""
 _URL = re.compile(r" at (http://\S+?)[;,]? ")
 
 
 @contextmanager
 def served_over_http(target: Target | Server, options: HTTPOptions | None = None) -> Iterator[str]:
-    """Serve a target while this is entered; the value is the URL of its MCP endpoint.
+    """Serve a target in a `with` block; the value is the URL of its MCP endpoint.
 
-    `target` is a `Server`, `FILE.py[:name]` or the URL of a server that runs already; `options` hold for a `Server`.
-    Raises `TargetError` for any other target, and `ConnectError` where the server does not start.
+    `target` is a `Server`, `FILE.py[:name]` or the URL of a running server; `options` apply to a `Server`. Raises
+    `TargetError` for any other target, and `ConnectError` if the server does not start.
     """
-    where = parse(target)
-    if isinstance(where, Remote):
-        yield where.url
-    elif isinstance(where, Command) and "accord" in where.argv:
-        with _process([*where.argv, "--http", _FREE_PORT], where.cwd) as url:
+    parsed = parse(target)
+    if isinstance(parsed, Remote):
+        yield parsed.url
+    elif isinstance(parsed, Command) and "accord" in parsed.argv:
+        with _process([*parsed.argv, "--http", _FREE_PORT], parsed.cwd) as url:
             yield url
-    elif hasattr(where, "asgi"):
-        with _thread(where, options or HTTPOptions()) as url:
+    elif hasattr(parsed, "asgi"):
+        with _thread(parsed, options or HTTPOptions()) as url:
             yield url
     else:
-        raise TargetError(f"{where} cannot be served over HTTP by a test: give a Server, FILE.py or a URL")
+        raise TargetError(f"{parsed} cannot be served over HTTP by a test: give a Server, FILE.py or a URL")
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def _thread(server: Any, options: HTTPOptions) -> Iterator[str]:
             background.run(stack.__aexit__(None, None, None), _START_SECONDS)
     finally:
         background.discard()
-        for each in sockets:
-            each.close()
+        for socket in sockets:
+            socket.close()
 
 
 @contextmanager
@@ -79,21 +79,21 @@ def _process(argv: Sequence[str], cwd: str | None) -> Iterator[str]:
     process = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     lines: list[str] = []
-    found = threading.Event()
+    address_printed = threading.Event()
 
     def read(stream: Any) -> None:
-        for line in stream:  # to the end, so that the server can always write
+        for line in stream:  # read to the end, so that the server never blocks on a full pipe
             lines[:] = [*lines[-20:], line]
             if _URL.search(line):
                 address.append(line)
-                found.set()
-        found.set()
+                address_printed.set()
+        address_printed.set()
 
     address: list[str] = []
     reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
     reader.start()
     try:
-        found.wait(_START_SECONDS)
+        address_printed.wait(_START_SECONDS)
         match = _URL.search(address[0]) if address else None
         if match is None:
             raise ConnectError(f"{argv!r} does not serve over HTTP; it wrote: {''.join(lines).strip() or 'nothing'}")

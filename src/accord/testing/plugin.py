@@ -3,8 +3,8 @@
     def test_forecast(accord_client):               # or: async def, with await before each call
         assert accord_client.call_tool("forecast", {"city": "Oslo"}).data == "rain"
 
-`accord_server` says which server, or `accord_server` in the settings of pytest. Loaded by every run of pytest where
-accord is installed, so it imports nothing of accord before a test asks for it.
+The fixture `accord_server` returns the server, or the pytest setting `accord_server` names it. Every run of pytest
+loads this plugin where accord is installed, so it imports accord only when a test uses a fixture.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _CLIENTS: pytest.StashKey[ClientFixture] = pytest.StashKey()
 
 
 class ClientTo(Protocol):
-    """What `accord_client_to` is: a client for this test, of the kind that it needs, not connected yet."""
+    """The type of `accord_client_to`, which returns an unconnected client, sync or async as the test is."""
 
     def __call__(self, target: Target | None = None, **options: Any) -> Any: ...
 
 
 class Check(Protocol):
-    """What `accord_surface` and `accord_replay` are: a server is compared with a file."""
+    """The type of `accord_surface` and `accord_replay`, which compare a server with a file."""
 
     def __call__(self, file: str | Path, target: Target | None = None, **options: Any) -> None: ...
 
@@ -44,7 +44,7 @@ class Check(Protocol):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--accord-update`, and the settings."""
+    """Register `--accord-update` and the settings."""
     group = parser.getgroup("accord")
     group.addoption("--accord-update", action="store_true", help="write surfaces and transcripts as they are now")
     parser.addini("accord_server", "the server that accord_client is connected to: a command, FILE.py[:name], a URL")
@@ -52,12 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker."""
+    """Register the marker."""
     config.addinivalue_line("markers", "accord: run this `async def` test on an event loop of its own")
 
 
 def _seconds(config: pytest.Config) -> float | None:
-    """What a test may take, None for any: also while somebody looks at it in a debugger."""
+    """Return the timeout of a test in seconds, or None for no limit, as also in a debugger."""
     text = str(config.getini("accord_timeout") or _SECONDS)
     try:
         seconds = float(text)
@@ -71,7 +71,7 @@ def _seconds(config: pytest.Config) -> float | None:
 
 @pytest.fixture
 def accord_server(pytestconfig: pytest.Config) -> Target:
-    """The server to be tested, as `accord.Client` takes it. Define this in your conftest.py."""
+    """Return the server under test, as `accord.Client` takes it. Define this fixture in your conftest.py."""
     target = str(pytestconfig.getini("accord_server"))
     if not target:
         raise pytest.UsageError(
@@ -84,14 +84,16 @@ def accord_server(pytestconfig: pytest.Config) -> Target:
 
 @pytest.fixture
 def accord_options() -> Mapping[str, Any]:
-    """Options of `accord_client`, those of `accord.Client`. Define it where you need other ones than the defaults."""
+    """Return the options of `accord_client`, those of `accord.Client`. Override this fixture to change the defaults."""
     return {}
 
 
 @pytest.fixture
 def accord_client_to(request: pytest.FixtureRequest) -> Iterator[ClientTo]:
-    """`accord_client_to(target, **options)` makes a client, an `accord.Client` in an `async def` test and in others an
-    `accord.sync.Client`. Enter it, or `connect()`; what is open at the end of the test is closed.
+    """Return a function `accord_client_to(target, **options)` that makes a client.
+
+    It makes an `accord.Client` in an `async def` test and an `accord.sync.Client` in others. Enter the client, or call
+    `connect()`; the plugin closes clients that are open at the end of the test.
     """
     from accord.testing.clients import ClientFixture
 
@@ -109,9 +111,7 @@ def accord_client_to(request: pytest.FixtureRequest) -> Iterator[ClientTo]:
 def accord_client(
     accord_client_to: ClientTo, accord_options: Mapping[str, Any], request: pytest.FixtureRequest
 ) -> AsyncClient | Client:
-    """A client of `accord_server`, connected while the test runs: an `accord.Client` in an `async def` test, and in
-    others an `accord.sync.Client`.
-    """
+    """Return a connected client of `accord_server`: `accord.Client` in async tests, `accord.sync.Client` in others."""
     client: AsyncClient | Client = accord_client_to(**accord_options)
     request.node.stash[_CLIENTS].open(client)
     return client
@@ -119,7 +119,7 @@ def accord_client(
 
 @pytest.fixture
 def accord_http(accord_server: Target, accord_http_options: HTTPOptions | None) -> Iterator[str]:
-    """The URL of `accord_server` over HTTP, on a free port; see `accord.testing.served_over_http`."""
+    """Return the URL of `accord_server` over HTTP, on a free port; see `accord.testing.served_over_http`."""
     from accord.testing.http import served_over_http
 
     with served_over_http(accord_server, accord_http_options) as url:
@@ -128,14 +128,15 @@ def accord_http(accord_server: Target, accord_http_options: HTTPOptions | None) 
 
 @pytest.fixture
 def accord_http_options() -> HTTPOptions | None:
-    """The `HTTPOptions` of `accord_http`. Define it where you need other ones than the defaults."""
+    """Return the `HTTPOptions` of `accord_http`. Override this fixture to change the defaults."""
     return None
 
 
 @pytest.fixture
 def accord_surface(request: pytest.FixtureRequest) -> Check:
-    """`accord_surface("weather.surface.json")` fails when `accord_server` offers something else than the file says;
-    `pytest --accord-update` writes it. See `accord.testing.assert_surface`.
+    """Return a function that compares a server with a file: `accord_surface("weather.surface.json")`.
+
+    `pytest --accord-update` writes the file. See `accord.testing.assert_surface`.
     """
     from accord.testing.surfaces import assert_surface
 
@@ -144,8 +145,9 @@ def accord_surface(request: pytest.FixtureRequest) -> Check:
 
 @pytest.fixture
 def accord_replay(request: pytest.FixtureRequest) -> Check:
-    """`accord_replay("forecast.transcript")` fails when `accord_server` answers what was recorded in another way;
-    `pytest --accord-update` records it anew. See `accord.testing.replay`.
+    """Return a function that replays a transcript against `accord_server`: `accord_replay("forecast.transcript")`.
+
+    `pytest --accord-update` records the file again. See `accord.testing.replay`.
     """
     from accord.testing.replayer import replay
 
@@ -153,7 +155,7 @@ def accord_replay(request: pytest.FixtureRequest) -> Check:
 
 
 def _check(request: pytest.FixtureRequest, compare: Callable[..., None]) -> Check:
-    """The comparison for one test: files stand beside it, and may be written anew."""
+    """Return a check for one test: file names are relative to the test's folder, `--accord-update` writes files."""
 
     def check(file: str | Path, target: Target | None = None, **options: Any) -> None:
         __tracebackhide__ = True
@@ -170,7 +172,7 @@ def _check(request: pytest.FixtureRequest, compare: Callable[..., None]) -> Chec
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Whoever runs the test, its clients are opened and closed on the loop that runs it."""
+    """Connect and close the clients of an async test on the event loop that runs it, whichever plugin runs it."""
     clients = item.stash.get(_CLIENTS, None)
     if clients is None or not clients.is_async or not isinstance(item, pytest.Function):
         return (yield)
@@ -184,12 +186,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test that is ours and that no other plugin has claimed: they are asked first."""
-    ours = _FIXTURES & set(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("accord")
-    if not ours or not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """Run an `async def` test that uses accord's fixtures or marker, if no other plugin has run it before."""
+    uses_accord = _FIXTURES & set(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("accord")
+    if not uses_accord or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     import asyncio
 
-    wanted = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    argument_names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in argument_names}))
     return True

@@ -1,4 +1,4 @@
-"""`RecordedServer`: a stand-in for a server, made of what it once said. For tests of clients, without the server."""
+"""`RecordedServer`: a server that replays a recording, for tests of clients."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from accord.testing.recording import (
 from accord.transport.base import Transport
 
 _ANY_PARAMS = ("initialize", "server/discover", "ping")
-"""Requests that are answered whatever their params: these say who asks."""
+"""Requests that are answered whatever their params, because these describe the client."""
 
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 class RecordedExchange(msgspec.Struct):
-    """A request that was recorded, and all that the server said until it had answered it, and after that."""
+    """A recorded request, and the server's messages until and after its response."""
 
     request: TranscriptMessage
     responses: list[TranscriptMessage]
@@ -34,16 +34,16 @@ class RecordedExchange(msgspec.Struct):
 
     @property
     def key(self) -> JSONObject:
-        """What it asks for: `_meta` says who asks, and how."""
+        """Return the params without `_meta`, which describes the client."""
         return _key(self.request.message)
 
 
 class RecordedServer:
-    """A target for `Client` that answers what was recorded in `file` (see `Recording`): `Client(RecordedServer(file))`.
+    """A target for `Client` that answers from a recording (see `Recording`): `Client(RecordedServer(file))`.
 
-    A request gets the answer of the first recorded one with the same params that was not used yet, or else of the last
-    one; with it comes what the server told and asked meanwhile. A request that was never recorded gets an error that
-    says so. Raises `AssertionError` where there is no file, `ValueError` for what is no transcript.
+    A request gets the response to the first unused recorded request with the same params, or else to the last one, and
+    the notifications and requests that the server sent meanwhile. A request that was not recorded gets an error that
+    says so. Raises `AssertionError` for a missing file, and `ValueError` for an invalid transcript.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -55,12 +55,12 @@ class RecordedServer:
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends."""
-        for each in self._exchanges:
-            each.used = False
+        for exchange in self._exchanges:
+            exchange.used = False
         answers: dict[Any, asyncio.Event] = {}
         async with asyncio.TaskGroup() as group:
             while received := await transport.receive():
-                for message in (message for each in received for message in decode_messages(each)):
+                for message in (message for data in received for message in decode_messages(data)):
                     if "method" not in message:
                         answers.setdefault(message.get("id"), asyncio.Event()).set()
                     elif "id" in message:
@@ -69,26 +69,28 @@ class RecordedServer:
                 answer.set()
 
     async def _answer(self, request: JSONObject, transport: Transport, answers: dict[Any, asyncio.Event]) -> None:
-        found = self._find(request)
-        for said in found.responses:
-            message = _adapt(said, found.request.message, request)
+        exchange = self._find(request)
+        for recorded in exchange.responses:
+            message = _adapt(recorded, exchange.request.message, request)
             transport.send(msgspec.json.encode(message))
             transport.flush()
-            if said.is_request:
+            if recorded.is_request:
                 await answers.setdefault(message["id"], asyncio.Event()).wait()
 
     def _find(self, request: JSONObject) -> RecordedExchange:
-        """What was recorded for such a request; else an error that says that nothing was."""
-        of_method = [each for each in self._exchanges if each.request.method == request["method"]]
-        fitting = [each for each in of_method if each.key == _key(request)]
-        found = next((each for each in fitting if not each.used), fitting[-1] if fitting else None)
-        if found is not None:
-            found.used = True
-            return found
-        recorded = ", ".join(dict.fromkeys(request_label(each.request) for each in self._exchanges))
+        """Return the recorded exchange for a request, or one with an error response."""
+        same_method = [exchange for exchange in self._exchanges if exchange.request.method == request["method"]]
+        same_params = [exchange for exchange in same_method if exchange.key == _key(request)]
+        match = next(
+            (exchange for exchange in same_params if not exchange.used), same_params[-1] if same_params else None
+        )
+        if match is not None:
+            match.used = True
+            return match
+        recorded = ", ".join(dict.fromkeys(request_label(exchange.request) for exchange in self._exchanges))
         label = request_label(TranscriptMessage(0, True, request))
         text = f"{self._file} has no such request: {label}; it has {recorded or 'none'}"
-        code = INVALID_PARAMS if of_method else METHOD_NOT_FOUND
+        code = INVALID_PARAMS if same_method else METHOD_NOT_FOUND
         error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
         return RecordedExchange(TranscriptMessage(0, True, request), [TranscriptMessage(0, False, error)])
 
@@ -99,30 +101,30 @@ def _key(request: JSONObject) -> JSONObject:
     return {key: value for key, value in (request.get("params") or {}).items() if key != "_meta"}
 
 
-def _group_by_request(said: list[TranscriptMessage]) -> list[RecordedExchange]:
-    """What the server said goes to the request that it answers, or that waited for an answer last."""
-    found: list[RecordedExchange] = []
-    open_: dict[Any, RecordedExchange] = {}
-    for each in said:
-        if each.by_client and each.is_request:
-            found.append(RecordedExchange(each, []))
-            open_[each.message["id"]] = found[-1]
-        elif not each.by_client and found:
-            latest = next(reversed(open_.values()), found[-1])
-            (open_.pop(each.message.get("id"), latest) if each.is_answer else latest).responses.append(each)
-    return found
+def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchange]:
+    """Group the server's messages by the request that they answer, or else by the latest pending one."""
+    exchanges: list[RecordedExchange] = []
+    pending: dict[Any, RecordedExchange] = {}
+    for message in messages:
+        if message.by_client and message.is_request:
+            exchanges.append(RecordedExchange(message, []))
+            pending[message.message["id"]] = exchanges[-1]
+        elif not message.by_client and exchanges:
+            latest = next(reversed(pending.values()), exchanges[-1])
+            (pending.pop(message.message.get("id"), latest) if message.is_answer else latest).responses.append(message)
+    return exchanges
 
 
-def _adapt(said: TranscriptMessage, recorded: JSONObject, request: JSONObject) -> JSONObject:
-    """A message of the server with the id and the progress token of this request in the place of the recorded ones."""
-    message = said.message
-    if said.is_answer:
-        return {**message, "id": request["id"]}
-    params = dict(message.get("params") or {})
-    if said.method == PROGRESS:
+def _adapt(message: TranscriptMessage, recorded: JSONObject, request: JSONObject) -> JSONObject:
+    """Return a server message with the id and progress token of this request in place of the recorded ones."""
+    body = message.message
+    if message.is_answer:
+        return {**body, "id": request["id"]}
+    params = dict(body.get("params") or {})
+    if message.method == PROGRESS:
         token = ((request.get("params") or {}).get("_meta") or {}).get("progressToken", params.get("progressToken"))
-        return {**message, "params": {**params, "progressToken": token}}
+        return {**body, "params": {**params, "progressToken": token}}
     meta = params.get("_meta") or {}
     if meta.get(_SUBSCRIPTION) == recorded["id"]:
-        return {**message, "params": {**params, "_meta": {**meta, _SUBSCRIPTION: request["id"]}}}
-    return message
+        return {**body, "params": {**params, "_meta": {**meta, _SUBSCRIPTION: request["id"]}}}
+    return body

@@ -1,6 +1,6 @@
-"""`Recording`: what a client and its server say to each other, to be played again.
+"""`Recording`: the messages between a client and its server, to be replayed.
 
-The messages of a transcript as JSON: who said what, and what belongs together.
+The messages of a transcript as JSON, with their sender and their kind.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from accord.wire.transcript import SENT, Transcript, parse
 
 
 class Recording:
-    """Records a client: `Client(target, record=recording)`, and after it `recording.save(file)`.
+    """The recording of a client: `Client(target, record=recording)`, and afterwards `recording.save(file)`.
 
-    A connection that is opened again is recorded from its beginning; what the one before it said is dropped.
+    When the client reconnects, the recording starts again; the messages of the previous connection are dropped.
     """
 
     def __init__(self) -> None:
         self.transcript: Transcript = Transcript()
-        """What was said, on the last connection."""
+        """The messages of the last connection."""
 
     def __call__(self, inner: Transport) -> Transport:
         self.transcript = Transcript()
         return RecordingTransport(inner, self.transcript)
 
     def save(self, file: str | Path) -> None:
-        """Write the transcript. Raises `ValueError` where nothing was said, or so much that not all was kept."""
+        """Write the transcript. Raises `ValueError` if there are no messages, or so many that some were dropped."""
         if not len(self.transcript):
             raise ValueError("nothing was recorded; make the client with record=recording, and connect it")
         if self.transcript.dropped:
@@ -45,7 +45,7 @@ PROGRESS = "notifications/progress"
 
 
 class TranscriptMessage(msgspec.Struct, frozen=True):
-    """One message, its number in the transcript from 1 on, and whether the client said it."""
+    """One message, its number in the transcript from 1 on, and whether the client sent it."""
 
     number: int
     by_client: bool
@@ -53,27 +53,29 @@ class TranscriptMessage(msgspec.Struct, frozen=True):
 
     @property
     def method(self) -> str:
-        """Its method; empty for an answer."""
+        """Return the method, or an empty string for a response."""
         return str(self.message.get("method", ""))
 
     @property
     def is_request(self) -> bool:
-        """Whether it wants an answer."""
+        """Return whether the message is a request."""
         return "method" in self.message and "id" in self.message
 
     @property
     def is_answer(self) -> bool:
-        """Whether it is one."""
+        """Return whether the message is a response."""
         return "method" not in self.message
 
     @property
     def kind(self) -> tuple[str, Any]:
-        """What it has in common with the one that says the same another time."""
+        """Return what identifies the same message in another run: the id of a response, or the method."""
         return ("the answer to", self.message.get("id")) if self.is_answer else ("", self.method)
 
 
 def read_messages(file: Path) -> list[TranscriptMessage]:
-    """The messages of a transcript. Raises `AssertionError` where there is no file, `ValueError` for what is none."""
+    """Return the messages of a transcript. Raises `AssertionError` for a missing file, `ValueError` for an invalid
+    one.
+    """
     try:
         entries = list(parse(read_expected(file)))
     except ValueError as exc:
@@ -86,25 +88,25 @@ def read_messages(file: Path) -> list[TranscriptMessage]:
 
 
 def decode_messages(message: object) -> Iterator[JSONObject]:
-    """The message, or those of a batch; what is no JSON object counts as nothing said."""
+    """Yield the message, or those of a batch, as JSON objects; anything else is skipped."""
     if isinstance(message, bytes):
         try:
-            found = msgspec.json.decode(message)
+            decoded = msgspec.json.decode(message)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        yield from (each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict))
+        yield from (item for item in (decoded if isinstance(decoded, list) else [decoded]) if isinstance(item, dict))
 
 
-def request_label(said: TranscriptMessage) -> str:
-    """A request as a person would call it: `tools/call forecast`."""
-    params = said.message.get("params") or {}
-    return f"{said.method} {params.get('name') or params.get('uri') or ''}".rstrip()
+def request_label(message: TranscriptMessage) -> str:
+    """Return a short description of a request: `tools/call forecast`."""
+    params = message.message.get("params") or {}
+    return f"{message.method} {params.get('name') or params.get('uri') or ''}".rstrip()
 
 
-def replace_texts(value: Any, by: dict[str, str]) -> Any:
-    """A JSON value with texts in it replaced."""
+def replace_texts(value: Any, replacements: dict[str, str]) -> Any:
+    """Return a JSON value with texts replaced."""
     if isinstance(value, dict):
-        return {key: replace_texts(each, by) for key, each in value.items()}
+        return {key: replace_texts(item, replacements) for key, item in value.items()}
     if isinstance(value, list):
-        return [replace_texts(each, by) for each in value]
-    return by.get(value, value) if isinstance(value, str) else value
+        return [replace_texts(item, replacements) for item in value]
+    return replacements.get(value, value) if isinstance(value, str) else value

@@ -1,10 +1,8 @@
-"""A recorded conversation as a test: the client's half is said again, and the server must say the other half again.
+"""Replay of a recorded connection: send the client's messages again and compare the server's.
 
-What may be another each time is not compared: ids that the server gives its requests, what it seals for itself, and
-progress, which depends on time. Messages are matched by what they answer, or by their method, so that answers may
-come in another order.
-
-A bare transport to a target: for who plays a client, word by word.
+Values that change in each run are not compared: the ids of the server's requests, opaque values, and progress, which
+depends on time. Messages are matched by the request that they answer, or by their method, so that responses may come
+in another order.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from accord.wire.transcript import Transcript
 
 @asynccontextmanager
 async def open_transport(target: Target) -> AsyncIterator[Transport]:
-    """A transport to the target, open. Raises `TargetError`, `ConnectError`."""
+    """Open a transport to the target. Raises `TargetError`, `ConnectError`."""
     async with AsyncExitStack() as stack:
         transport = await _make_transport(target, stack)
         stack.push_async_callback(transport.close)
@@ -50,22 +48,23 @@ async def open_transport(target: Target) -> AsyncIterator[Transport]:
 
 
 async def _make_transport(target: Target, stack: AsyncExitStack) -> Transport:
-    where = parse(target)
-    if isinstance(where, Command):
-        return SubprocessTransport(where.argv, name=str(where), env=where.env, cwd=where.cwd)
-    if isinstance(where, Remote):
-        settings = HTTPSettings(headers=dict(where.headers or {}))
-        return StreamableTransport(where.url, name=str(where), settings=settings, limits=DEFAULT_LIMITS)
-    if isinstance(where, InProcessServer):
+    parsed = parse(target)
+    if isinstance(parsed, Command):
+        return SubprocessTransport(parsed.argv, name=str(parsed), env=parsed.env, cwd=parsed.cwd)
+    if isinstance(parsed, Remote):
+        settings = HTTPSettings(headers=dict(parsed.headers or {}))
+        return StreamableTransport(parsed.url, name=str(parsed), settings=settings, limits=DEFAULT_LIMITS)
+    if isinstance(parsed, InProcessServer):
         ours, theirs = memory.pair()
-        serving = asyncio.ensure_future(where.serve(theirs))
-        stack.push_async_callback(asyncio.wait, [serving])  # after the transport is closed, which ends it
+        serving = asyncio.ensure_future(parsed.serve(theirs))
+        # Runs after the transport is closed, which ends the server task.
+        stack.push_async_callback(asyncio.wait, [serving])
         return ours
-    return where
+    return parsed
 
 
 OPAQUE = ("requestState", "nextCursor", "elicitationId", "taskId")
-"""Values that a server makes up, and that come back to it as they are."""
+"""Opaque values, which the server creates and the client returns unchanged."""
 
 _HOW = "\n--accord-update, or update=True, takes over what it says now"
 
@@ -73,10 +72,10 @@ _HOW = "\n--accord-update, or update=True, takes over what it says now"
 def replay(
     file: str | Path, target: Target, *, update: bool = False, ignore: Sequence[str] = (), timeout: float = 10
 ) -> None:
-    """Raise `AssertionError` when a server says something else than was recorded in `file` (see `Recording`).
+    """Raise `AssertionError` if the messages of a server differ from those recorded in `file` (see `Recording`).
 
-    `update` writes down what it says now instead. `ignore` are places in messages that may differ, `*` for any text:
-    `result.content.*.text`. `timeout` (seconds) bounds the whole. Raises `ValueError` for a file that is no
+    `update` writes the new messages to the file instead. `ignore` are paths in messages that may differ, `*` for any
+    text: `result.content.*.text`. `timeout` (seconds) bounds the whole replay. Raises `ValueError` for an invalid
     transcript, `TargetError`, `ConnectError`.
     """
     __tracebackhide__ = True
@@ -87,37 +86,39 @@ def replay(
     finally:
         background.discard()
     if player.mismatches:
-        listed = "".join(f"\n{sentence}" for sentence in player.mismatches)
+        lines = "".join(f"\n{sentence}" for sentence in player.mismatches)
         raise AssertionError(
-            f"{path}: the messages of the server differ from the recording:{listed}{'' if update else _HOW}"
+            f"{path}: the messages of the server differ from the recording:{lines}{'' if update else _HOW}"
         )
     if update:
         write_expected(path, player.transcript.render())
 
 
 async def _play(
-    said: list[TranscriptMessage], target: Target, ignore: Sequence[str] | None, seconds: float
+    messages: list[TranscriptMessage], target: Target, ignore: Sequence[str] | None, seconds: float
 ) -> TranscriptPlayer:
     async with open_transport(target) as transport:
         player = TranscriptPlayer(transport, ignore)
         try:
             async with asyncio.timeout(seconds):
-                await player.play(said)
+                await player.play(messages)
         except TimeoutError:
             player.mismatches.append(f"not heard again in {seconds:g} s: {player.awaited}")
         return player
 
 
 class TranscriptPlayer:
-    """Says the client's half over one transport, and hears the server's. With `ignore` None nothing is compared."""
+    """A replay over one transport, which sends the client's messages and receives the server's. Without `ignore`, it
+    compares nothing.
+    """
 
     def __init__(self, transport: Transport, ignore: Sequence[str] | None) -> None:
         self.transcript: Transcript = Transcript()
-        """What is said now."""
+        """The messages of this replay."""
         self.mismatches: list[str] = []
-        """What is not as it was recorded, a sentence each."""
+        """The differences from the recording, a sentence each."""
         self.awaited: str = "nothing"
-        """What was to be heard last."""
+        """The last message that the player waited for."""
         self._transport = RecordingTransport(transport, self.transcript)
         self._ignore = ignore
         self._received: list[TranscriptMessage] = []
@@ -125,43 +126,43 @@ class TranscriptPlayer:
         self._ids: dict[Any, Any] = {}
         self._opaque: dict[str, str] = {}
 
-    async def play(self, said: list[TranscriptMessage]) -> None:
-        """All of it, in order, unless the connection ends before."""
-        for each in said:
-            if each.by_client:
-                self._send(each)
-            elif each.method != PROGRESS and (self._ignore is not None or each.is_answer or each.is_request):
-                now = await self._receive(each)
-                if now is None:
+    async def play(self, messages: list[TranscriptMessage]) -> None:
+        """Replay all messages in order, until the connection ends."""
+        for message in messages:
+            if message.by_client:
+                self._send(message)
+            elif message.method != PROGRESS and (self._ignore is not None or message.is_answer or message.is_request):
+                received = await self._receive(message)
+                if received is None:
                     self.mismatches.append(f"{self._transport.lost()}; not heard again: {self.awaited}")
                     return
-                self._compare(each, now)
+                self._compare(message, received)
         if self._ignore is not None:
-            beside = [_text(each.message) for each in self._received if each.method != PROGRESS]
-            self.mismatches += [f"the server also says {text}, which is not recorded" for text in beside]
+            unexpected = [_text(message.message) for message in self._received if message.method != PROGRESS]
+            self.mismatches += [f"the server also says {text}, which is not recorded" for text in unexpected]
 
-    def _send(self, said: TranscriptMessage) -> None:
-        message = replace_texts(said.message, self._opaque)
-        if said.is_answer:
-            message["id"] = self._ids.get(message["id"], message["id"])
-        elif said.is_request:
-            self._requests[message["id"]] = request_label(said)
-        self._transport.send(msgspec.json.encode(message))
+    def _send(self, message: TranscriptMessage) -> None:
+        body = replace_texts(message.message, self._opaque)
+        if message.is_answer:
+            body["id"] = self._ids.get(body["id"], body["id"])
+        elif message.is_request:
+            self._requests[body["id"]] = request_label(message)
+        self._transport.send(msgspec.json.encode(body))
         self._transport.flush()
 
-    async def _receive(self, said: TranscriptMessage) -> TranscriptMessage | None:
-        """The next message of the same kind, whatever else comes before it; None where the connection ends."""
-        self.awaited = f"{self._name(said)}, {_text(said.message)}"
+    async def _receive(self, expected: TranscriptMessage) -> TranscriptMessage | None:
+        """Return the next message of the same kind and queue others; None when the connection ends."""
+        self.awaited = f"{self._name(expected)}, {_text(expected.message)}"
         while True:
-            for each in self._received:
-                if each.kind == said.kind:
-                    self._received.remove(each)
-                    return each
+            for message in self._received:
+                if message.kind == expected.kind:
+                    self._received.remove(message)
+                    return message
             received = await self._transport.receive()
             if not received:
                 return None
             self._received += [
-                TranscriptMessage(0, False, message) for each in received for message in decode_messages(each)
+                TranscriptMessage(0, False, message) for data in received for message in decode_messages(data)
             ]
 
     def _compare(self, was: TranscriptMessage, now: TranscriptMessage) -> None:
@@ -169,25 +170,27 @@ class TranscriptPlayer:
             self._ids[was.message["id"]] = now.message["id"]
         _map_opaque(was.message, now.message, self._opaque)
         if self._ignore is not None:
-            found = differences(replace_texts(was.message, self._opaque), now.message, ["id", *self._ignore])
-            if found:
-                self.mismatches.append("\n  ".join([f"{self._name(was)}, is another:", *found]))
+            changes = differences(replace_texts(was.message, self._opaque), now.message, ["id", *self._ignore])
+            if changes:
+                self.mismatches.append("\n  ".join([f"{self._name(was)}, is another:", *changes]))
 
-    def _name(self, said: TranscriptMessage) -> str:
-        what = f"the answer to {self._requests.get(said.message.get('id'))}" if said.is_answer else said.method
-        return f"message {said.number}, {what}"
+    def _name(self, message: TranscriptMessage) -> str:
+        description = (
+            f"the answer to {self._requests.get(message.message.get('id'))}" if message.is_answer else message.method
+        )
+        return f"message {message.number}, {description}"
 
 
 def _map_opaque(was: Any, now: Any, opaque: dict[str, str]) -> None:
-    """Which opaque value stands now where another was recorded."""
+    """Map each recorded opaque value to the one of this replay."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in was.keys() & now.keys():
             if key in OPAQUE and isinstance(was[key], str) and isinstance(now[key], str):
                 opaque[was[key]] = now[key]
             _map_opaque(was[key], now[key], opaque)
     elif isinstance(was, list) and isinstance(now, list):
-        for one, other in zip(was, now, strict=False):
-            _map_opaque(one, other, opaque)
+        for was_item, now_item in zip(was, now, strict=False):
+            _map_opaque(was_item, now_item, opaque)
 
 
 def _text(message: JSONObject) -> str:

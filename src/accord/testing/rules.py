@@ -1,10 +1,10 @@
-"""The rules of the protocol as tests, one for each:
+"""The rules of the protocol as tests, one per rule:
 
     from accord.testing import check_rules
 
     test_protocol = check_rules("weather.py")        # test_protocol[tools/unknown-name], ...
 
-The server is checked once, by the first test that is run; each test then tells what came of its rule.
+The first test checks the server once; each test then reports the outcome of its rule.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from accord.errors import AccordError
 
 
 class RuleWarning(UserWarning):
-    """A server breaks a rule that is no MUST."""
+    """A violation of a rule that is not a MUST."""
 
 
 def check_rules(
     target: Target | None = None, *, baseline: str | Path | None = None, strict: bool = False, **settings: Any
 ) -> Callable[..., None]:
-    """A test for each rule, to be given a name that pytest collects.
+    """Return a parametrized test with one case per rule; assign it to a name that pytest collects.
 
-    `target` is what `accord check` takes, or a `Server`; without one it is the fixture `accord_server`. The name of a
-    file counts from the test's folder. `settings` are those of `accord.check.settings.CheckSettings`: `revisions`,
-    `transports`, `only`, `skip`, `level`, `call_tools`. What breaks a MUST fails; what breaks a SHOULD is a
-    `RuleWarning`, or fails too with `strict`. A rule that was not judged is skipped, with the reason. Of what stands in
-    the file `baseline`, a failure is expected.
+    `target` is a target of `accord check`, or a `Server`; by default the fixture `accord_server`. A relative file name
+    starts at the test's folder. `settings` are those of `accord.check.settings.CheckSettings`: `revisions`,
+    `transports`, `only`, `skip`, `level`, `call_tools`. A violation of a MUST fails; one of a SHOULD is a
+    `RuleWarning`, or fails too with `strict`. A rule that was not judged is skipped, with the reason. A violation
+    listed in the file `baseline` is an expected failure.
 
-    Raises `TargetError` for settings that fit no rule.
+    Raises `TargetError` for settings that select no rule.
     """
-    chosen = CheckSettings(**settings)
-    check = _ServerCheck(target, chosen, baseline, strict)
+    check_settings = CheckSettings(**settings)
+    check = _ServerCheck(target, check_settings, baseline, strict)
 
-    @pytest.mark.parametrize("rule", select_rules(server_rules(), chosen), ids=lambda rule: rule.id)
+    @pytest.mark.parametrize("rule", select_rules(server_rules(), check_settings), ids=lambda rule: rule.id)
     def test_rule(rule: Rule, request: pytest.FixtureRequest) -> None:
         check.report(rule, request)
 
@@ -58,7 +58,7 @@ def check_rules(
 
 
 class _ServerCheck:
-    """One server, checked when the first of its tests is run: once in each process."""
+    """The check of one server, which the first test runs: once in each process."""
 
     def __init__(
         self, target: Target | None, settings: CheckSettings, baseline: str | Path | None, strict: bool
@@ -71,7 +71,7 @@ class _ServerCheck:
         self._error = ""
 
     def report(self, rule: Rule, request: pytest.FixtureRequest) -> None:
-        """Pass, fail, warn or skip: what came of a rule."""
+        """Pass, fail, warn or skip the test by the outcome of its rule."""
         report = self._get_report(request)
         if stale := [entry for entry in report.stale if entry.split(" ")[0] == rule.id]:
             pytest.fail(f"{stale[0]} does not fail any more; take it out of {self._baseline}", pytrace=False)
@@ -85,13 +85,13 @@ class _ServerCheck:
             self._fail(rule, verdict, report)
 
     def _fail(self, rule: Rule, verdict: str, report: Report) -> None:
-        found = [each for each in report.findings if rule.id in (each.rule, *each.also)]
-        if found and all(each.known for each in found):
+        findings = [each for each in report.findings if rule.id in (each.rule, *each.also)]
+        if findings and all(each.known for each in findings):
             pytest.xfail(f"{self._baseline} accepts it")
-        broken = [each for each in report.outcomes if each.rule == rule.id and each.verdict in ("fail", "warn")]
+        violations = [each for each in report.outcomes if each.rule == rule.id and each.verdict in ("fail", "warn")]
         rules = {each.id: each for each in server_rules()}
         text = "\n".join(
-            _lines(rule, broken, repeat_command(broken[0], rules, report.target, self._settings, "server"))
+            _lines(rule, violations, repeat_command(violations[0], rules, report.target, self._settings, "server"))
         )
         if verdict == "fail" or self._strict:
             pytest.fail(text, pytrace=False)
@@ -109,7 +109,7 @@ class _ServerCheck:
         return self._report
 
     def _run(self, target: Any, folder: Path) -> Report:
-        """Check, on a thread of its own: this one may run an event loop."""
+        """Check the server in a thread, because this thread may already run an event loop."""
         with ThreadPoolExecutor(1, "accord check") as thread:
             report = thread.submit(lambda: asyncio.run(check_server(target, self._settings))).result()
         if self._baseline is None:
@@ -118,22 +118,22 @@ class _ServerCheck:
 
 
 def _relative_to_test(target: Any, folder: Path) -> Any:
-    """A file that is named without its folder is looked for beside the test."""
+    """Return a relative file name below the test's folder, if that file exists."""
     if not isinstance(target, str) or ".py" not in target:
         return target
     file = folder / target
     return str(file) if Path(str(file).partition(".py:")[0].removesuffix(".py") + ".py").is_file() else target
 
 
-def _lines(rule: Rule, broken: list[Outcome], command: str) -> Iterator[str]:
-    """What is wrong, for people: where, what was seen, what the rule wants, why, and how to see it again."""
-    places = dict.fromkeys(f"{each.revision} over {each.transport}" for each in broken)
+def _lines(rule: Rule, violations: list[Outcome], command: str) -> Iterator[str]:
+    """Yield the report of a violation: where, what was seen, the rule, the cause, and how to repeat the check."""
+    places = dict.fromkeys(f"{each.revision} over {each.transport}" for each in violations)
     yield f"{rule.id} ({rule.level}), in {', '.join(places)}"
-    yield from (f"  seen:   {text}" for text in dict.fromkeys(each.text for each in broken))
+    yield from (f"  seen:   {text}" for text in dict.fromkeys(each.text for each in violations))
     yield f"  wanted: {rule.says}"
-    if cause := broken[0].cause or rule.cause:
+    if cause := violations[0].cause or rule.cause:
         yield f"  cause:  {cause}"
-    yield from (f"  {line}" for line in broken[0].evidence)
-    yield from (f"  see:    {place}" for place in spec_urls(rule.at, broken[0].revision))
+    yield from (f"  {line}" for line in violations[0].evidence)
+    yield from (f"  see:    {url}" for url in spec_urls(rule.at, violations[0].revision))
     if command:
         yield f"  repeat: {command}"

@@ -1,6 +1,4 @@
-"""The surface of a server, kept in a file to be compared: a change of it is a change for every client and every model,
-so it should be seen in a review.
-"""
+"""The surface of a server in a file: a change of it affects every client and model, so that a review should see it."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from accord.client.target import Target
 from accord.errors import MethodNotFound
 from accord.messages.base import JSONObject
 from accord.sync.client import Client
-from accord.testing.files import placed_differences, read_expected, write_expected
+from accord.testing.files import differences_by_path, read_expected, write_expected
 
 _KIND = max(map(len, KINDS))
 
@@ -25,11 +23,11 @@ _KIND = max(map(len, KINDS))
 def assert_surface(
     target: Target | Client, file: str | Path, *, update: bool = False, ignore: Sequence[str] = (), **options: Any
 ) -> None:
-    """Raise `AssertionError` when a server offers something else than `file` says, or there is no such file.
+    """Raise `AssertionError` if a server offers something other than `file` says, or the file is missing.
 
-    Each difference is told with what it means to those who use the server: breaking, risky, safe. `update` writes the
-    file instead. `ignore` are places that may differ, `*` for any text: `tools.*.description`. `options` are those of
-    `Client`: `revisions=["2025-06-18"]` compares what that revision shows.
+    Each difference is reported with its effect on clients: breaking, risky, safe. `update` writes the file instead.
+    `ignore` are paths that may differ, `*` for any text: `tools.*.description`. `options` are those of `Client`:
+    `revisions=["2025-06-18"]` compares what that revision shows.
     """
     __tracebackhide__ = True
     if isinstance(target, Client):
@@ -41,59 +39,60 @@ def assert_surface(
         write_expected(Path(file), encode_surface(now))
         return
     was = _read(Path(file))
-    found = placed_differences(was, now, ignore)
-    if found:
-        listed = "\n".join(f"  {line}" for line in _describe_changes(found, was, now))
+    changes = differences_by_path(was, now, ignore)
+    if changes:
+        lines = "\n".join(f"  {line}" for line in _describe_changes(changes, was, now))
         raise AssertionError(
-            f"the server differs from {file} (differences: {len(found)}; --accord-update, or "
-            f"update=True, takes them over):\n{listed}"
+            f"the server differs from {file} (differences: {len(changes)}; --accord-update, or "
+            f"update=True, takes them over):\n{lines}"
         )
 
 
 def surface(client: Client) -> JSONObject:
-    """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
-    found: dict[str, Sequence[Any]] = {}
+    """Return the tools, prompts, resources and templates of a server by name, in the negotiated revision."""
+    lists: dict[str, Sequence[Any]] = {}
     for kind in offered_lists(client.server_capabilities):
         try:
-            found[kind] = getattr(client, LISTS[kind].client_method)()
-        except MethodNotFound:  # as `accord.check.surface.surface` has it
+            lists[kind] = getattr(client, LISTS[kind].client_method)()
+        except MethodNotFound:  # `accord.check.surface.surface` does the same
             continue
-    return build_surface(client.revision, client.instructions, client.server_capabilities, found)
+    return build_surface(client.revision, client.instructions, client.server_capabilities, lists)
 
 
-def _describe_changes(found: Sequence[tuple[str, str]], was: Any, now: JSONObject) -> Iterator[str]:
-    """The differences, with the kind of change that each belongs to, and what follows from it; the worst first."""
+def _describe_changes(lines: Sequence[tuple[str, str]], was: Any, now: JSONObject) -> Iterator[str]:
+    """Yield the differences with their kind and effect, the worst first."""
     try:
-        known = surface_changes(was, now)
-    except ValueError:  # the file holds something else
-        yield from (line for _, line in found)
+        changes = surface_changes(was, now)
+    except ValueError:  # the file contains another kind of JSON
+        yield from (line for _, line in lines)
         return
-    judged = [(_change_at(place.split("."), known), place, line) for place, line in found]
-    for each, place, line in sorted(judged, key=lambda one: KINDS.index(one[0].kind if one[0] else "safe")):
-        why = f" ({each.why})" if each and _within(place, each.place) else ""
-        yield f"{each.kind if each else 'safe':{_KIND}}  {line}{why}"
+    judged = [(_change_at(path.split("."), changes), path, line) for path, line in lines]
+    for change, path, line in sorted(judged, key=lambda item: KINDS.index(item[0].kind if item[0] else "safe")):
+        effect = f" ({change.why})" if change and _within(path, change.place) else ""
+        yield f"{change.kind if change else 'safe':{_KIND}}  {line}{effect}"
 
 
-def _change_at(place: list[str], known: Sequence[Change]) -> Change | None:
-    """The change that a difference belongs to: the closest to its place in the same field of the same thing, and the
-    worst of several. Where there is none, the difference means nothing.
+def _change_at(path: list[str], changes: Sequence[Change]) -> Change | None:
+    """Return the change that a difference belongs to, or None if it has no effect.
+
+    That is the change with the longest common path in the same field of the same object; of several, the worst.
     """
-    shared = [(_common_prefix(place, each.place.split(".")), each) for each in known]
+    shared = [(_common_prefix(path, change.place.split(".")), change) for change in changes]
     closest = max((count for count, _ in shared), default=0)
-    return next((each for count, each in shared if count == closest >= min(len(place), 3)), None)
+    return next((change for count, change in shared if count == closest >= min(len(path), 3)), None)
 
 
-def _common_prefix(place: list[str], other: list[str]) -> int:
-    """How many keys two places begin with alike."""
+def _common_prefix(path: list[str], other_path: list[str]) -> int:
+    """Return the number of leading keys that two paths share."""
     return next(
-        (index for index, (one, two) in enumerate(zip(place, other, strict=False)) if one != two),
-        min(len(place), len(other)),
+        (index for index, (key, other_key) in enumerate(zip(path, other_path, strict=False)) if key != other_key),
+        min(len(path), len(other_path)),
     )
 
 
-def _within(place: str, other: str) -> bool:
-    """Whether one place is the other, or in it."""
-    return f"{place}.".startswith(f"{other}.") or f"{other}.".startswith(f"{place}.")
+def _within(path: str, other_path: str) -> bool:
+    """Return whether one path is the other or below it."""
+    return f"{path}.".startswith(f"{other_path}.") or f"{other_path}.".startswith(f"{path}.")
 
 
 def _read(file: Path) -> Any:

@@ -1,7 +1,7 @@
-"""`check_transport`: the battery that every transport passes, ours and yours.
+"""`check_transport`: the tests that every transport must pass, accord's and yours.
 
-Each story opens a fresh pair of connected ends, so a failure names one promise of
-`accord.transport.base.Transport` and nothing else.
+Each scenario opens a fresh pair of connected transports, so that a failure names one promise of
+`accord.transport.base.Transport`.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ _LARGE = 10 << 20
 _PIECE = 64 << 10
 _MAX_UNREAD = 64 << 20
 _IDLE_SECONDS = 0.3
-"""Seconds after which something that did not happen is taken to be waiting."""
+"""The time after which an operation that has not completed counts as waiting."""
 
 
 async def check_transport(make_pair: MakePair, *, seconds: float = 30) -> None:
-    """Run every story on a pair that `await make_pair()` gives, not opened yet. Each may take `seconds`.
+    """Run every scenario on a pair from `await make_pair()`, not yet opened. Each may take `seconds`.
 
-    Raises `AssertionError`, naming the story.
+    Raises `AssertionError` with the name of the scenario.
     """
-    for story in SCENARIOS:
+    for scenario in SCENARIOS:
         try:
             async with asyncio.timeout(seconds):
-                await _run(story, make_pair)
+                await _run(scenario, make_pair)
         except TimeoutError:
-            raise AssertionError(f"{story.__name__}: not finished after {seconds:g} s") from None
+            raise AssertionError(f"{scenario.__name__}: not finished after {seconds:g} s") from None
         except AssertionError as exc:
-            raise AssertionError(f"{story.__name__}: {exc}") from exc
+            raise AssertionError(f"{scenario.__name__}: {exc}") from exc
 
 
-async def _run(story: Scenario, make_pair: MakePair) -> None:
+async def _run(scenario: Scenario, make_pair: MakePair) -> None:
     here, there = await make_pair()
     async with AsyncExitStack() as stack:
         for end in (here, there):
             stack.push_async_callback(end.close)
         await asyncio.gather(here.open(), there.open())
-        await story(here, there)
+        await scenario(here, there)
 
 
 async def order_is_kept(here: Transport, there: Transport) -> None:
@@ -67,8 +67,8 @@ async def concurrent_senders_do_not_mix(here: Transport, there: Transport) -> No
     async with asyncio.TaskGroup() as group:
         for letter in b"abcdefgh":
             group.create_task(sender(bytes([letter])))
-        got = await _receive_messages(there, 8 * 50)
-    assert all(len(message) == 5_002 and len(set(message)) == 2 for message in got), "messages were mixed"
+        messages = await _receive_messages(there, 8 * 50)
+    assert all(len(message) == 5_002 and len(set(message)) == 2 for message in messages), "messages were mixed"
 
 
 async def unicode_passes_untouched(here: Transport, there: Transport) -> None:
@@ -114,9 +114,9 @@ async def a_slow_receiver_holds_the_sender(here: Transport, there: Transport) ->
         sent += 1
         assert sent * _PIECE < _MAX_UNREAD, f"{_MAX_UNREAD:,} bytes were taken that nobody receives"
     draining = asyncio.create_task(here.drain())
-    got = await _receive_messages(there, sent)
+    messages = await _receive_messages(there, sent)
     await draining
-    assert len(got) == sent, "messages were lost"
+    assert len(messages) == sent, "messages were lost"
     await _passes(here, there, [b'"and on"'])
 
 
@@ -128,11 +128,11 @@ async def a_cancelled_receive_loses_nothing(here: Transport, there: Transport) -
         here.send(message)
         here.flush()
         if n % 2:
-            await asyncio.sleep(0)  # in time for the message to have woken it, on some transports
+            await asyncio.sleep(0)  # on some transports, long enough for the message to wake the receiver
         waiting.cancel()
         result = (await asyncio.gather(waiting, return_exceptions=True))[0]
-        got = result if isinstance(result, list) else await _receive_messages(there, 1)
-        assert got == [message], f"message {n} was lost by a cancelled receive()"
+        messages = result if isinstance(result, list) else await _receive_messages(there, 1)
+        assert messages == [message], f"message {n} was lost by a cancelled receive()"
 
 
 async def closing_with_unread_messages_is_bounded(here: Transport, there: Transport) -> None:
@@ -162,34 +162,34 @@ async def _passes(sender: Transport, receiver: Transport, messages: list[bytes])
             sender.send(message)
             await sender.drain()
 
-    got, _ = await asyncio.gather(_receive_messages(receiver, len(messages)), send())
-    for n, (expected, actual) in enumerate(zip(messages, got, strict=True)):
-        # Not compared by the assertion itself: that would print megabytes.
+    received, _ = await asyncio.gather(_receive_messages(receiver, len(messages)), send())
+    for n, (expected, actual) in enumerate(zip(messages, received, strict=True)):
+        # Compared outside of the assertion, which would print megabytes.
         same = expected == actual
         assert same, f"message {n}: sent {expected[:60]!r}, received {actual[:60]!r}"
 
 
-async def _receive_messages(end: Transport, count: int) -> list[bytes]:
-    """The next messages, all of them readable and no more than `count`."""
-    got: list[bytes] = []
-    while len(got) < count:
-        messages = await end.receive()
-        assert messages, f"the connection ended after {len(got)} of {count} messages"
+async def _receive_messages(transport: Transport, count: int) -> list[bytes]:
+    """Return the next `count` messages, and check that they are bytes."""
+    received: list[bytes] = []
+    while len(received) < count:
+        messages = await transport.receive()
+        assert messages, f"the connection ended after {len(received)} of {count} messages"
         for message in messages:
             assert isinstance(message, bytes), f"{message!r} in the place of a message"
-            got.append(message)
-    assert len(got) == count, f"{len(got)} messages in the place of {count}"
-    return got
+            received.append(message)
+    assert len(received) == count, f"{len(received)} messages in the place of {count}"
+    return received
 
 
 async def _receive(end: Transport) -> object:
     return await end.receive()
 
 
-async def _returns(what: Awaitable[None]) -> bool:
+async def _returns(operation: Awaitable[None]) -> bool:
     try:
         async with asyncio.timeout(_IDLE_SECONDS):
-            await what
+            await operation
     except TimeoutError:
         return False
     return True
