@@ -106,7 +106,7 @@ SEAMS = (
     Seam(
         "telemetry: loaded by who wants one",
         r"(server/server|client/client|telemetry/otel)\.py",
-        "_instrumentation|_instrument|_parts",
+        "_instrumentation|_instrument|_recorders",
     ),
     Seam("a plugin of pytest: a run that uses none of it pays nothing", r"testing/plugin\.py"),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
