@@ -1,12 +1,13 @@
-"""Secrets out of what is logged: "log messages MUST NOT contain credentials or secrets" (server/utilities/logging).
+"""Redaction of secrets in log messages: "log messages MUST NOT contain credentials or secrets"
+(server/utilities/logging).
 
-Two marks give a secret away: the name that it stands under, as a key or in a text (`token=...`, `"password": "..."`,
-`--api-key ...`), and its own form (a token of a well-known service, a JWT, a private key, the password in a URL). Both
-are guesses, and what is named otherwise and looks like nothing passes: this is a net, and no reason to log secrets.
+A secret is recognized by its name, as a key or in a text (`token=...`, `"password": "..."`, `--api-key ...`), or by its
+form (a token of a well-known service, a JWT, a private key, the password in a URL). Both are guesses; a secret with
+another name and no known form is not found: redaction is a safety net, and no reason to log secrets.
 
-A name is judged by its words, in snake, kebab or camel case: `apiKey` is secret; `tokens_used`, `tokenizer` and
-`token_type` are not. Time is linear in what is logged: no expression reads the same stretch of a text twice, and the
-places that are looked at one by one are bounded.
+A name is split into words, in snake, kebab or camel case: `apiKey` is secret; `tokens_used`, `tokenizer` and
+`token_type` are not. Time is linear in the size of the value: no expression reads the same part of a text twice, and
+the number of places that are checked one by one is limited.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from accord.errors import AccordError, describe, innermost
 REDACTED = "[redacted]"
 
 _DEPTH = 64
-"""Nesting that is looked into; what lies deeper is replaced."""
+"""Limit of the nesting depth; deeper values are replaced."""
 _PLACES = 5_000
-"""Words like "token" in one text; a text with more is replaced as a whole."""
+"""Limit of words like "token" in one text; a text with more is replaced as a whole."""
 _NAME = 64
-"""Characters of a name on each side of such a word."""
+"""Number of characters of a name on each side of such a word."""
 
 
 def redact(value: Any) -> Any:
-    """The value with "[redacted]" in place of what looks secret; the same object when nothing does.
+    """Return the value with "[redacted]" in place of what looks secret; the same object if nothing does.
 
-    Looks into dicts, lists, tuples and texts. Other values (numbers, bytes, objects of yours) stay as they are: turn
-    them into plain data first. Keys are looked at too; those that become alike by it are one key afterwards.
+    Dicts, lists, tuples and texts are searched. Other values (numbers, bytes, your own objects) are unchanged: convert
+    them to plain data first. Keys are redacted too; keys that become equal are merged.
     """
     return _Redaction().value(value, 0)
 
 
 def describe_redacted(exc: BaseException) -> str:
-    """Return what a peer is told of an exception that nobody meant for it: its type and its text, with secrets and
-    absolute paths of files replaced. An `AccordError`, `ToolError` above all, stays as it was written.
+    """Return the text for a peer about an unexpected exception: its type and its text, with secrets and absolute file
+    paths replaced. The text of an `AccordError`, such as `ToolError`, is unchanged.
     """
     exc = innermost(exc)
     text = describe(exc)
     if isinstance(exc, AccordError):
         return text
-    name, colon, message = text.partition(": ")  # the name of a type, such as `SecretError`, says nothing of the text
+    name, colon, message = text.partition(": ")  # a type named `SecretError` does not make the text secret
     for filename in (getattr(exc, "filename", None), getattr(exc, "filename2", None)):
         if isinstance(filename, str | bytes) and os.path.isabs(filename):
             message = message.replace(repr(filename), repr(_PATH)).replace(os.fsdecode(filename), _PATH)
@@ -57,8 +58,8 @@ def describe_redacted(exc: BaseException) -> str:
 
 
 def redact_record(record: logging.LogRecord) -> bool:
-    """Filter of a logger: redact the text of a record, and its traceback, which formatters take from `exc_text`.
-    Always True.
+    """Redact the text of a log record, and its traceback, which formatters take from `exc_text`. A filter for loggers;
+    always returns True.
     """
     message = record.getMessage()
     redacted = str(redact(message))
@@ -71,7 +72,7 @@ def redact_record(record: logging.LogRecord) -> bool:
 
 
 _compiled = cache(re.compile)
-"""Compile an expression when a text first needs it: most servers log nothing and fail rarely."""
+"""Return a compiled expression, compiled on first use: most servers log nothing and fail rarely."""
 
 _PATH = "[path]"
 _ROOTS = (
@@ -86,7 +87,7 @@ _FILES = rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     #
 
 
 class _Redaction:
-    """One value: each container in it is looked into once, however often it stands there."""
+    """The redaction of one value: each container in it is searched once, however often it occurs."""
 
     def __init__(self) -> None:
         self._done: dict[int, Any] = {}
@@ -103,29 +104,33 @@ class _Redaction:
         return self._done[id(value)]
 
     def _object(self, value: Any, depth: int) -> Any:
-        made = {self.value(key, depth): self._member(key, item, depth) for key, item in value.items()}
-        same = len(made) == len(value) and all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
-        return value if same else made
+        redacted = {self.value(key, depth): self._member(key, item, depth) for key, item in value.items()}
+        unchanged = (
+            len(redacted) == len(value)
+            and all(map(is_, redacted, value))
+            and all(map(is_, redacted.values(), value.values()))
+        )
+        return value if unchanged else redacted
 
     def _member(self, key: object, item: Any, depth: int) -> Any:
         if not isinstance(key, str) or len(key) > 2 * _NAME or not _is_secret(key):
             return self.value(item, depth)
         if key.lower() == "pass" and not isinstance(item, str):
-            return self.value(item, depth)  # how many tests pass
-        # nothing, yes and no tell whether there is a secret, and not which
+            return self.value(item, depth)  # the number of passed tests
+        # null, true and false may say whether there is a secret, but do not reveal it
         return item if isinstance(item, bool | None) or item in ("", REDACTED) else REDACTED
 
     def _array(self, value: Any, depth: int) -> Any:
-        made = [self.value(item, depth) for item in value]
-        if all(map(is_, made, value)):
+        redacted = [self.value(item, depth) for item in value]
+        if all(map(is_, redacted, value)):
             return value
-        return made if isinstance(value, list) else tuple(made)
+        return redacted if isinstance(value, list) else tuple(redacted)
 
 
 # --- by form ------------------------------------------------------------------------------------------------------
 
-# Each form begins with a plain letter, and each letter stands once: the search then runs over all other characters in a
-# tight loop. `(?<!(?<!\\)\w...)` is the beginning of a word, also behind a line break that is written as `\n`.
+# Each form begins with a plain letter, and each letter occurs once: the search then skips all other characters in a
+# tight loop. `(?<!(?<!\\)\w...)` matches the beginning of a word, also after a line break that is written as `\n`.
 _FORMS = r"""(?x)
     -----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY-----(?:[^-]++|-(?!----)){0,1000}+(?:-----END\ [A-Z0-9 ]{0,40}-----)?
     | eyJ(?<!(?<!\\)[\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]++)?              # JWT
@@ -190,7 +195,7 @@ _MARKED = (
     (" is ", _SENTENCE),
     (" was ", _SENTENCE),
 )
-"""A text that has the first is searched for the second, in which the secret follows the first group."""
+"""The second element is searched for in texts that contain the first; the secret follows the first group."""
 
 # --- by name ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +203,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 _STEMS = ["pass", "pwd", "secret", "token", "key", "auth", "cookie", "cred", "sess", "jwt", "otp", "verifier"]
 _STEMS += ["signature", "bearer", "basic"]
-"""One of these stands in every secret name, and before every credential of HTTP."""
+"""Every secret name contains one of these, and so does every credential of HTTP."""
 
 _SECRET = {"secret", "secrets", "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "token", "jwt"}
 _SECRET |= {"credential", "credentials", "creds", "cred", "authorization", "cookie", "cookies", "otp", "bearer"}
@@ -206,7 +211,7 @@ _SECRET |= {"apikey", "apikeys", "secretkey", "privatekey", "accesskey", "access
 _SECRET |= {"clientsecret", "sessionid", "sessionkey", "jsessionid", "phpsessid", "sessid", "csrftoken", "xsrftoken"}
 
 _ENDS = ("password", "passwd", "passphrase")
-"""Words that end like this are secret too: `PGPASSWORD`, `dbpassword`."""
+"""Words with one of these endings are secret too: `PGPASSWORD`, `dbpassword`."""
 
 _KEYS = ["api", "private", "access", "secret", "signing", "encryption", "ssh", "account", "master", "subscription"]
 _KEYS += ["shared", "deploy", "hmac", "session", "auth", "storage"]
@@ -219,16 +224,16 @@ _PAIRS |= {
 
 _PLACES_OF_TOKENS = {"page", "next", "previous", "progress", "continuation", "sync", "resume", "stop", "eos", "bos"}
 _PLACES_OF_TOKENS |= {"pad", "unk", "mask", "first", "last", "num", "max", "min", "per", "unexpected"}
-"""Before "token": it says where in a list, a run or a text."""
+"""Words before "token" that make it a position in a list or text, or a count."""
 
 _TRAITS = {"count", "counts", "limit", "limits", "type", "types", "length", "len", "size", "budget", "cost", "status"}
 _TRAITS |= {"url", "uri", "endpoint", "server", "servers", "method", "methods", "supported", "scheme", "schemes"}
 _TRAITS |= {"name", "names", "field", "path", "file", "expires", "expiry", "expiration", "ttl", "at", "in", "policy"}
 _TRAITS |= {"enabled", "required", "valid", "used", "usage", "index", "ids", "logprobs", "second", "minute"}
-"""At the end of a name: it is about a secret, and is none."""
+"""Last words of names that are about a secret, but are not secret."""
 
 _HEADERS = {"authorization", "cookie"}
-"""Their value goes to the end of the line."""
+"""Headers whose value extends to the end of the line."""
 
 
 @lru_cache(1_000)
@@ -255,9 +260,9 @@ _COUNT = re.compile(r"\d{1,9}(?![\w-])")
 _MARKUP = re.compile(r"[^<]*+")
 _BLANKS = re.compile(r"[ \t]{1,3}")
 _QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
-"""A quote, which in JSON inside JSON is written `\"`, and all up to the closing one."""
+"""A quoted text; in JSON inside JSON the quote is written `\"`."""
 _PREFIX = re.compile(r"""(?:[bBrRfFuU]{1,2}(?=["']))?""")
-"""Of a literal of Python, such as `b'...'`."""
+"""The prefix of a Python literal, such as `b'...'`."""
 _NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
 _PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
 _LINE = re.compile(r"[^\r\n]*+")
@@ -271,33 +276,33 @@ _HIDDEN = rf"\1{REDACTED}"
 
 
 def _text(text: str) -> str:
-    made = _compiled(_FORMS).sub(REDACTED, text)
-    if "://" in made:
-        made = _URL_PASSWORD.sub(rf"\1{REDACTED}@", made)
+    redacted = _compiled(_FORMS).sub(REDACTED, text)
+    if "://" in redacted:
+        redacted = _URL_PASSWORD.sub(rf"\1{REDACTED}@", redacted)
     for mark, pattern in _MARKED:
-        if mark in made:
-            made = _compiled(pattern).sub(_HIDDEN, made)
-    if _BETWEEN.search(made):
-        made = _named(made)
-    return text if made == text else made
+        if mark in redacted:
+            redacted = _compiled(pattern).sub(_HIDDEN, redacted)
+    if _BETWEEN.search(redacted):
+        redacted = _named(redacted)
+    return text if redacted == text else redacted
 
 
 def _named(text: str) -> str:
-    """The text without what stands behind secret names in it."""
-    places = _places(text.replace("\u0130", "i").lower())  # the one letter that is two in lower case
+    """Return the text without the values of secret names."""
+    places = _places(text.replace("\u0130", "i").lower())  # its lower case has two letters
     if len(places) > _PLACES:
         return REDACTED
     parts: list[str] = []
     end = 0
     for place in sorted(places):
-        if place >= end and (found := _secret_at(text, place, end)) is not None:
-            parts += text[end : found[0]], REDACTED
-            end = found[1]
+        if place >= end and (span := _secret_at(text, place, end)) is not None:
+            parts += text[end : span[0]], REDACTED
+            end = span[1]
     return "".join([*parts, text[end:]]) if parts else text
 
 
 def _places(low: str) -> list[int]:
-    """Where the stems stand in a text in lower case; no more than one over `_PLACES`."""
+    """Return the positions of the stems in a text in lower case, at most `_PLACES` + 1."""
     places: list[int] = []
     for stem in _STEMS:
         place = low.find(stem)
@@ -308,7 +313,7 @@ def _places(low: str) -> list[int]:
 
 
 def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
-    """From where to where a secret goes, if the name at this place, or a scheme of HTTP, has one behind it."""
+    """Return the span of the secret after the name, or the HTTP scheme, at this position, or None."""
     before = text[max(begin, place - _NAME) : place]
     first = place - len(before) + len(before.rstrip(_LETTERS))
     last = _end(_REST, text, place)
@@ -327,12 +332,13 @@ def _secret_at(text: str, place: int, begin: int) -> tuple[int, int] | None:
 
 
 def _value_at(text: str, start: int, name: str, before: str) -> tuple[int, int] | None:
-    """The value of a secret name. `before` is what stands before the name: a quote, where it ends with the value."""
+    """Return the span of the value of a secret name. `before` is the character before the name, such as an opening
+    quote."""
     if quoted := _QUOTED.match(text, _end(_PREFIX, text, start)):
         inner = quoted.end(quoted.lastindex or 0)
         return (inner, quoted.end()) if quoted.end() > inner else None
     if _NESTED.match(text, start):
-        return None  # its members have names of their own
+        return None  # its members have their own names
     if _WORD.findall(name)[-1].lower() not in _HEADERS:
         return _span(_PLAIN, text, start)
     last = _end(_LINE, text, start)
@@ -347,5 +353,5 @@ def _span(pattern: re.Pattern[str], text: str, start: int) -> tuple[int, int] | 
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start
+    match = pattern.match(text, start)
+    return match.end() if match else start

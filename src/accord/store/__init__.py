@@ -1,1 +1,1 @@
-"""What survives a broken connection, and with SQLite the process: sessions, and the events of their streams."""
+"""Storage that survives a broken connection, and with SQLite the process: sessions, and the events of their streams."""

@@ -1,9 +1,9 @@
-"""What a store of sessions and events is: the contract that each implementation holds.
+"""The contract of a store of sessions and events, and the wrapper for stores of users.
 
-A stream belongs to one session, and its events are numbered 1, 2, 3 as they are appended. A client that comes back
-names the last number it has, and reads the rest. What had to be dropped is told, never passed over.
+A stream belongs to one session, and its events are numbered 1, 2, 3 as they are appended. To resume, a client names the
+last number that it has, and reads the rest. If events were dropped, the client gets an error.
 
-A store of anyone's making, of which nothing is raised but what `Events` says: the server knows what to do then.
+`CheckedEvents` wraps a store of any origin, so that it raises only the errors of `Events`, which the server handles.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import msgspec
 from accord.errors import EventsGone, StoreError
 
 EVENT_BYTES = 256
-"""What an event counts beside its message: so that empty ones are bounded, too."""
+"""What an event counts in addition to its message, so that empty events are limited too."""
 
 STREAM_BYTES = 1_024
-"""What a stream that has ended counts beside its events and what it is about."""
+"""What a stream that has ended counts in addition to its events and its `about`."""
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What a stream holds after some number.
+    """The events of a stream after some number.
 
-    `events` are the numbers, which follow each other, and the messages; `ended` says that no more will come; `about`
-    is what `begin` was given.
+    `events` are the numbers, without gaps, and the messages; `ended` says that no more will follow; `about` is the
+    argument of `begin`.
     """
 
     events: list[tuple[int, bytes]]
@@ -36,85 +36,87 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 class Events(Protocol):
-    """Keeps sessions and the events of their streams. The public contract for custom stores.
+    """A store of sessions and the events of their streams. The public contract for custom stores.
 
-    Sessions and streams are named by the server; a stream is known within its session only. Every method may raise
-    `StoreError`, and is then as if it had not been called. One that is cancelled may or may not have been.
+    The server names sessions and streams; the name of a stream is unique within its session only. Every method may
+    raise `StoreError`, and then has no effect. A cancelled call may or may not have an effect.
 
-    Bounds are `Limits`: `events_bytes` of a session and `events_total_bytes` of all, counted with `EVENT_BYTES` and
-    `STREAM_BYTES`; `events_seconds` after the end of a stream; `session_kept_seconds` after the last write to a
-    session. A stream that has ended goes with the last of its events. Beyond `events_total_bytes` the events of the
-    account go first that has most, and of these the ones of the session that was not written to for the longest time:
-    one account drops nothing of those that have less.
+    The limits are in `Limits`: `events_bytes` of a session and `events_total_bytes` of all, counted with `EVENT_BYTES`
+    and `STREAM_BYTES`; `events_seconds` after the end of a stream; `session_kept_seconds` after the last write to a
+    session. A stream that has ended is dropped with its last event. Beyond `events_total_bytes`, the store drops events
+    of the account with the most bytes, and of these the events of the session with the oldest last write: so no account
+    causes the loss of events of an account with fewer bytes.
     """
 
     async def open(self) -> None:
-        """Start, unless another has. Raises `StoreError` when what was kept cannot be read."""
+        """Open the store, unless it is open. Raises `StoreError` if the stored data cannot be read."""
 
     async def close(self) -> None:
-        """Finish what was asked so far, and stop once all who opened it have closed it. More closing does nothing."""
+        """Finish pending calls, and close the store once every caller of `open` has closed it. Further calls have no
+        effect."""
 
     async def save(self, session: str, record: bytes) -> None:
-        """Keep what makes up a session, in the place of what was kept; this renews it."""
+        """Store the record of a session, in place of a previous one; this renews the session."""
 
     async def load(self, session: str) -> bytes | None:
-        """What was saved; None for a session that was not, or is no longer kept."""
+        """Return the record of a session; None for a session that was not saved, or has expired."""
 
     async def forget(self, session: str) -> None:
-        """Drop a session with its streams, if it is there."""
+        """Remove a session with its streams, if it exists."""
 
     async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
-        """Begin a stream, of a session that was saved or was not. Raises `StoreError` where the name is taken.
+        """Begin a stream, of a saved session or a new one. Raises `StoreError` if the name is already used.
 
-        `account` stands for the principal, or the address, that the session belongs to from now on.
+        `account` is the principal, or the address, to which the session belongs from now on.
         """
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
-        """Keep messages, all or none, and with `ends` end the stream: they are safe once this returns.
+        """Store messages, all or none, and with `ends` end the stream: they are durable once this returns.
 
-        Returns the number of the first. Calls on one stream take effect in the order in which they were made. Raises
-        `EventsGone` when the stream has ended, or went with its session.
+        Returns the number of the first. Calls for one stream take effect in their order. Raises `EventsGone` if the
+        stream has ended, or was removed with its session.
         """
         ...
 
     async def end(self, session: str, stream: str) -> None:
-        """End a stream, if it is there and has not ended."""
+        """End a stream, if it exists and has not ended."""
 
     async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
-        """Every event after number `after`, which is 0 for all, or the first `most` of them.
+        """Return the events after number `after`, which is 0 for all, or the first `most` of them.
 
-        None when this session has no such stream (any more), or the stream never came as far as `after`. Raises
-        `EventsGone` when events after `after` were dropped.
+        Return None if this session has no such stream (any more), or the stream never reached `after`. Raises
+        `EventsGone` if events after `after` were dropped.
         """
         ...
 
     async def last(self, session: str, stream: str) -> int | None:
-        """The number of the last event, which may have been dropped since; None when there is no such stream."""
+        """Return the number of the last event, which may have been dropped since, or None if there is no such
+        stream."""
         ...
 
 
 def event_cost(message: bytes) -> int:
-    """Bytes that an event counts."""
+    """Return the number of bytes that an event counts."""
     return EVENT_BYTES + len(message)
 
 
 def stream_cost(about: bytes) -> int:
-    """Bytes that a stream counts once it has ended."""
+    """Return the number of bytes that a stream counts once it has ended."""
     return STREAM_BYTES + len(about)
 
 
 def stream_exists_text(stream: str) -> str:
-    """The text of the error of `begin`."""
+    """Return the error text of `begin`."""
     return f"this session has a stream {stream!r} already; a stream needs a name of its own"
 
 
 def stream_closed_error(stream: str) -> EventsGone:
-    """The error of `append`."""
+    """Return the error of `append`."""
     return EventsGone(f"stream {stream!r} cannot go on: it has ended, or its session was forgotten")
 
 
 def events_dropped_error(stream: str, after: int, last: int) -> EventsGone:
-    """The error of `read`."""
+    """Return the error of `read`."""
     return EventsGone(
         f"events {after + 1} to {last} of stream {stream!r} were dropped before they were read: the store was full "
         "(Limits: events_bytes, events_total_bytes); begin a new session"
@@ -128,7 +130,8 @@ P = ParamSpec("P")
 
 
 class CheckedEvents:
-    """`Events` that are kept by `events`. What else that raises is logged, and raised as a `StoreError`."""
+    """`Events` backed by the store `events`. Exceptions other than `StoreError` are logged, and raised as
+    `StoreError`."""
 
     def __init__(self, events: Events) -> None:
         self._events = events

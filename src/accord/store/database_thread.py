@@ -1,7 +1,7 @@
-"""A thread that works on one SQLite database, and commits what many ask for at once.
+"""A thread that works on one SQLite database, and commits several jobs in one transaction.
 
-A disk may take its time: the event loop does not wait for it. What arrives while one commit is under way goes into
-the next one together, so that many writers cost little more than one.
+A disk may be slow: the event loop does not wait for it. Jobs that arrive during a commit form the next transaction, so
+that many writers cost little more than one.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 Work = Callable[[sqlite3.Connection], Any]
 Job = tuple[Work | None, asyncio.Future[Any]]
-"""What to do, and whom to tell; None is the end."""
+"""The work, and the future for its outcome; None instead of work ends the thread."""
 Outcome = tuple[Any, BaseException | None]
-"""What a job returned, or what it raised."""
+"""The return value of a job, or its exception."""
 
 _MAX_BATCH = 500
-"""Jobs of one transaction, at most."""
+"""Limit of the jobs in one transaction."""
 
 
 class DatabaseThread:
-    """The only one to touch its database. `connect` is called in the thread; `explain` words an error of SQLite.
+    """The only thread with access to its database. It calls `connect`; `explain` gives the text for an error of SQLite.
 
     Several event loops may use it at once.
     """
@@ -39,14 +39,14 @@ class DatabaseThread:
         self._explain = explain
         self._jobs: SimpleQueue[Job] | None = None
         self._opening: list[asyncio.Future[None]] = []
-        """Whom to tell once it is connected, or cannot be."""
+        """Futures that wait for the connection."""
         self._users = 0
-        """How often it was started and not stopped yet."""
+        """Number of `start` calls without `stop`."""
         self._lock = threading.Lock()
-        """For the three above, and held only for a moment: what is put into the queue comes before its end."""
+        """Lock for the three fields above, held only briefly: so all work is in the queue before its end."""
 
     async def start(self) -> None:
-        """Connect, unless it is. Raises what `connect` raises, `StoreError` for an error of SQLite."""
+        """Connect, unless connected. Raises the errors of `connect`, and `StoreError` for an error of SQLite."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._users += 1
@@ -54,7 +54,7 @@ class DatabaseThread:
                 return
             self._opening.append(ready)
             if len(self._opening) == 1:
-                # A daemon: a disk that does not answer must not keep the process alive.
+                # A daemon: a disk that does not respond must not keep the process alive.
                 threading.Thread(target=self._run, name="accord events", daemon=True).start()
         try:
             await ready
@@ -64,7 +64,7 @@ class DatabaseThread:
             raise
 
     async def stop(self) -> None:
-        """Finish what was asked so far, and disconnect, once everyone has stopped it who started it."""
+        """Finish pending jobs, and disconnect once every caller of `start` has called `stop`."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._users = max(0, self._users - 1)
@@ -75,10 +75,10 @@ class DatabaseThread:
         await over
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Have `work` done in a transaction that is committed once this returns.
+        """Run `work` in a transaction, which is committed once this returns.
 
-        Works are done in the order of these calls. One that raises has undone what it did. Raises what `work` raises,
-        `StoreError` for an error of SQLite.
+        Works run in the order of these calls. The changes of a failed one are rolled back. Raises the errors of `work`,
+        and `StoreError` for an error of SQLite.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._lock:
@@ -111,7 +111,7 @@ class DatabaseThread:
         _deliver([(future, (None, error)) for future in opening])
 
     def _commit(self, db: sqlite3.Connection, works: list[Work]) -> list[Outcome]:
-        """Do them in one transaction; where that fails, each in one of its own, so that none fails for another."""
+        """Run the works in one transaction; if it fails, each in its own, so that none fails because of another."""
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as exc:
@@ -129,13 +129,14 @@ class DatabaseThread:
     def _explain_error(self, exc: Exception) -> Exception:
         if not isinstance(exc, sqlite3.Error):
             return exc
-        told = StoreError(self._explain(exc))
-        told.__cause__ = exc
-        return told
+        error = StoreError(self._explain(exc))
+        error.__cause__ = exc
+        return error
 
 
 def _next_batch(queue: SimpleQueue[Job]) -> tuple[list[Work], list[asyncio.Future[Any]], asyncio.Future[None] | None]:
-    """Wait for a job, and take what waits with it: works, whom to tell, and whom to tell of the end if it has come."""
+    """Wait for a job, and take the others in the queue: works, their futures, and the future of the end if it is
+    reached."""
     works: list[Work] = []
     futures: list[asyncio.Future[Any]] = []
     with suppress(Empty):
@@ -160,16 +161,16 @@ def _attempt(work: Work, db: sqlite3.Connection) -> Outcome:
 
 
 def _rollback(db: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):  # SQLite has undone it already after some errors, such as a full disk
+    with suppress(sqlite3.Error):  # SQLite has already rolled back after some errors, such as a full disk
         db.execute("ROLLBACK")
 
 
 def _deliver(done: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    """Give each future its outcome, in the loop that it belongs to."""
+    """Set the outcome of each future, in the event loop of that future."""
     for loop in {future.get_loop() for future, _ in done}:
-        mine = [each for each in done if each[0].get_loop() is loop]
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(_settle, mine)
+        outcomes = [each for each in done if each[0].get_loop() is loop]
+        with suppress(RuntimeError):  # the loop is closed: no task waits
+            loop.call_soon_threadsafe(_settle, outcomes)
 
 
 def _settle(done: list[tuple[asyncio.Future[Any], Outcome]]) -> None:

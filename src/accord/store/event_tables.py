@@ -1,4 +1,4 @@
-"""The statements behind `SQLiteEvents`: each method is one transaction's work on the file."""
+"""The SQL statements of `SQLiteEvents`: each method is the work of one transaction."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ORDER BY renewed, id LIMIT 1
 
 
 class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
-    """What `_FIND` gives, in its order."""
+    """A row of `_FIND`, in its order."""
 
     id: int
     session: int
@@ -51,11 +51,11 @@ class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
     last: int
     dropped: int
     ended: int
-    """1 if it has."""
+    """1 if it has ended, else 0."""
 
 
 class EventTables:
-    """Sessions, streams and events in tables. Methods raise `sqlite3.Error` beside what `Events` says."""
+    """Sessions, streams and events in tables. Methods raise `sqlite3.Error` and the errors of `Events`."""
 
     def __init__(self, path: Path, limits: Limits, clock: Callable[[], float]) -> None:
         self._path = path
@@ -92,46 +92,47 @@ class EventTables:
     def append(self, db: sqlite3.Connection, session: str, stream: str, messages: Sequence[bytes], ends: bool) -> int:
         """See `Events.append`."""
         self._expire(db)
-        found = self._find(db, session, stream)
-        if found is None or found.ended:
+        row = self._find(db, session, stream)
+        if row is None or row.ended:
             raise stream_closed_error(stream)
-        self._insert_events(db, found, session, stream, messages, ends)
-        return found.last + 1
+        self._insert_events(db, row, session, stream, messages, ends)
+        return row.last + 1
 
     def end(self, db: sqlite3.Connection, session: str, stream: str) -> None:
         """See `Events.end`."""
         self._expire(db)
-        found = self._find(db, session, stream)
-        if found is not None and not found.ended:
-            self._insert_events(db, found, session, stream, (), True)
+        row = self._find(db, session, stream)
+        if row is not None and not row.ended:
+            self._insert_events(db, row, session, stream, (), True)
 
     def read(
         self, db: sqlite3.Connection, session: str, stream: str, after: int, most: int | None = None
     ) -> Replay | None:
         """See `Events.read`."""
         self._expire(db)
-        found = self._find(db, session, stream)
-        if found is None or not 0 <= after <= found.last:
+        stream_row = self._find(db, session, stream)
+        if stream_row is None or not 0 <= after <= stream_row.last:
             return None
-        if after < found.dropped:
-            raise events_dropped_error(stream, after, found.dropped)
-        rows = db.execute(_READ, (found.id, after, -1 if most is None else most)).fetchall()
-        end = found.last + found.ended  # the number of its last row
+        if after < stream_row.dropped:
+            raise events_dropped_error(stream, after, stream_row.dropped)
+        rows = db.execute(_READ, (stream_row.id, after, -1 if most is None else most)).fetchall()
+        end = stream_row.last + stream_row.ended  # the number of the last row
         last = end if most is None else min(end, after + most)
-        kept = [(number, message) for number, message in rows if message is not None]
+        messages = [(number, message) for number, message in rows if message is not None]
         is_whole = [number for number, _ in rows] == list(range(after + 1, last + 1))
-        if not is_whole or len(kept) != min(last, found.last) - after:
+        if not is_whole or len(messages) != min(last, stream_row.last) - after:
             raise damaged_error(self._path, f"events of stream {stream!r} are missing")
         events = [
-            (number, verify_checksum(self._path, message, "event", session, stream, number)) for number, message in kept
+            (number, verify_checksum(self._path, message, "event", session, stream, number))
+            for number, message in messages
         ]
-        return Replay(events, bool(found.ended), found.about)
+        return Replay(events, bool(stream_row.ended), stream_row.about)
 
     def last(self, db: sqlite3.Connection, session: str, stream: str) -> int | None:
         """See `Events.last`."""
         self._expire(db)
-        found = self._find(db, session, stream)
-        return None if found is None else found.last
+        row = self._find(db, session, stream)
+        return None if row is None else row.last
 
     # --- rows --------------------------------------------------------------------------------------------------
 
@@ -140,49 +141,51 @@ class EventTables:
         if row is None:
             return None
         try:
-            found = msgspec.convert(row, _StreamRow)
+            stream_row = msgspec.convert(row, _StreamRow)
         except msgspec.ValidationError as exc:
             raise damaged_error(self._path, f"what was kept of stream {stream!r} has changed") from exc
-        return msgspec.structs.replace(found, about=verify_checksum(self._path, found.about, "stream", session, stream))
+        return msgspec.structs.replace(
+            stream_row, about=verify_checksum(self._path, stream_row.about, "stream", session, stream)
+        )
 
     def _touch_session(self, db: sqlite3.Connection, session: str) -> int:
-        """The session that is being written to, made if need be."""
+        """Return the id of the session, which is created if needed, and renew it."""
         db.execute(_RENEW, (session, self._clock()))
         return int(db.execute("SELECT id FROM sessions WHERE name = ?", (session,)).fetchone()[0])
 
     def _insert_events(
         self,
         db: sqlite3.Connection,
-        found: _StreamRow,
+        stream_row: _StreamRow,
         session: str,
         stream: str,
         messages: Sequence[bytes],
         ends: bool,
     ) -> None:
-        """Keep the next events of a stream, and with `ends` its end."""
+        """Insert the next events of a stream, and with `ends` its end."""
         now = self._clock()
-        last = found.last + len(messages)
+        last = stream_row.last + len(messages)
         rows: list[tuple[int, int, int, int, bytes | None]] = [
             (
-                found.session,
-                found.id,
+                stream_row.session,
+                stream_row.id,
                 number,
                 event_cost(message),
                 add_checksum(message, "event", session, stream, number),
             )
-            for number, message in enumerate(messages, found.last + 1)
+            for number, message in enumerate(messages, stream_row.last + 1)
         ]
         if ends:
-            rows.append((found.session, found.id, last + 1, stream_cost(found.about), None))
+            rows.append((stream_row.session, stream_row.id, last + 1, stream_cost(stream_row.about), None))
         db.executemany(_INSERT_EVENT, rows)
-        db.execute("UPDATE streams SET last = ?, ended = ? WHERE id = ?", (last, now if ends else None, found.id))
-        db.execute(_ADD_BYTES_AND_RENEW, (sum(row[3] for row in rows), now, found.session))
-        self._evict(db, found.session)
+        db.execute("UPDATE streams SET last = ?, ended = ? WHERE id = ?", (last, now if ends else None, stream_row.id))
+        db.execute(_ADD_BYTES_AND_RENEW, (sum(row[3] for row in rows), now, stream_row.session))
+        self._evict(db, stream_row.session)
 
     # --- what is dropped ---------------------------------------------------------------------------------------
 
     def _expire(self, db: sqlite3.Connection) -> None:
-        """Drop what is too old."""
+        """Delete expired streams and sessions."""
         now = self._clock()
         ended, renewed = now - self._limits.events_seconds, now - self._limits.session_kept_seconds
         if not db.execute(_HAS_EXPIRED, (ended, renewed)).fetchone()[0]:
@@ -193,16 +196,16 @@ class EventTables:
             _drop_session(db, session)
 
     def _evict(self, db: sqlite3.Connection, session: int) -> None:
-        """Drop the oldest of what is too much."""
-        mine, total = db.execute(_BYTES, (session,)).fetchone()
-        if mine > self._limits.events_bytes:
-            total -= self._evict_oldest(db, session, mine - self._limits.events_bytes)
+        """Delete the oldest events beyond the limits."""
+        size, total = db.execute(_BYTES, (session,)).fetchone()
+        if size > self._limits.events_bytes:
+            total -= self._evict_oldest(db, session, size - self._limits.events_bytes)
         while total > self._limits.events_total_bytes:
-            longest_ago = _scalar(db, _OLDEST_SESSION)
-            total -= self._evict_oldest(db, longest_ago, total - self._limits.events_total_bytes)
+            oldest = _scalar(db, _OLDEST_SESSION)
+            total -= self._evict_oldest(db, oldest, total - self._limits.events_total_bytes)
 
     def _evict_oldest(self, db: sqlite3.Connection, session: int, excess: int) -> int:
-        """Drop events of a session until `excess` bytes are gone, or all are; how many bytes are."""
+        """Delete events of a session until `excess` bytes are freed, or all; return the number of freed bytes."""
         freed = newest = 0
         events: dict[int, int] = {}
         streams: list[tuple[int]] = []
@@ -224,7 +227,7 @@ class EventTables:
 
 
 def _drop_stream(db: sqlite3.Connection, stream: int, session: int) -> None:
-    """Drop a stream with its events."""
+    """Delete a stream with its events."""
     freed = _scalar(db, "SELECT coalesce(sum(cost), 0) FROM events WHERE stream = ?", stream)
     db.execute("DELETE FROM events WHERE stream = ?", (stream,))
     db.execute("DELETE FROM streams WHERE id = ?", (stream,))

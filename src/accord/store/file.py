@@ -1,12 +1,12 @@
-"""The file of `SQLiteEvents`: made private, opened safe, and refused when it is damaged or somebody else's.
+"""The file of `SQLiteEvents`: created private, checked before use, and refused if damaged or of another program.
 
-Damage in the journal (WAL) that a killed process leaves beside its SQLite file.
+`loses_transactions` detects damage in the journal (WAL) that a killed process leaves beside its SQLite file.
 
-SQLite takes the first frame whose checksum is wrong for the end of the journal: so it is where a process was killed in
-the middle of a write. Where a bit has changed, it would drop what was acknowledged after it and say nothing. The two
-can be told apart: a transaction that others follow was on the disk before these began.
+SQLite takes the first frame with a wrong checksum for the end of the journal, which is right if a process was killed
+during a write. If a bit has changed, SQLite would silently drop the acknowledged transactions after it. The two cases
+differ: a transaction that others follow was on the disk before these began.
 
-What changes in the last transaction alone cannot be told from a write that was not finished.
+Damage in the last transaction cannot be distinguished from an unfinished write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sums = tuple[int, int]
 
 
 def loses_transactions(journal: bytes) -> bool:
-    """Whether SQLite would pass over a transaction of this journal that others follow."""
+    """Return whether SQLite would skip a transaction of this journal that others follow."""
     if len(journal) < _HEADER:
         return False
     magic, page = struct.unpack_from(">I4xI", journal)
@@ -35,10 +35,10 @@ def loses_transactions(journal: bytes) -> bool:
     salts = journal[16:24]
     sums = _sums(order, journal[:24], (0, 0))
     if not page or sums != struct.unpack_from(">II", journal, 24):
-        return False  # the header of a journal that was about to begin anew: all before it is in the file
+        return False  # the header of a journal that was about to restart: all earlier transactions are in the file
     intact, lost = True, False
     for at in range(_HEADER, len(journal) - _FRAME - page + 1, _FRAME + page):
-        same = journal[at + 8 : at + 16] == salts  # others are left from before the journal began anew
+        same = journal[at + 8 : at + 16] == salts  # other frames are left from before the restart of the journal
         if intact and same:
             sums = _sums(order, journal[at + _FRAME : at + _FRAME + page], _sums(order, journal[at : at + 8], sums))
         intact = intact and same and sums == struct.unpack_from(">II", journal, at + 16)
@@ -50,7 +50,7 @@ def loses_transactions(journal: bytes) -> bool:
 
 
 def _sums(order: str, data: bytes, sums: Sums) -> Sums:
-    """The running checksum of SQLite's journals."""
+    """Return the running checksum of SQLite's journals."""
     first, second = sums
     for one, other in struct.iter_unpack(f"{order}II", data):
         first = (first + one + second) & _MASK
@@ -62,7 +62,7 @@ _APPLICATION = 0x41434352  # "ACCR"
 _VERSION = 2
 _BUSY_SECONDS = 5.0
 _SECTOR = 512  # a page is a multiple of it
-_CHECKPOINT_PAGES = 250  # 1 MB: what a journal holds is read again after a kill
+_CHECKPOINT_PAGES = 250  # 1 MB: the journal is read again after a kill
 
 _ACCOUNT_SHRINKS = "UPDATE accounts SET bytes = bytes - old.bytes WHERE name = old.account;"
 
@@ -76,7 +76,7 @@ _TABLES = (
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, about BLOB NOT NULL,
     last INTEGER NOT NULL, dropped INTEGER NOT NULL, ended REAL, UNIQUE (session, name))""",
     "CREATE INDEX streams_by_end ON streams (ended) WHERE ended IS NOT NULL",
-    # a stream that has ended has one row more, without a message: its end, which is dropped last
+    # a stream that has ended has one more row, without a message: its end, which is deleted last
     """CREATE TABLE events (
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,
     cost INTEGER NOT NULL, message BLOB)""",
@@ -103,7 +103,7 @@ _TABLES = (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, made if need be. Raises `StoreError` when it cannot be used, `sqlite3.Error` likewise."""
+    """Open the file, and create it if needed. Raises `StoreError` or `sqlite3.Error` if it cannot be used."""
     _create_private(path)
     _check_before_open(path)
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -118,7 +118,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def explain(path: Path, exc: sqlite3.Error) -> str:
-    """An error of SQLite in words, with what to do."""
+    """Return the text for an error of SQLite, with what to do."""
     code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
     return f"events could not be kept in or read from {path}: {exc}; {_ADVICE.get(code, 'see that it is usable')}"
 
@@ -134,19 +134,20 @@ _ADVICE = {
 
 
 def damaged_error(path: Path, what: str) -> StoreError:
-    """The error for a file that cannot be believed."""
+    """Return the error for a file whose data is not valid."""
     return StoreError(f"{path} is damaged: {what}; move it away, or bring back a copy")
 
 
 def add_checksum(data: bytes, *place: object) -> bytes:
-    """`data` with a checksum over it and its place, since SQLite has none of its own."""
+    """Return `data` with a checksum over the data and its place, because SQLite has no checksums."""
     return zlib.crc32(data, zlib.crc32(repr(place).encode())).to_bytes(4, "big") + data
 
 
-def verify_checksum(path: Path, kept: object, *place: object) -> bytes:
-    """What was sealed. Raises `StoreError` when it has changed, or was kept in another place."""
-    if isinstance(kept, bytes) and add_checksum(kept[4:], *place) == kept:
-        return kept[4:]
+def verify_checksum(path: Path, stored: object, *place: object) -> bytes:
+    """Return the data of `stored` without its checksum. Raises `StoreError` if it has changed, or was stored in another
+    place."""
+    if isinstance(stored, bytes) and add_checksum(stored[4:], *place) == stored:
+        return stored[4:]
     raise damaged_error(path, f"what was kept of a {place[0]} has changed")
 
 
@@ -157,10 +158,10 @@ def _foreign_error(path: Path) -> StoreError:
 
 
 def _create_private(path: Path) -> None:
-    """What clients are told is private: the file is its owner's alone, and so are those that SQLite puts beside it.
+    """Create the file for its owner only, and so those that SQLite creates beside it: messages to clients are private.
 
-    A file that is there is not opened here: closing it again would take away the locks that another connection of this
-    process has on it (POSIX).
+    An existing file is not opened here: closing it would release the locks that another connection of this process has
+    on it (POSIX).
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -171,17 +172,17 @@ def _create_private(path: Path) -> None:
 
 
 def _check_before_open(path: Path) -> None:
-    """What must be seen before SQLite opens the file: it mends without a word."""
+    """Check the file before SQLite opens it, because SQLite repairs silently."""
     journals = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
     if path.stat().st_size % _SECTOR and not any(journal.exists() for journal in journals):
         raise _foreign_error(path)  # it ends in the middle of a page
-    # Twice: another process may begin the journal anew while it is being read.
+    # Twice: another process may restart the journal during the read.
     if all(journals[0].exists() and loses_transactions(journals[0].read_bytes()) for _ in range(2)):
         raise damaged_error(journals[0], "what was kept in it would be lost")
 
 
 def _create_tables(path: Path, db: sqlite3.Connection) -> None:
-    """Make the tables in an empty file. What belongs to another program is not written to, nor switched to WAL."""
+    """Create the tables in an empty file. A file of another program is not written to, nor switched to WAL."""
     db.execute("BEGIN IMMEDIATE")
     marks = _pragma(db, "application_id"), _pragma(db, "user_version")
     if marks == (0, 0) and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -194,14 +195,14 @@ def _create_tables(path: Path, db: sqlite3.Connection) -> None:
 
 def _set_pragmas(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=FULL")  # what was acknowledged survives a loss of power, too
+    db.execute("PRAGMA synchronous=FULL")  # acknowledged events also survive a loss of power
     db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
 
 
 def _check_integrity(path: Path, db: sqlite3.Connection) -> None:
-    found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if found != "ok":
-        raise damaged_error(path, found.replace("\n", " "))
+    report = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if report != "ok":
+        raise damaged_error(path, report.replace("\n", " "))
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Events in memory: they survive a broken connection, and end with the process."""
+"""Events in memory: they survive a broken connection, and are lost with the process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _MemorySession:
         self.renewed = 0.0
         self.streams: dict[str, _MemoryStream] = {}
         self.items: OrderedDict[tuple[str, int], bytes] = OrderedDict()
-        """Events by stream and number, oldest first; a stream that has ended has one number more, which is its end."""
+        """Events by stream and number, oldest first; a stream that has ended has one more number for its end."""
         self.bytes = 0
 
 
@@ -47,28 +47,26 @@ class _Account:
     def __init__(self) -> None:
         self.bytes = 0
         self.sessions: OrderedDict[str, _MemorySession] = OrderedDict()
-        """Those with events, the one not written to for longest comes first."""
+        """Sessions with events, ordered by last write, the oldest first."""
 
 
 class MemoryEvents:
-    """`Events` within this process, bounded by `limits`; `clock` counts seconds and is never set back."""
+    """`Events` within this process, limited by `limits`; `clock` returns seconds and never goes back."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._sessions: OrderedDict[str, _MemorySession] = (
-            OrderedDict()
-        )  # the one not written to for longest comes first
-        self._accounts: dict[str, _Account] = {}  # those with events
+        self._sessions: OrderedDict[str, _MemorySession] = OrderedDict()  # ordered by last write, the oldest first
+        self._accounts: dict[str, _Account] = {}  # accounts with events
         self._ended: OrderedDict[tuple[str, str], float] = OrderedDict()  # when each stream ended
         self.bytes: int = 0
-        """Bytes of all events, as they are counted."""
+        """Bytes of all events, as counted by `event_cost` and `stream_cost`."""
 
     async def open(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing to do: what is kept stays until the process ends."""
+        """Do nothing: the events stay until the process ends."""
 
     async def save(self, session: str, record: bytes) -> None:
         """See `Events.save`."""
@@ -78,8 +76,8 @@ class MemoryEvents:
     async def load(self, session: str) -> bytes | None:
         """See `Events.load`."""
         self._expire()
-        kept = self._sessions.get(session)
-        return None if kept is None else kept.record
+        stored = self._sessions.get(session)
+        return None if stored is None else stored.record
 
     async def forget(self, session: str) -> None:
         """See `Events.forget`."""
@@ -88,12 +86,12 @@ class MemoryEvents:
     async def begin(self, session: str, stream: str, about: bytes, account: str = "") -> None:
         """See `Events.begin`."""
         self._expire()
-        kept = self._sessions.get(session)
-        if kept is not None and stream in kept.streams:
+        stored = self._sessions.get(session)
+        if stored is not None and stream in stored.streams:
             raise StoreError(stream_exists_text(stream))
-        kept = self._touch_session(session)
-        kept.streams[stream] = _MemoryStream(about)
-        self._move_to_account(session, kept, account)
+        stored = self._touch_session(session)
+        stored.streams[stream] = _MemoryStream(about)
+        self._move_to_account(session, stored, account)
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""
@@ -101,14 +99,14 @@ class MemoryEvents:
         open_stream = self._open_stream(session, stream)
         if open_stream is None:
             raise stream_closed_error(stream)
-        kept = self._touch_session(session)
+        stored = self._touch_session(session)
         first = open_stream.last + 1
         for number, message in enumerate(messages, first):
-            self._add_event(session, kept, (stream, number), message, event_cost(message))
+            self._add_event(session, stored, (stream, number), message, event_cost(message))
         open_stream.last += len(messages)
         if ends:
-            self._end(session, kept, stream, open_stream)
-        self._evict(session, kept)
+            self._end(session, stored, stream, open_stream)
+        self._evict(session, stored)
         return first
 
     async def end(self, session: str, stream: str) -> None:
@@ -116,138 +114,138 @@ class MemoryEvents:
         self._expire()
         open_stream = self._open_stream(session, stream)
         if open_stream is not None:
-            kept = self._touch_session(session)
-            self._end(session, kept, stream, open_stream)
-            self._evict(session, kept)
+            stored = self._touch_session(session)
+            self._end(session, stored, stream, open_stream)
+            self._evict(session, stored)
 
     async def read(self, session: str, stream: str, after: int, most: int | None = None) -> Replay | None:
         """See `Events.read`."""
         self._expire()
-        kept = self._sessions.get(session)
-        found = kept.streams.get(stream) if kept is not None else None
-        if kept is None or found is None or not 0 <= after <= found.last:
+        stored = self._sessions.get(session)
+        stored_stream = stored.streams.get(stream) if stored is not None else None
+        if stored is None or stored_stream is None or not 0 <= after <= stored_stream.last:
             return None
-        if after < found.dropped:
-            raise events_dropped_error(stream, after, found.dropped)
-        last = found.last if most is None else min(found.last, after + most)
-        events = [(number, kept.items[stream, number]) for number in range(after + 1, last + 1)]
-        return Replay(events, found.ended, found.about)
+        if after < stored_stream.dropped:
+            raise events_dropped_error(stream, after, stored_stream.dropped)
+        last = stored_stream.last if most is None else min(stored_stream.last, after + most)
+        events = [(number, stored.items[stream, number]) for number in range(after + 1, last + 1)]
+        return Replay(events, stored_stream.ended, stored_stream.about)
 
     async def last(self, session: str, stream: str) -> int | None:
         """See `Events.last`."""
         self._expire()
-        kept = self._sessions.get(session)
-        found = kept.streams.get(stream) if kept is not None else None
-        return None if found is None else found.last
+        stored = self._sessions.get(session)
+        stored_stream = stored.streams.get(stream) if stored is not None else None
+        return None if stored_stream is None else stored_stream.last
 
     # --- what comes in -----------------------------------------------------------------------------------------
 
     def _open_stream(self, session: str, stream: str) -> _MemoryStream | None:
-        kept = self._sessions.get(session)
-        found = kept.streams.get(stream) if kept is not None else None
-        return None if found is None or found.ended else found
+        stored = self._sessions.get(session)
+        stored_stream = stored.streams.get(stream) if stored is not None else None
+        return None if stored_stream is None or stored_stream.ended else stored_stream
 
     def _touch_session(self, session: str) -> _MemorySession:
-        """The session that is being written to, made if need be."""
-        kept = self._sessions.get(session)
-        if kept is None:
-            kept = self._sessions[session] = _MemorySession()
-        kept.renewed = self._clock()
+        """Return the session, which is created if needed, and renew it."""
+        stored = self._sessions.get(session)
+        if stored is None:
+            stored = self._sessions[session] = _MemorySession()
+        stored.renewed = self._clock()
         self._sessions.move_to_end(session)
-        if kept.items:
-            self._accounts[kept.account].sessions.move_to_end(session)
-        return kept
+        if stored.items:
+            self._accounts[stored.account].sessions.move_to_end(session)
+        return stored
 
-    def _move_to_account(self, session: str, kept: _MemorySession, account: str) -> None:
-        if kept.account != account:
-            size = kept.bytes
-            self._leave_account(session, kept)
-            kept.account = account
+    def _move_to_account(self, session: str, stored: _MemorySession, account: str) -> None:
+        if stored.account != account:
+            size = stored.bytes
+            self._leave_account(session, stored)
+            stored.account = account
             if size:
-                self._add_to_account(session, kept, size)
+                self._add_to_account(session, stored, size)
 
-    def _add_to_account(self, session: str, kept: _MemorySession, size: int) -> None:
-        account = self._accounts.setdefault(kept.account, _Account())
-        account.sessions[session] = kept
+    def _add_to_account(self, session: str, stored: _MemorySession, size: int) -> None:
+        account = self._accounts.setdefault(stored.account, _Account())
+        account.sessions[session] = stored
         account.bytes += size
 
-    def _leave_account(self, session: str, kept: _MemorySession) -> None:
-        """All that a session has is no longer its account's."""
-        account = self._accounts.get(kept.account)
+    def _leave_account(self, session: str, stored: _MemorySession) -> None:
+        """Remove a session with all its bytes from its account."""
+        account = self._accounts.get(stored.account)
         if account is not None and account.sessions.pop(session, None) is not None:
-            account.bytes -= kept.bytes
+            account.bytes -= stored.bytes
             if not account.sessions:
-                del self._accounts[kept.account]
+                del self._accounts[stored.account]
 
-    def _add_event(self, session: str, kept: _MemorySession, key: tuple[str, int], message: bytes, cost: int) -> None:
-        kept.items[key] = message
-        self._add_to_account(session, kept, cost)
-        kept.bytes += cost
+    def _add_event(self, session: str, stored: _MemorySession, key: tuple[str, int], message: bytes, cost: int) -> None:
+        stored.items[key] = message
+        self._add_to_account(session, stored, cost)
+        stored.bytes += cost
         self.bytes += cost
 
-    def _end(self, session: str, kept: _MemorySession, stream: str, ending: _MemoryStream) -> None:
+    def _end(self, session: str, stored: _MemorySession, stream: str, ending: _MemoryStream) -> None:
         ending.ended = True
         self._ended[session, stream] = self._clock()
-        self._add_event(session, kept, (stream, ending.last + 1), b"", stream_cost(ending.about))
+        self._add_event(session, stored, (stream, ending.last + 1), b"", stream_cost(ending.about))
 
     # --- what is dropped ---------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
-        """Drop what is too old."""
+        """Drop expired streams and sessions."""
         now = self._clock()
         while self._ended and next(iter(self._ended.values())) <= now - self._limits.events_seconds:
             self._drop_stream(*next(iter(self._ended)))
         while self._sessions:
-            session, kept = next(iter(self._sessions.items()))
-            if kept.renewed > now - self._limits.session_kept_seconds:
+            session, stored = next(iter(self._sessions.items()))
+            if stored.renewed > now - self._limits.session_kept_seconds:
                 break
             self._forget(session)
 
-    def _evict(self, session: str, kept: _MemorySession) -> None:
-        """Drop the oldest of what is too much."""
-        while kept.bytes > self._limits.events_bytes:
-            self._evict_oldest(session, kept)
+    def _evict(self, session: str, stored: _MemorySession) -> None:
+        """Drop the oldest events beyond the limits."""
+        while stored.bytes > self._limits.events_bytes:
+            self._evict_oldest(session, stored)
         while self.bytes > self._limits.events_total_bytes:
-            most, _ = max(self._accounts.items(), key=lambda item: (item[1].bytes, item[0]))
-            session, kept = next(iter(self._accounts[most].sessions.items()))
-            while kept.items and self.bytes > self._limits.events_total_bytes:
-                self._evict_oldest(session, kept)
+            largest, _ = max(self._accounts.items(), key=lambda item: (item[1].bytes, item[0]))
+            session, stored = next(iter(self._accounts[largest].sessions.items()))
+            while stored.items and self.bytes > self._limits.events_total_bytes:
+                self._evict_oldest(session, stored)
 
-    def _evict_oldest(self, session: str, kept: _MemorySession) -> None:
-        name, number = next(iter(kept.items))
-        stream = kept.streams[name]
+    def _evict_oldest(self, session: str, stored: _MemorySession) -> None:
+        name, number = next(iter(stored.items))
+        stream = stored.streams[name]
         if number > stream.last:
             self._drop_stream(session, name)
             return
-        self._drop_event(session, kept, name, number)
+        self._drop_event(session, stored, name, number)
         stream.dropped = number
 
     def _drop_stream(self, session: str, name: str) -> None:
         """Drop a stream that has ended, with its events."""
         del self._ended[session, name]
-        kept = self._sessions[session]
-        stream = kept.streams.pop(name)
+        stored = self._sessions[session]
+        stream = stored.streams.pop(name)
         for number in range(stream.dropped + 1, stream.last + 1):
-            self._drop_event(session, kept, name, number)
-        del kept.items[name, stream.last + 1]
-        self._release(session, kept, stream_cost(stream.about))
+            self._drop_event(session, stored, name, number)
+        del stored.items[name, stream.last + 1]
+        self._release(session, stored, stream_cost(stream.about))
 
-    def _drop_event(self, session: str, kept: _MemorySession, name: str, number: int) -> None:
-        self._release(session, kept, event_cost(kept.items.pop((name, number))))
+    def _drop_event(self, session: str, stored: _MemorySession, name: str, number: int) -> None:
+        self._release(session, stored, event_cost(stored.items.pop((name, number))))
 
-    def _release(self, session: str, kept: _MemorySession, cost: int) -> None:
-        if not kept.items:
-            self._leave_account(session, kept)
+    def _release(self, session: str, stored: _MemorySession, cost: int) -> None:
+        if not stored.items:
+            self._leave_account(session, stored)
         else:
-            self._accounts[kept.account].bytes -= cost
-        kept.bytes -= cost
+            self._accounts[stored.account].bytes -= cost
+        stored.bytes -= cost
         self.bytes -= cost
 
     def _forget(self, session: str) -> None:
-        kept = self._sessions.pop(session, None)
-        if kept is None:
+        stored = self._sessions.pop(session, None)
+        if stored is None:
             return
-        self._leave_account(session, kept)
-        self.bytes -= kept.bytes
-        for name in kept.streams:
+        self._leave_account(session, stored)
+        self.bytes -= stored.bytes
+        for name in stored.streams:
             self._ended.pop((session, name), None)

@@ -1,4 +1,4 @@
-"""Events in an SQLite file: they survive the process, also where it is killed."""
+"""Events in an SQLite file: they survive the end of the process, also if it is killed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from accord.store.event_tables import EventTables
 
 
 class SQLiteEvents:
-    """`Events` in the file `path`, bounded by `limits`; several processes may share it.
+    """`Events` in the file `path`, limited by `limits`; several processes may share it.
 
-    What `append` was given is on the disk when it returns. `clock` gives seconds that mean the same after a restart.
+    The messages of `append` are on the disk when it returns. `clock` returns seconds that are comparable after a
+    restart.
     """
 
     def __init__(
@@ -27,9 +28,9 @@ class SQLiteEvents:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        where = Path(path)
-        self._tables = EventTables(where, limits, clock)
-        self._thread = DatabaseThread(lambda: file.connect(where), lambda exc: file.explain(where, exc))
+        file_path = Path(path)
+        self._tables = EventTables(file_path, limits, clock)
+        self._thread = DatabaseThread(lambda: file.connect(file_path), lambda exc: file.explain(file_path, exc))
 
     async def open(self) -> None:
         """See `Events.open`."""
@@ -57,8 +58,8 @@ class SQLiteEvents:
 
     async def append(self, session: str, stream: str, messages: Sequence[bytes], *, ends: bool = False) -> int:
         """See `Events.append`."""
-        kept = list(messages)  # theirs may have changed when the thread comes to it
-        return await self._thread.run(lambda db: self._tables.append(db, session, stream, kept, ends))
+        copied = list(messages)  # the caller's list may change before the thread reads it
+        return await self._thread.run(lambda db: self._tables.append(db, session, stream, copied, ends))
 
     async def end(self, session: str, stream: str) -> None:
         """See `Events.end`."""

@@ -1,11 +1,11 @@
-"""What of a message stands in HTTP headers too: their names, their values, and the arguments of tools among them.
+"""HTTP headers that repeat parts of a message: names, values, and mirrored arguments of tools.
 
-    encode_value("Hello, 世界")     "=?base64?SGVsbG8sIOS4lueVjA==?="
-    mirrored(tool.input_schema)     {"Region": ("region",)}     for "region": {..., "x-mcp-header": "Region"}
-    parameters(found, arguments)    {"Mcp-Param-Region": "us-west1"}, what a client sends
-    check_parameters(found, headers, arguments)     what a server wants to have been sent
+  encode_value("Hello, 世界")     "=?base64?SGVsbG8sIOS4lueVjA==?="
+  mirrored(tool.input_schema)     {"Region": ("region",)}     for "region": {..., "x-mcp-header": "Region"}
+  parameter_headers(mirrored, arguments)             {"Mcp-Param-Region": "us-west1"}, sent by a client
+  check_parameters(mirrored, headers, arguments)     the check of a server
 
-(2026-07-28, Streamable HTTP: Request Metadata.) Names that are received are lower-case bytes, as in ASGI.
+(2026-07-28, Streamable HTTP: Request Metadata.) Names of received headers are lower-case bytes, as in ASGI.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LAST_EVENT_ID = b"last-event-id"
 PARAM_PREFIX = b"mcp-param-"
 
 ANNOTATION = "x-mcp-header"
-"""The keyword of a JSON Schema that has an argument stand in a header."""
+"""The keyword of a JSON Schema that mirrors an argument in a header."""
 
 Mirrored = Mapping[str, tuple[str, ...]]
-"""Names of headers, as the schema has them, and for each the path of the argument: keys of `properties`."""
+"""Names of headers, as in the schema, and for each the path of the argument: keys of `properties`."""
 
 Arguments = Mapping[str, Any] | bytes | Raw
-"""The arguments of a call: as they are, or as JSON."""
+"""The arguments of a call, decoded or as JSON."""
 
 _PREFIX, _SUFFIX = "=?base64?", "?="
 _PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
@@ -44,13 +44,13 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?").fullmatch
 _MAX_SAFE_INTEGER = 2**53 - 1
 _EXCERPT_LENGTH = 100
-"""Characters of a name that errors show."""
+"""Number of characters of a name in an error."""
 _MAX_PATH_NAMES = 10_000
-"""Names in all paths of one tool."""
+"""Limit of the names in all paths of one tool."""
 _TYPES = ("string", "integer", "boolean")
 
 _Place: TypeAlias = "tuple[_Place, str] | tuple[()]"
-"""The property of a property: all places in a deep schema share what they have in common."""
+"""A property with the path to it: all places in a deep schema share their common part."""
 
 _DATA = ("const", "default", "enum", "examples")
 _MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties")
@@ -60,18 +60,17 @@ _MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties")
 
 
 def encode_value(text: str) -> str:
-    """A value as a header can carry it: plain where that is safe and unmistakable, else in Base64. Never raises but
-    `ValueError`, for a lone surrogate.
-    """
+    """Return a value as a header can carry it: plain if that is safe and unambiguous, else in Base64. Raise
+    `ValueError` only for a lone surrogate."""
     if _PLAIN(text) and not (text.startswith(_PREFIX) and text.endswith(_SUFFIX)):
         return text
     return f"{_PREFIX}{binascii.b2a_base64(text.encode(), newline=False).decode()}{_SUFFIX}"
 
 
 def decode_value(raw: bytes) -> str:
-    """The text that a header stands for; a value that is not wrapped in full is the text itself.
+    """Return the text of a header; a value without the full Base64 wrapper is the text itself.
 
-    Raises `ValueError` for characters that no header may have, and for what is wrapped but no Base64 of UTF-8.
+    Raises `ValueError` for characters that no header may have, and for a wrapper without Base64 of UTF-8.
     """
     if not _FIELD(raw):
         raise ValueError("it has characters that are not allowed in a header")
@@ -95,7 +94,7 @@ def _decode_base64(code: str) -> str:
 
 
 def format_value(value: str | int | float | bool) -> str:
-    """An argument as text. Raises `ValueError` for a number that not every receiver can hold."""
+    """Return an argument as text. Raise `ValueError` for a number that not every receiver can represent."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -110,12 +109,12 @@ def format_value(value: str | int | float | bool) -> str:
 
 
 def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
-    """The arguments that a tool wants in headers too. Raises `ValueError` that says which declaration is wrong.
+    """Return the arguments that a tool mirrors in headers. Raise `ValueError` that names an invalid declaration.
 
     "MUST only be applied to properties that are statically reachable from the schema root".
     """
-    found: dict[str, tuple[str, ...]] = {}
-    taken: dict[str, str] = {}
+    mirrored_arguments: dict[str, tuple[str, ...]] = {}
+    used: dict[str, str] = {}
     size = 0
     for place, schema in _subschemas(input_schema):
         if ANNOTATION not in schema:
@@ -130,11 +129,11 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
             raise ValueError(f"the paths of all {ANNOTATION} have more than {_MAX_PATH_NAMES:,} names together")
         where = ".".join(path)[:_EXCERPT_LENGTH]
         name = _check_annotation(where, schema)
-        if name.lower() in taken:
-            raise ValueError(f"{where!r} and {taken[name.lower()]!r} have the same {ANNOTATION} {name!r}")
-        taken[name.lower()] = where
-        found[name] = path
-    return found
+        if name.lower() in used:
+            raise ValueError(f"{where!r} and {used[name.lower()]!r} have the same {ANNOTATION} {name!r}")
+        used[name.lower()] = where
+        mirrored_arguments[name] = path
+    return mirrored_arguments
 
 
 def _check_annotation(where: str, schema: Mapping[str, Any]) -> str:
@@ -151,7 +150,7 @@ def _check_annotation(where: str, schema: Mapping[str, Any]) -> str:
 
 
 def check_name(name: str, what: str = "the name of a header") -> None:
-    """Whether a header can have this name. Raises `ValueError`."""
+    """Raise `ValueError` unless a header can have this name."""
     if not _TOKEN(name):
         raise ValueError(
             f"{what} is {name[:_EXCERPT_LENGTH]!r}: only letters, digits and !#$%&'*+-.^_`|~ may stand there"
@@ -159,7 +158,7 @@ def check_name(name: str, what: str = "the name of a header") -> None:
 
 
 def _path(place: _Place) -> tuple[str, ...]:
-    """Return the properties that lead to a place."""
+    """Return the names of the properties that lead to a place."""
     names: list[str] = []
     while place:
         place, name = place
@@ -168,18 +167,18 @@ def _path(place: _Place) -> tuple[str, ...]:
 
 
 def _subschemas(root: Any) -> Iterator[tuple[_Place | None, Mapping[str, Any]]]:
-    """Every schema in a schema, with the properties that lead to it; None where something else does.
+    """Yield every schema inside a schema, with the properties that lead to it, or None if anything else does.
 
-    With a list of its own: a hostile schema may be deeper than Python can recurse.
+    It uses a stack of its own, because a hostile schema may be deeper than Python can recurse.
     """
-    waiting: list[tuple[_Place | None, Any]] = [((), root)]
-    while waiting:
-        place, schema = waiting.pop()
+    stack: list[tuple[_Place | None, Any]] = [((), root)]
+    while stack:
+        place, schema = stack.pop()
         if isinstance(schema, list):
-            waiting += ((None, each) for each in reversed(schema))
+            stack += ((None, each) for each in reversed(schema))
         elif isinstance(schema, dict):
             yield place, schema
-            waiting += reversed(list(_children(place, schema)))
+            stack += reversed(list(_children(place, schema)))
 
 
 def _children(place: _Place | None, schema: Mapping[str, Any]) -> Iterator[tuple[_Place | None, Any]]:
@@ -196,9 +195,9 @@ def _children(place: _Place | None, schema: Mapping[str, Any]) -> Iterator[tuple
 
 
 def parameter_headers(mirrored: Mirrored, arguments: Arguments) -> dict[str, str]:
-    """The headers for the arguments of a call: none for what is absent, null or not simple.
+    """Return the headers for the arguments of a call: none for an absent, null or non-scalar argument.
 
-    Raises `ValueError` for a number that not every receiver can hold.
+    Raises `ValueError` for a number that not every receiver can represent.
     """
     return {
         f"Mcp-Param-{name}": encode_value(text) for name, _, text in _texts(mirrored, arguments) if text is not None
@@ -208,14 +207,14 @@ def parameter_headers(mirrored: Mirrored, arguments: Arguments) -> dict[str, str
 def check_parameters(mirrored: Mirrored, headers: Mapping[bytes, bytes], arguments: Arguments) -> None:
     """Compare headers with the arguments of a call. Raises `HeaderMismatch`.
 
-    Only what is mirrored is looked at: a header that nobody declared means nothing.
+    Only mirrored arguments are checked; other headers are ignored.
     """
     try:
         for name, value, text in _texts(mirrored, arguments):
             raw = headers.get(PARAM_PREFIX + name.lower().encode())
-            why = _difference(raw, value, text)
-            if why:
-                raise HeaderMismatch(f"Header mismatch: Mcp-Param-{name} {why} {'.'.join(mirrored[name])!r}")
+            difference = _difference(raw, value, text)
+            if difference:
+                raise HeaderMismatch(f"Header mismatch: Mcp-Param-{name} {difference} {'.'.join(mirrored[name])!r}")
     except ValueError as exc:
         raise HeaderMismatch(f"Header mismatch: {exc}") from exc
 
@@ -233,16 +232,18 @@ def _difference(raw: bytes | None, value: Any, text: str | None) -> str | None:
 
 
 def _is_number(sent: str, value: Any, text: str) -> bool:
-    """Whether it is the same number: "servers SHOULD compare the header value and the body value numerically"."""
+    """Return whether the numbers are equal: "servers SHOULD compare the header value and the body value
+    numerically"."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and _NUMBER(sent) is not None and Decimal(sent) == Decimal(text)
 
 
 def _texts(mirrored: Mirrored, arguments: Arguments) -> Iterator[tuple[str, Any, str | None]]:
-    """For each header: its name, the value of the argument, and that as text, or None where there is none to send."""
-    given = arguments if isinstance(arguments, Mapping) else _decode_arguments(arguments)
+    """Yield for each header its name, the value of the argument, and that value as text, or None if there is none to
+    send."""
+    values = arguments if isinstance(arguments, Mapping) else _decode_arguments(arguments)
     for name, path in mirrored.items():
-        value: Any = given
+        value: Any = values
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         try:
@@ -253,7 +254,7 @@ def _texts(mirrored: Mirrored, arguments: Arguments) -> Iterator[tuple[str, Any,
 
 
 def _decode_arguments(arguments: bytes | Raw) -> Any:
-    """What is no JSON has no values; whoever takes the arguments will say so."""
+    """Return the decoded arguments, or None for invalid JSON, which the decoder of the params reports."""
     try:
         return msgspec.json.decode(arguments or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,22 +1,21 @@
-"""Who may reach a server from a browser: `Host` and `Origin`, taken apart and compared exactly.
+"""Access control for browsers: exact comparison of `Host` and `Origin`, and CORS.
 
-A page of any web site can send requests to a server on the same machine, and can point a name of its own at that
-machine (DNS rebinding). The browser tells both: `Origin` is the page's, `Host` the name it was reached by. "Servers
-MUST validate the `Origin` header on all incoming connections to prevent DNS rebinding attacks."
+A page of any website can send requests to a server on the same machine, and can point a name of its own to that machine
+(DNS rebinding). The browser reports both: `Origin` is that of the page, `Host` the name it connected to. "Servers MUST
+validate the `Origin` header on all incoming connections to prevent DNS rebinding attacks."
 
-Values are read by a grammar narrower than that of URLs (no user-info, no path, no blank, no second value), and what the
-grammar does not read is refused. There are no prefixes and no wildcards in names:
+Values are parsed by a grammar narrower than that of URLs (no user-info, no path, no blank, no second value); any other
+value is refused. There are no prefixes and no wildcards in names:
 
-    example.com         a host; the port is that of http or https, said or unsaid
-    example.com:8443    with this port only
-    127.0.0.1:*         with any port or none, as [::1]:*
-    http://localhost:*  an origin: the scheme is part of it
-    *                   anything, absent and unreadable values too
+  example.com         a host; the port is that of http or https, explicit or not
+  example.com:8443    with this port only
+  127.0.0.1:*         with any port or none, as [::1]:*
+  http://localhost:*  an origin: the scheme is part of it
+  *                   anything, absent and invalid values too
 
-What a browser must be told before a page of another origin may read an answer (CORS, of the Fetch standard).
-
-Only origins that are named are told anything. Nothing is said of credentials: what a page may send is a bearer token in
-`Authorization`, which it has to know; cookies never count.
+`CORS` makes the headers without which a browser does not let a page of another origin read a response (Fetch standard).
+Only configured origins get these headers. Credentials are not allowed: a page sends a bearer token in `Authorization`,
+which it must know; cookies never count.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from typing import Literal, NamedTuple
 from accord.errors import DeclarationError
 
 LOOPBACK_HOSTS: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
-"""The hosts of a server that only its own machine reaches."""
+"""The hosts of a server that only its own machine can reach."""
 LOOPBACK_ORIGINS: tuple[str, ...] = ("http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*")
-"""Pages that the machine itself serves."""
+"""Origins of pages from the same machine."""
 
 _HOST_PORT = re.compile(
     rb"(?:([a-z][a-z0-9+.-]*)://)?"
@@ -39,17 +38,17 @@ _HOST_PORT = re.compile(
     rb"(?::([1-9][0-9]{0,4}))?"
 )
 _MAX_LENGTH = 320
-"""Bytes of a value that is read: 253 for the name, the rest for a scheme and a port."""
+"""Limit of a value in bytes: 253 for the name, the rest for a scheme and a port."""
 _PORTS: dict[bytes, tuple[bytes, ...]] = {b"": (b"80", b"443"), b"http": (b"80",), b"https": (b"443",)}
-"""The ports that may be left out; a `Host` does not tell its scheme."""
+"""The default ports by scheme; a `Host` does not include its scheme."""
 _ANY = b"*"
 _FORMS = {"host": "example.com, example.com:8443 or [::1]:*", "origin": "https://app.example.com or http://localhost:*"}
 _MAX_CACHED = 256
-"""Values that were let in, and are so again without being read: a client sends the same ones each time."""
+"""Limit of cached values that were allowed: a client sends the same ones each time."""
 
 
 class _HostPort(NamedTuple):
-    """One host or origin; `scheme` is empty for a host, `port` where a scheme has none."""
+    """One host or origin; `scheme` is empty for a host, `port` for a scheme without a default port."""
 
     scheme: bytes
     name: bytes
@@ -57,21 +56,21 @@ class _HostPort(NamedTuple):
 
 
 class HostPatterns:
-    """Patterns of hosts, or of origins, and whether a header's value is one of them.
+    """Patterns of hosts, or of origins, and the check of a header's value against them.
 
-    Raises `DeclarationError` for what is no such pattern.
+    Raises `DeclarationError` for an invalid pattern.
     """
 
     def __init__(self, kind: Literal["host", "origin"], patterns: Sequence[str]) -> None:
         self.patterns: tuple[str, ...] = check_patterns(kind, patterns)
         self.allows_any: bool = "*" in self.patterns
-        """Whether nothing is refused."""
+        """Whether every value is allowed."""
         self._kind = kind
         self._allowed = {place for text in self.patterns if text != "*" for place in _parse_pattern(kind, text)}
         self._cache: set[bytes] = set()
 
     def allows(self, value: bytes) -> bool:
-        """Whether a value is let in. What is refused is not remembered: a peer could fill a memory with it."""
+        """Return whether a value is allowed. Refused values are not cached: a peer could fill the memory with them."""
         if value in self._cache or self.allows_any:
             return True
         place = _parse(self._kind, value)
@@ -83,21 +82,21 @@ class HostPatterns:
         return True
 
     def is_well_formed(self, value: bytes) -> bool:
-        """Whether a value could be let in, were it named."""
+        """Return whether a value is a valid host or origin, allowed or not."""
         return _parse(self._kind, value) is not None
 
 
 class HostCheck:
-    """The names that a server answers to, and the pages that may reach it. Raises as `HostPatterns` does."""
+    """The allowed names of a server, and the allowed origins of pages. Raises the errors of `HostPatterns`."""
 
     def __init__(self, hosts: Sequence[str] = LOOPBACK_HOSTS, origins: Sequence[str] = LOOPBACK_ORIGINS) -> None:
         self.hosts: HostPatterns = HostPatterns("host", hosts)
         self.origins: HostPatterns = HostPatterns("origin", origins)
 
     def refusal(self, host: bytes | None, origin: bytes | None) -> str | None:
-        """None lets a request in; else what was refused, and how to allow it.
+        """Return None if a request is allowed; else what was refused, and how to allow it.
 
-        A request without an `Origin` comes from no page. One without a `Host` is refused: HTTP/1.1 demands it.
+        A request without an `Origin` does not come from a page. One without a `Host` is refused: HTTP/1.1 requires it.
         """
         if host is None:
             if not self.hosts.allows_any:
@@ -128,14 +127,14 @@ class HostCheck:
 
 
 def check_patterns(kind: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    """The patterns as a tuple. Raises `DeclarationError` for one text, which is a sequence of letters too."""
+    """Return the patterns as a tuple. Raise `DeclarationError` for a single text, which is a sequence too."""
     if isinstance(patterns, str):
         raise DeclarationError(f"{kind}s must be a list, even for one: {kind}s=[{patterns!r}]")
     return tuple(patterns)
 
 
 def _parse_pattern(kind: str, pattern: str) -> Sequence[_HostPort]:
-    """What a pattern stands for; where the port may be left out, one place for each that is meant."""
+    """Parse a pattern; if it may omit the port, return one value for each default port."""
     text = pattern.removesuffix(":*") if isinstance(pattern, str) else ""
     place = _parse(kind, text.encode())
     if place is None or (place.port and text != pattern):
@@ -144,11 +143,11 @@ def _parse_pattern(kind: str, pattern: str) -> Sequence[_HostPort]:
 
 
 def _parse(kind: str, value: bytes) -> _HostPort | None:
-    """A value taken apart: lower case, an IPv6 address in its one shortest form; None for what is not read."""
-    found = _HOST_PORT.fullmatch(value.lower()) if len(value) <= _MAX_LENGTH else None
-    if found is None:
+    """Parse a value to lower case, with an IPv6 address in its one shortest form; return None for an invalid value."""
+    match = _HOST_PORT.fullmatch(value.lower()) if len(value) <= _MAX_LENGTH else None
+    if match is None:
         return None
-    scheme, name, port = found.groups(b"")
+    scheme, name, port = match.groups(b"")
     if (kind == "origin") != bool(scheme) or (port and int(port) > 65535):
         return None
     if not name.startswith(b"["):
@@ -161,18 +160,18 @@ def _parse(kind: str, value: bytes) -> _HostPort | None:
 
 
 def _matching_patterns(place: _HostPort) -> list[_HostPort]:
-    """The places that a pattern may name to let this one in."""
+    """Return the patterns that match a value."""
     return [place._replace(port=_ANY), *_with_default_ports(place)]
 
 
 def _with_default_ports(place: _HostPort) -> list[_HostPort]:
-    """A place with its port; one whose port was left out, with each that it may be."""
+    """Return a value with its port, or, without one, the value with each default port."""
     ports = (place.port,) if place.port else _PORTS.get(place.scheme, (b"",))
     return [place._replace(port=port) for port in ports]
 
 
 def _quote(value: bytes) -> str:
-    """A value for a person: quoted, ASCII, whole where it can be read."""
+    """Return a value for an error: quoted, ASCII, in full up to the limit."""
     text = value[:_MAX_LENGTH].decode("latin-1")
     return ascii(text + ("..." if len(value) > _MAX_LENGTH else ""))
 
@@ -181,42 +180,43 @@ Headers = list[tuple[bytes, bytes]]
 
 _VARY = (b"vary", b"Origin")
 _EXPOSED = (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate")
-"""A page reads its session's id, and how to ask for authorization."""
+"""A page reads the id of its session, and how to authenticate."""
 _METHODS = (b"access-control-allow-methods", b"GET, POST, DELETE")
 _MAX_AGE = (b"access-control-max-age", b"7200")
-"""Seconds that a browser need not ask again; it takes no more than two hours."""
+"""Seconds for which a browser may cache the preflight response; browsers accept at most two hours."""
 
-# A wildcard would leave out Authorization, and the names of mirrored parameters (Mcp-Param-*) are the tools'.
+# A wildcard would not include Authorization, and the tools define the names of mirrored parameters (Mcp-Param-*).
 _ALLOWED = re.compile(rb"accept|authorization|content-type|last-event-id|mcp-[a-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class CORS:
-    """The rules for the origins that are named; for none, nothing is ever said.
+    """The CORS headers for configured origins; without any, there are no headers.
 
-    Raises `DeclarationError` for what is no origin. `*` stands for any page.
+    Raises `DeclarationError` for an invalid origin. `*` allows any page.
     """
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
         self._origins = HostPatterns("origin", origins)
 
     def answer(self, origin: bytes | None) -> Headers:
-        """Headers for any answer to a request with this `Origin`, errors too: a page should read them as well."""
+        """Return the headers for any response to a request with this `Origin`, errors too: a page should be able to
+        read them."""
         if not self._origins.patterns:
             return []
         allowed = self._allow(origin)
         return [_VARY, *allowed, _EXPOSED] if allowed else [_VARY]
 
     def preflight(self, headers: Mapping[bytes, bytes]) -> Headers | None:
-        """Headers for the answer (204, no body) to an OPTIONS with these headers; names are in lower case.
+        """Return the headers of the response (204, no body) to an OPTIONS request; header names are in lower case.
 
-        None where it is not what a browser asks for a page of a named origin. It carries no `Authorization`, so it is
-        answered before anybody asks who it is.
+        Return None if it is not the preflight of a page of a configured origin. It carries no `Authorization`, so it is
+        answered before authentication.
         """
         allowed = self._allow(headers.get(b"origin"))
         if not allowed or b"access-control-request-method" not in headers:
             return None
-        asked = headers.get(b"access-control-request-headers", b"").lower().split(b",")
-        names = [name for each in asked if _ALLOWED.fullmatch(name := each.strip(b" \t"))]
+        requested = headers.get(b"access-control-request-headers", b"").lower().split(b",")
+        names = [name for each in requested if _ALLOWED.fullmatch(name := each.strip(b" \t"))]
         return [_VARY, *allowed, _METHODS, (b"access-control-allow-headers", b", ".join(names)), _MAX_AGE]
 
     def _allow(self, origin: bytes | None) -> Headers:

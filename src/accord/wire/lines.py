@@ -1,12 +1,10 @@
-"""Framing by lines: bytes in, whole messages out, whatever way the bytes were cut.
+"""Framing by lines: bytes in, whole messages out, however the bytes are split.
 
-A message ends at `\\n` and nowhere else (not at U+2028, not at a lone CR). A `\\r` before it is left
-in place: for JSON it is whitespace. Blank lines are no messages. What stands after the last newline
-when the input ends is a message.
+A message ends only at `\\n` (not at U+2028, not at a lone CR). A `\\r` before it stays in place: it is whitespace in
+JSON. Blank lines are ignored. The bytes after the last newline at the end of the input are a message.
 
-A line over the limit is skipped, and told once, as soon as it passes the limit: a peer that sends
-an endless line still hears about it. Every byte is looked at a bounded number of times, also when
-they come one by one.
+A line over the limit is skipped, and reported as soon as it exceeds the limit, so that the peer of an endless line gets
+an error too. Every byte is read a bounded number of times, also when bytes arrive one by one.
 """
 
 from __future__ import annotations
@@ -15,13 +13,13 @@ import msgspec
 
 _SMALL = 4096
 _EXCERPT_BYTES = 256
-"""How much is kept of the beginning and of the end of a line that is skipped."""
+"""Number of bytes that are kept of the beginning and of the end of a skipped line."""
 
 
 class SkippedMessage(msgspec.Struct, frozen=True):
-    """In the place of a message that was skipped: why, from which size on, and how it began.
+    """A message that was skipped: the reason, the size so far, and its first bytes.
 
-    It comes once more when the message has ended, with how it ended.
+    It is reported again when the message has ended, with its last bytes.
     """
 
     reason: str
@@ -31,7 +29,7 @@ class SkippedMessage(msgspec.Struct, frozen=True):
 
 
 class LineReader:
-    """Cuts a stream of bytes into lines of at most `limit` bytes."""
+    """Splits a stream of bytes into lines of at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -41,31 +39,31 @@ class LineReader:
         self._tail = b""  # of that line, so far
 
     def feed(self, data: bytes) -> list[bytes | SkippedMessage]:
-        """The messages that `data` completes."""
+        """Return the messages that `data` completes."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        found: list[bytes | SkippedMessage] = []
+        messages: list[bytes | SkippedMessage] = []
         if lines and self._size:
-            found += self._finish(lines.pop(0))
+            messages += self._finish(lines.pop(0))
         if len(data) <= self._limit:
-            found += [line for line in lines if line and not line.isspace()]
+            messages += [line for line in lines if line and not line.isspace()]
         else:
             for line in lines:
-                found += self._finish(line)
+                messages += self._finish(line)
         if rest:
-            found += self._append(rest)
-        return found
+            messages += self._append(rest)
+        return messages
 
     def end(self) -> list[bytes | SkippedMessage]:
-        """The input has ended: what was left without a newline."""
+        """Return the last message, if it has no newline at the end of the input."""
         return self._finish(b"")
 
     def _finish(self, part: bytes) -> list[bytes | SkippedMessage]:
-        found = self._append(part)
+        skipped_messages = self._append(part)
         size, self._size = self._size, 0
         if self._skipped is not None:
             skipped, self._skipped = self._skipped, None
-            return [*found, SkippedMessage(skipped.reason, size, skipped.head, self._tail)]
+            return [*skipped_messages, SkippedMessage(skipped.reason, size, skipped.head, self._tail)]
         line = b"".join(self._parts)
         self._parts.clear()
         return [] if not line or line.isspace() else [line]
@@ -87,7 +85,7 @@ class LineReader:
         return []
 
     def _skip(self, part: bytes) -> SkippedMessage:
-        """From here on the line is skipped."""
+        """Start to skip the line."""
         parts = [*self._parts, part]
         self._parts.clear()
         head, self._tail = b"", b""

@@ -1,14 +1,14 @@
-"""What Streamable HTTP wants of a request, and says in a status: the server's side, without I/O.
+"""Checks of the headers of a Streamable HTTP request, and the HTTP status: the server's side, without I/O.
 
 The era of a POST (2026-07-28, Protocol Version Header, Server Validation; 2025-11-25, Protocol Version Header):
 
-    header      `_meta`      it is
-    2026-07-28  the same     an exchange of its own
-    other       2026-07-28   -32020: "The header value MUST match"
-    unknown     the same     -32022, with what is supported
-    2026-07-28  none         -32602: requests carry `_meta`
-    older       none         part of a session
-    none        none         the revision of the session, or 2025-03-26
+  header      `_meta`      meaning
+  2026-07-28  the same     a request without a session
+  other       2026-07-28   -32020: "The header value MUST match"
+  unknown     the same     -32022, with the supported revisions
+  2026-07-28  none         -32602: requests carry `_meta`
+  older       none         part of a session
+  none        none         the revision of the session, or 2025-03-26
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from accord.messages.revision import PER_REQUEST
 from accord.wire.headers import METHOD, NAME, PROTOCOL_VERSION, decode_value
 
 PER_REQUEST_REVISIONS: dict[bytes, str] = {revision.encode(): revision for revision in PER_REQUEST}
-"""Values of `MCP-Protocol-Version` of requests that belong to no session."""
+"""Values of `MCP-Protocol-Version` of requests without a session."""
 
 NAME_FIELDS: dict[str, str] = {row.name: row.named_by for row in METHODS if row.named_by is not None}
 """The field of the params that `Mcp-Name` repeats, by method."""
 
 _SENTINEL = b"=?"
 _ACCEPT_BYTES = 1 << 10
-"""An `Accept` that is longer takes time to read, and is none that anybody needs."""
+"""Limit of an `Accept` header: a longer one takes time to parse, and no client needs it."""
 _EXCERPT_LENGTH = 100
 
 _STATUS = {HEADER_MISMATCH: 400, MISSING_CLIENT_CAPABILITY: 400, UNSUPPORTED_VERSION: 400, METHOD_NOT_FOUND: 404}
@@ -48,33 +48,34 @@ _STATUS_OF_REFUSAL = {**_STATUS, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID
 
 
 def status_of(code: int) -> int:
-    """The status of an answer of 2026-07-28, by the code of its error; 0 is a result."""
+    """Return the HTTP status of a 2026-07-28 response, by the code of its error; 0 means a result."""
     return _STATUS.get(code, 200)
 
 
 def status_of_refusal(code: int) -> int:
-    """The same for a request that was not let in: what is wrong with it is wrong with the POST."""
+    """Return the HTTP status of a refused request: an error of the request is an error of the POST."""
     return _STATUS_OF_REFUSAL.get(code, 200)
 
 
 @lru_cache(256)
 def accepts(header: bytes | None) -> tuple[bool, bool]:
-    """Whether `Accept` takes JSON, and whether it takes events. Without one anything is taken."""
+    """Return whether `Accept` includes JSON, and whether it includes event streams. Without a header, both are
+    accepted."""
     if header is None:
         return True, True
     if len(header) > _ACCEPT_BYTES:
         return False, False
-    taken = {_type(part) for part in header.lower().split(b",") if not _refuses(part)}
-    whole = b"*/*" in taken
+    types = {_type(part) for part in header.lower().split(b",") if not _refuses(part)}
+    accepts_all = b"*/*" in types
     return (
-        whole or bool(taken & {b"application/json", b"application/*"}),
-        whole or bool(taken & {b"text/event-stream", b"text/*"}),
+        accepts_all or bool(types & {b"application/json", b"application/*"}),
+        accepts_all or bool(types & {b"text/event-stream", b"text/*"}),
     )
 
 
 @lru_cache(256)
 def is_json(content_type: bytes | None) -> bool:
-    """Whether a body is JSON by its `Content-Type`."""
+    """Return whether a `Content-Type` is JSON in UTF-8."""
     if content_type is None or _type(content_type.lower()) != b"application/json":
         return False
     charset = content_type.lower().partition(b"charset=")[2].split(b";")[0].strip(b' "')
@@ -90,17 +91,21 @@ def _refuses(part: bytes) -> bool:
     return quality != b"" and quality.strip(b"0.") == b""
 
 
-def check_version(headers: Mapping[bytes, bytes], named: str | None, spoken: Sequence[str]) -> None:
-    """Whether the header's revision can be served; `named` is the one in the `_meta` of a request, if it names one.
+def check_version(
+    headers: Mapping[bytes, bytes], meta_revision: str | None, supported_revisions: Sequence[str]
+) -> None:
+    """Check that the revision in the header is supported; `named` is the one in the `_meta` of a request, if any.
 
-    Raises `HeaderMismatch` where they differ, `UnsupportedVersion` for one that nobody here speaks.
+    Raises `HeaderMismatch` if they differ, `UnsupportedVersion` if the revision is not supported.
     """
     header = headers.get(PROTOCOL_VERSION)
     text = None if header is None else header.decode("latin-1")
-    if named is not None and named != text:
-        raise HeaderMismatch(f"MCP-Protocol-Version is {_quote(header)}, and _meta says {named!r:.100}")
-    if text is not None and text not in spoken:
-        supported = [revision for revision in PER_REQUEST if revision in spoken] or list(spoken)
+    if meta_revision is not None and meta_revision != text:
+        raise HeaderMismatch(f"MCP-Protocol-Version is {_quote(header)}, and _meta says {meta_revision!r:.100}")
+    if text is not None and text not in supported_revisions:
+        supported = [revision for revision in PER_REQUEST if revision in supported_revisions] or list(
+            supported_revisions
+        )
         raise UnsupportedVersion(
             f"revision {text!r:.100} is not supported here",
             data={"supported": supported, "requested": text[:_EXCERPT_LENGTH]},
@@ -108,14 +113,14 @@ def check_version(headers: Mapping[bytes, bytes], named: str | None, spoken: Seq
 
 
 def check_method(headers: Mapping[bytes, bytes], method: str) -> None:
-    """Raises `HeaderMismatch` unless `Mcp-Method` is the method of the body: "These headers are REQUIRED"."""
+    """Raise `HeaderMismatch` unless `Mcp-Method` is the method of the body: "These headers are REQUIRED"."""
     header = headers.get(METHOD)
     if header != method.encode():
         raise HeaderMismatch(f"Mcp-Method is {_quote(header)}, and the method of the body is {method!r:.100}")
 
 
 def check_name(headers: Mapping[bytes, bytes], subject: str) -> None:
-    """Raises `HeaderMismatch` unless `Mcp-Name` is the name, or the URI, in the body."""
+    """Raise `HeaderMismatch` unless `Mcp-Name` is the name, or the URI, in the body."""
     header = headers.get(NAME)
     if header == subject.encode() and header.isascii() and not header.startswith(_SENTINEL):
         return

@@ -1,13 +1,13 @@
-"""Server-sent events: one event as bytes, and bytes, whatever way they were cut, as events.
+"""Server-sent events: encoding of one event, and a parser for bytes, however they are split.
 
-    encode(b'{"jsonrpc":"2.0",...}', id="4-1")      b'id: 4-1\\ndata: {"jsonrpc":"2.0",...}\\n\\n'
-    parser.feed(chunk)                               [Event(data=b'{"jsonrpc":"2.0",...}', id="4-1")]
+  encode(b'{"jsonrpc":"2.0",...}', id="4-1")      b'id: 4-1\\ndata: {"jsonrpc":"2.0",...}\\n\\n'
+  parser.feed(chunk)                              [ServerSentEvent(data=b'{"jsonrpc":"2.0",...}', id="4-1")]
 
-Read as the HTML standard says (9.2.6, Interpreting an event stream): lines end at LF, CR or CRLF, a BOM may come first,
-comments and unknown fields are passed over, and an event that was not ended by a blank line never was one.
+The parser follows the HTML standard (9.2.6, Interpreting an event stream): lines end at LF, CR or CRLF, a BOM may come
+first, comments and unknown fields are ignored, and an event without a blank line at its end is discarded.
 
-An event over the limit is skipped, and told as `lines.LineReader` tells of a line: once as soon as it passes the limit,
-and once more when it has ended. Every byte is looked at a bounded number of times, also when they come one by one.
+An event over the limit is skipped, and reported in the same way as a line of `lines.LineReader`: as soon as it exceeds
+the limit, and again when it has ended. Every byte is read a bounded number of times, also when bytes arrive one by one.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import msgspec
 from accord.wire.lines import SkippedMessage
 
 KEEP_ALIVE = b":\n\n"
-"""A comment: it says that the stream is alive, and nothing else."""
+"""A comment, which shows that the stream is alive."""
 
 _LF, _CR = b"\n\r"
-"""As numbers: so they are found in a fifth of the time."""
+"""As numbers: the search for them takes a fifth of the time."""
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data:"
 _FIELD_BYTES = 8 << 10
-"""A longer line that is no data is passed over: no header could carry such an id."""
+"""Limit of a line without data; a longer one is ignored, because no header could carry such an id."""
 _RETRY_DIGITS = 15
 _EXCERPT_BYTES = 256
-"""How much is kept of the beginning and of the end of an event that is skipped."""
+"""Number of bytes that are kept of the beginning and of the end of a skipped event."""
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True):
     """One event. `data` is UTF-8, its lines joined by LF; `retry` is in milliseconds.
 
-    `id` is the one that stands in the event itself: "" takes back the one before, None says nothing. Where `data` is
-    empty the event is no message: with an `id` or a `retry`, it primes the client to come back.
+    `id` is that of the event itself: "" clears the previous one, None leaves it. An event with empty `data` is not a
+    message: with an `id` or a `retry`, it prepares the client for resumption.
     """
 
     data: bytes = b""
@@ -47,9 +47,9 @@ class ServerSentEvent(msgspec.Struct, frozen=True):
 
 
 def encode(data: bytes, *, event: str | None = None, id: str | None = None, retry: int | None = None) -> bytes:
-    """One event; lines of `data` may end in any way, `retry` is in milliseconds.
+    """Encode one event; lines of `data` may have any line ends, `retry` is in milliseconds.
 
-    Raises `ValueError` for an `event` or `id` with control characters: it would end the field, or not be taken.
+    Raises `ValueError` for an `event` or `id` with control characters: it would end the field, or be ignored.
     """
     if _LF in data or _CR in data:
         data = _normalize_newlines(data).replace(b"\n", b"\ndata: ")
@@ -72,40 +72,40 @@ def _normalize_newlines(text: bytes) -> bytes:
 
 
 class SSEParser:
-    """Reads one stream of events whose data is at most `max_bytes`. A stream that is resumed needs a new one."""
+    """Parser of one event stream with at most `max_bytes` of data per event. A resumed stream needs a new parser."""
 
     def __init__(self, max_bytes: int) -> None:
         self._limit = max_bytes
-        self._head: bytes | None = b""  # of the stream, until it is known whether it begins with a BOM
-        self._after_cr = False  # an LF that comes next belongs to it
+        self._head: bytes | None = b""  # first bytes of the stream, until it is known whether they are a BOM
+        self._after_cr = False  # an LF that follows belongs to it
         self._line = bytearray()  # the unfinished line, unless it is a long one
-        self._long: bool | None = None  # the unfinished line is a long one: whether its rest is data
-        self._data: bytearray | None = None  # of the unfinished event, as the fields below
+        self._long: bool | None = None  # of an unfinished long line: whether its rest is data
+        self._data: bytearray | None = None  # of the unfinished event, as the next three fields
         self._name = ""
         self._id: str | None = None
         self._retry: int | None = None
         self._skipped: SkippedMessage | None = None
-        self._size = 0  # of the event that is skipped
+        self._size = 0  # of the skipped event
         self._tail = b""
         self._events: list[ServerSentEvent | SkippedMessage] = []
         self.last_id: str | None = None
-        """The id to resume the stream from: of the last event that ended and had one."""
+        """The id for resumption: of the last complete event that had one."""
         self.retry: int | None = None
-        """Milliseconds to wait before coming back, as the server last said."""
+        """Milliseconds to wait before a reconnect, as last set by the server."""
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent | SkippedMessage]:
-        """The events that `chunk` ends, and what there is to tell of those that are skipped."""
+        """Return the events that `chunk` completes, and reports of skipped ones."""
         lines = self._normal(chunk).split(b"\n")
         rest = lines.pop()
         for line in lines:
             self._end_line(line)
         if rest:
             self._append(rest)
-        found, self._events = self._events, []
-        return found
+        events, self._events = self._events, []
+        return events
 
     def _normal(self, chunk: bytes) -> bytes:
-        """The chunk with LF at the end of its lines, and without a BOM."""
+        """Return the chunk with LF as line ends, and without a BOM."""
         if self._head is not None and chunk:
             chunk = self._head + chunk
             undecided = len(chunk) < len(_BOM) and _BOM.startswith(chunk)
@@ -121,7 +121,7 @@ class SSEParser:
     # --- lines -------------------------------------------------------------------------------------------------
 
     def _append(self, part: bytes) -> None:
-        """More of an unfinished line. Only short ones wait for their end."""
+        """Add a part of an unfinished line. Only short lines are buffered."""
         if self._long is not None:
             self._add(part)
             return
@@ -149,7 +149,7 @@ class SSEParser:
             self._read_field(part)
 
     def _read_field(self, line: bytes) -> None:
-        """A field other than data. Comments have no name, and other names no meaning."""
+        """Process a field other than data. Comments and unknown fields are ignored."""
         name, value = line.partition(b":")[0], _value(line)
         if name == b"event":
             self._name = value.decode(errors="replace")
@@ -171,7 +171,7 @@ class SSEParser:
             self._add(b"\n")
 
     def _add(self, part: bytes) -> None:
-        if self._long is False:  # the rest of a long line that is no data
+        if self._long is False:  # the rest of a long line without data
             return
         if self._skipped is not None:
             self._size += len(part)
@@ -183,7 +183,7 @@ class SSEParser:
             self._skip(self._data)
 
     def _skip(self, data: bytearray) -> None:
-        """From here on the event is skipped."""
+        """Start to skip the event."""
         self._size, self._tail, self._data = len(data), bytes(data[-_EXCERPT_BYTES:]), bytearray()
         reason = f"a server-sent event of more than {self._limit:,} bytes was skipped"
         self._skipped = SkippedMessage(reason, self._size, bytes(data[:_EXCERPT_BYTES]))
@@ -192,7 +192,7 @@ class SSEParser:
     # --- events ------------------------------------------------------------------------------------------------
 
     def _end_event(self) -> None:
-        if self._id is not None:  # only now: an event that was cut off is not to be resumed after
+        if self._id is not None:  # only now: a stream must not be resumed after an incomplete event
             self.last_id = self._id or None
         if self._skipped is not None:
             self._events.append(SkippedMessage(self._skipped.reason, self._size, self._skipped.head, self._tail))
@@ -205,5 +205,5 @@ class SSEParser:
 
 
 def _value(line: bytes) -> bytes:
-    """What stands after the colon, without one space."""
+    """Return the text after the colon, without one leading space."""
     return line.partition(b":")[2].removeprefix(b" ")

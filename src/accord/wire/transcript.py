@@ -1,12 +1,12 @@
-"""The one record of what passed between two peers, for people and for programs.
+"""A record of the messages between two peers, as text that people and programs can read.
 
-One line per message, `→` for what was sent and `←` for what was received:
+One line per message, `→` for sent and `←` for received:
 
-    → {"jsonrpc":"2.0","id":1,"method":"ping"}
-    ← {"jsonrpc":"2.0","id":1,"result":{}}
+  → {"jsonrpc":"2.0","id":1,"method":"ping"}
+  ← {"jsonrpc":"2.0","id":1,"result":{}}
 
-A message that would not survive as a line of text (bytes that are not UTF-8, control characters,
-which a terminal would obey) stands there as a Python literal, `← b'\\xff'`. Lines with `#` are remarks.
+A message that is not one line of text (invalid UTF-8, or control characters, which a terminal would execute) is written
+as a Python literal, `← b'\\xff'`. Lines with `#` are comments.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ SENT: Direction = "→"
 RECEIVED: Direction = "←"
 _DIRECTIONS: dict[str, Direction] = {SENT: SENT, RECEIVED: RECEIVED}
 
-# Control characters, line and paragraph separators, and what turns the direction of writing.
+# Control characters, line and paragraph separators, and characters that change the direction of writing.
 _NOT_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_OVERHEAD = 128  # bytes of memory of an entry beside its message
+_OVERHEAD = 128  # bytes of memory of an entry in addition to its message
 _SHORTENED = re.compile(r" … \([\d,]+ bytes\)$")
 
 
 class TranscriptEntry(msgspec.Struct, frozen=True):
-    """One message, which way it went, and when (seconds of any one clock)."""
+    """One message, its direction, and its time (seconds of any one clock)."""
 
     direction: Direction
     message: bytes | SkippedMessage
     at: float = 0.0
 
     def render(self, width: int | None = None) -> str:
-        """One line of text; a message of more than `width` characters is shortened, and its size told."""
+        """Return one line of text; a message of more than `width` characters is shortened, with its size."""
         if isinstance(self.message, SkippedMessage):
             return f"# {self.direction} {self.message.reason}"
         text = _as_line(self.message)
@@ -50,7 +50,7 @@ class TranscriptEntry(msgspec.Struct, frozen=True):
 
 
 class Transcript:
-    """Collects entries; when they exceed `limit` bytes, the oldest go first and are counted in `dropped`."""
+    """A collection of entries; beyond `limit` bytes, the oldest are dropped and counted in `dropped`."""
 
     def __init__(self, entries: Iterable[TranscriptEntry] = (), *, limit: int = 64 << 20) -> None:
         self._entries: deque[TranscriptEntry] = deque()
@@ -75,7 +75,7 @@ class Transcript:
             self.dropped += 1
 
     def render(self, width: int | None = None) -> str:
-        """The whole as text, a line each; without `width` it can be parsed back."""
+        """Return the transcript as text, one line per message; without `width` it can be parsed again."""
         lines = [entry.render(width) for entry in self._entries]
         if self.dropped:
             lines.insert(0, f"# {self.dropped:,} earlier messages were dropped")
@@ -83,7 +83,7 @@ class Transcript:
 
 
 def parse(text: str) -> Transcript:
-    """A transcript from what `render` gave, or from what a person wrote. Raises `ValueError` with the line."""
+    """Parse the output of `render`, or a transcript written by hand. Raises `ValueError` with the line."""
     numbered = enumerate(text.split("\n"), 1)
     return Transcript(_entry(line, number) for number, line in numbered if line.strip() and line[0] != "#")
 

@@ -1,8 +1,8 @@
-"""A chunked body (RFC 9112, 7.1): its chunks come out; extensions and trailers are counted and dropped.
+"""Parser of chunked bodies (RFC 9112, 7.1): it returns chunks, and counts and drops extensions and trailers.
 
-A trailer field must not become a header field: whoever forwarded the request, and whoever checked its head, has not
-seen it. "A recipient that removes the chunked coding from a message MAY selectively retain or discard the received
-trailer fields" (7.1.2): all are discarded.
+A trailer field must not become a header field, because proxies and checks of the head have not seen it. "A recipient
+that removes the chunked coding from a message MAY selectively retain or discard the received trailer fields" (7.1.2):
+all are discarded.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from accord.wire.http1.lines import CRLF, UnacceptableRequest, end_of_line
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})([ \t]*;.*)?", re.DOTALL)
 _MAX_SIZE_LINE = 16 + len(CRLF)
-"""Bytes of the line of a chunk without its extensions."""
+"""Length of the line of a chunk without its extensions."""
 
 SMALL_CHUNKS, LEAST_BYTES = 1 << 12, 64
-"""A body may have so many chunks of any size; with more, they have so many bytes on average: each costs work."""
+"""A body may have `SMALL_CHUNKS` chunks of any size; further ones need `LEAST_BYTES` on average, because each costs
+time."""
 
 _AT_SIZE, _AT_DATA, _AT_END, _AT_TRAILER = range(4)
 
 
 class ChunkedReader:
-    """Reads one chunked body. Head, chunk extensions and trailers have at most `most_bytes` bytes together, and header
-    and trailer fields are at most `most_fields`; the head has used `used_bytes` and `used_fields` of them.
-    """
+    """Parser of one chunked body. The head, chunk extensions and trailers have at most `most_bytes` bytes together, and
+    header and trailer fields are at most `most_fields`; the head has used `used_bytes` and `used_fields` of them."""
 
     __slots__ = (
         "_at",
@@ -47,16 +47,16 @@ class ChunkedReader:
         self._fields = used_fields
         self._chunks = 0
         self._content = 0  # bytes of all chunks so far
-        self._left = 0  # bytes of the chunk that are not there yet
+        self._left = 0  # missing bytes of the chunk
         self._at = _AT_SIZE
-        self._seen = 0  # bytes of an unfinished line that were checked
+        self._seen = 0  # checked bytes of an unfinished line
         self.over: bool = False
         """Whether the body has ended."""
 
     def read(self, data: bytes, at: int, chunks: list[bytes]) -> int:
-        """Read on at `at`, append what there is of chunks, and return up to where. Raises `UnacceptableRequest`.
+        """Parse from `at`, append the chunks, and return the end of the parsed part. Raises `UnacceptableRequest`.
 
-        What is left is an unfinished line, which is to be read again with more behind it; or it follows the body.
+        The rest is an unfinished line, to be parsed again with more data, or it follows the body.
         """
         while at < len(data) and not self.over:
             if self._at == _AT_DATA:
@@ -83,7 +83,7 @@ class ChunkedReader:
         return at
 
     def _line(self, data: bytes, at: int) -> int:
-        """Where the line at `at` ends; -1 if it is not complete."""
+        """Return the end of the line at `at`, or -1 if it is not complete."""
         stop = at + self._most_bytes - self._bytes + _MAX_SIZE_LINE
         end = end_of_line(data, at, at + self._seen, stop)
         if end < 0 and len(data) >= stop:

@@ -1,20 +1,20 @@
-"""One HTTP/1.1 connection of a server, as a state machine: bytes in, events out; answers in, bytes out. No I/O.
+"""A state machine of one HTTP/1.1 server connection: bytes in, events out; responses in, bytes out. No I/O.
 
-           head complete        body complete           response over
-    HEAD ────────────────► BODY ───────────────► COMPLETE ───────────────► HEAD
-                            │ response over       body complete              ▲
-                            └───────────────────► DRAINING ──────────────────┘
+       head complete        body complete           response over
+HEAD ────────────────► BODY ───────────────► COMPLETE ───────────────► HEAD
+                        │ response over       body complete              ▲
+                        └───────────────────► DRAINING ──────────────────┘
 
-    any state ──► CLOSED: what came is refused, or the response was the last one of the connection
+any state ──► CLOSED: a request was refused, or the response was the last one of the connection
 
-One request is read at a time: what a client sends behind it (a pipeline) stays bytes until the response to it is over.
-One budget holds in every state, and `reading` says whether there is room for more:
+One request is parsed at a time: pipelined requests stay bytes until the response to the previous one is complete.
+The limits hold in every state, and `reading` says whether there is room for more:
 
 - head, chunk extensions and trailers of a request share `ConnectionBudget.head_bytes`; its header and trailer fields
-  `ConnectionBudget.fields`; trailers are counted and dropped, and headers do not change once the head has ended;
+  share `ConnectionBudget.fields`; trailers are counted and dropped, and headers do not change after the head;
 - its body has `ConnectionBudget.body_bytes`, of which `ConnectionBudget.buffer_bytes` may wait for the application;
-- of what follows it, `ConnectionBudget.head_bytes` are read ahead; behind the last request of a connection they are
-  dropped.
+- `ConnectionBudget.head_bytes` of the bytes behind it are read ahead; bytes behind the last request of a connection
+  are dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from accord.wire.http1.response import ResponseWriter
 
 
 class ConnectionBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """What one connection may hold of its peer. One read may be more than that: it is taken, and is the last."""
+    """The limits of one connection on data of its peer. One read may exceed them: it is accepted, and is the last."""
 
     head_bytes: int
     fields: int
@@ -41,17 +41,17 @@ class ConnectionBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BodyReceived(msgspec.Struct, frozen=True):
-    """A part of the body of the request. It is charged until `HTTPConnection.release`."""
+    """A part of the body of the request. It counts against the limit until `HTTPConnection.release`."""
 
     data: bytes
 
 
 class RequestComplete(msgspec.Struct, frozen=True):
-    """The request has ended."""
+    """The request is complete."""
 
 
 class RequestRefused(msgspec.Struct, frozen=True):
-    """What came is not acceptable; the connection reads no more. `status` is for a response, if none has begun."""
+    """The data is not acceptable; the connection reads no more. `status` is for a response, if none has begun."""
 
     status: int
     text: str
@@ -66,7 +66,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class HTTPConnection:
-    """The state of one connection; see the head of this module."""
+    """The state of one connection; see the docstring of this module."""
 
     __slots__ = (
         "_at",
@@ -91,24 +91,24 @@ class HTTPConnection:
         self._data = b""  # received, and not parsed from `_at` on
         self._at = 0
         self._chunks: ChunkedReader | None = None
-        self._left = 0  # bytes of a body of known length that are not there yet
+        self._left = 0  # missing bytes of a body of known length
         self._body = 0  # bytes of the body so far
-        self._unreleased = 0  # those that the application has not taken
-        self._dropped = 0  # bytes behind the last request
+        self._unreleased = 0  # those that the application has not consumed
+        self._dropped = 0  # bytes after the last request
         self._expects_continue = False  # whether the client waits for 100 Continue
         self.state: str = HEAD
         self.requests: int = 0
-        """Heads that were received."""
+        """Number of received heads."""
         self.response: ResponseWriter | None = None
-        """The response to the request that is being served, or drained."""
+        """The response to the current request, or to one whose body is drained."""
         self.writable: bool = True
-        """Whether the peer takes what is sent to it: set by who writes, who calls `resume` when it is again."""
+        """Whether the peer reads the responses: set by the writer, which calls `resume` when that changes."""
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     @property
     def reading(self) -> bool:
-        """Whether to read more. Nothing else decides it."""
+        """Return whether to read more; the only condition for reading."""
         if not self.writable or self._unreleased >= self._budget.buffer_bytes:
             return False
         if self.state == BODY or self.state == DRAINING:
@@ -117,21 +117,21 @@ class HTTPConnection:
 
     @property
     def unparsed(self) -> int:
-        """Bytes that wait to be parsed."""
+        """Return the number of bytes that wait to be parsed."""
         return len(self._data) - self._at
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of the peer that are kept, here or for the application."""
+        """Return the number of the peer's bytes that are buffered, here or for the application."""
         return len(self._data) + self._unreleased
 
     @property
     def idle(self) -> bool:
-        """Whether the next request has not begun, and there was one before."""
+        """Return whether the connection is between two requests."""
         return self.state == HEAD and self.requests > 0 and not self.unparsed
 
     def receive(self, data: bytes) -> list[Event]:
-        """Take what was read, and return what it means."""
+        """Process received bytes, and return the events."""
         if self.state == CLOSED or (self.state == COMPLETE and self._is_last):
             self._dropped += len(data)
             return []
@@ -140,22 +140,22 @@ class HTTPConnection:
         return self._parse()
 
     def resume(self) -> list[Event]:
-        """Return what is there of the next request, once a response is over and what was sent is taken."""
+        """Return the events of the next request, once the response is complete and the sent bytes have been read."""
         return self._parse() if self.unparsed else []
 
     def release(self, size: int) -> None:
-        """The application has taken so many bytes of the body of the request that is being served."""
+        """Release so many bytes of the current request's body, which the application has consumed."""
         self._unreleased -= size
 
     def finish(self) -> None:
-        """Serve no request behind the one that is being served."""
+        """Serve no request after the current one."""
         if self.state in (BODY, COMPLETE) and self.response is not None:
             self.response.keep_alive = False
         else:
             self.close()
 
     def close(self) -> None:
-        """Read nothing more; a response that has begun is the last."""
+        """Stop reading; a response that has begun is the last."""
         self.state = CLOSED
         self._drop()
         if self.response is not None:
@@ -163,7 +163,7 @@ class HTTPConnection:
 
     @property
     def _is_last(self) -> bool:
-        """Whether no request is served behind this one."""
+        """Return whether no request is served after the current one."""
         return self.response is not None and not self.response.keep_alive
 
     def _drop(self) -> None:
@@ -183,7 +183,7 @@ class HTTPConnection:
             self.close()
             events.append(RequestRefused(exc.status, exc.text))
         if self._at == len(self._data):
-            self._data, self._at = b"", 0  # a connection that is idle keeps nothing of its requests
+            self._data, self._at = b"", 0  # an idle connection keeps nothing of its requests
         return events
 
     def _read_head(self, events: list[Event]) -> None:
@@ -214,14 +214,14 @@ class HTTPConnection:
             chunks: list[bytes] = []
             try:
                 self._at = self._chunks.read(self._data, self._at, chunks)
-            finally:  # what came before something unacceptable did come
+            finally:  # also the valid part before the error
                 self._charge_body(b"".join(chunks), events)
             over = self._chunks.over
         if over:
             self._complete(events)
 
     def _charge_body(self, piece: bytes, events: list[Event]) -> None:
-        """Charge a part of a body, and hand it on if there is someone to take it."""
+        """Count a part of a body, and report it if the application can still consume it."""
         if not piece:
             return
         self._expects_continue = False
@@ -245,27 +245,27 @@ class HTTPConnection:
     # --- answering ----------------------------------------------------------------------------------------------
 
     def send_continue(self) -> bytes:
-        """Return what a client waits for before it sends the body; nothing if it does not wait (RFC 9110, 10.1.1)."""
+        """Return the interim response that the client waits for before it sends the body; empty if it does not wait
+        (RFC 9110, 10.1.1)."""
         if not self._expects_continue or self.state != BODY or (self.response or _no_request()).started:
             return b""
         self._expects_continue = False
         return _CONTINUE
 
     def send_head(self, status: int, headers: Iterable[Header]) -> bytes:
-        """Return the head of the response. Raises `LocalProtocolError`; see `ResponseWriter`."""
+        """Return the head of the response. Raise the `LocalProtocolError` of `ResponseWriter`."""
         response = self.response or _no_request()
-        if self._expects_continue and self.state == BODY:  # it may send the body now, or the next request
+        if self._expects_continue and self.state == BODY:  # the client may send the body now, or the next request
             response.keep_alive = False
         return response.head(status, headers)
 
     def send_body(self, data: bytes, *, more: bool) -> bytes:
-        """Return a part of the response, and go on to the next request behind the last one. Raises
-        `LocalProtocolError`; see `ResponseWriter`.
-        """
+        """Return a part of the response; after the last part, continue with the next request. Raise the
+        `LocalProtocolError` of `ResponseWriter`."""
         response = self.response or _no_request()
         framed = response.body(data, more=more)
         if response.over:
-            self._unreleased = 0  # nobody takes it any more
+            self._unreleased = 0  # no application consumes it any more
             if not response.keep_alive:
                 self.close()
             elif self.state == COMPLETE:

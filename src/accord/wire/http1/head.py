@@ -1,6 +1,7 @@
-"""The head of a request: its request line and header fields (RFC 9112, 3 and 5), and what they say of its body (6).
+"""Parser of the head of a request: its request line and header fields (RFC 9112, 3 and 5), and the length of its body
+(6).
 
-Whatever two readers could understand in different ways is refused: another version, a repeated Content-Length, a
+A head that two parsers could understand differently is refused: another version, a repeated Content-Length, a
 Transfer-Encoding beside a Content-Length or other than `chunked`, a space before a colon, a folded line, two hosts.
 """
 
@@ -24,43 +25,43 @@ _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 _LENGTH = b"content-length"
 _SINGLETON_FIELDS = (b"host", _LENGTH, b"transfer-encoding")
 _DIGITS = 18
-"""Digits of a Content-Length."""
+"""Limit of the digits of a Content-Length."""
 _KNOWN_LINES, _KNOWN_BYTES = 50, 200
-"""Lines that a connection remembers, and bytes of each."""
+"""Number of lines in the cache of a connection, and the limit of each in bytes."""
 _KNOWN_HEAD_BYTES = 1 << 10
-"""Bytes of a head that a connection remembers, to know the next one if only its Content-Length differs."""
+"""Limit of a cached head in bytes: the next head often differs only in its Content-Length."""
 
 
 class HeadReceived(msgspec.Struct, frozen=True):
-    """A request has begun: its head is complete, and does not change any more."""
+    """A request has begun: its head is complete and final."""
 
     method: str
     target: bytes
-    """The path and the query, as they were sent."""
+    """The path and the query, unchanged."""
     version: str
     """`1.1` or `1.0`."""
     headers: list[Header]
-    """In the order in which they came; names are in lower case."""
+    """In the order of arrival; names are in lower case."""
     length: int | None
-    """Bytes of the body; None where it is chunked."""
+    """Bytes of the body; None if it is chunked."""
     keep_alive: bool
     """Whether the connection may serve another request."""
     expects_continue: bool
 
 
 class _Remembered(msgspec.Struct):
-    """A head, cut where the number of its Content-Length stands."""
+    """A cached head, split at the number of its Content-Length."""
 
     before: bytes
     after: bytes
     head: HeadReceived
     headers: tuple[Header, ...]
-    """Those of the head, of which its owner may have changed the list."""
+    """Those of the head, whose list its owner may have changed."""
     at: int
-    """Which of them is the Content-Length."""
+    """The index of the Content-Length."""
 
     def again(self, block: bytes) -> HeadReceived | None:
-        """The same head with the number that this block has; None if more is different, or it is no number."""
+        """Return the same head with the number in this block; None if anything else differs, or it is not a number."""
         number = block[len(self.before) : len(block) - len(self.after)]
         if not number.isdigit() or len(number) > _DIGITS:
             return None
@@ -74,7 +75,7 @@ class _Remembered(msgspec.Struct):
 
 
 def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Remembered | None:
-    """None for a head whose Content-Length is absent, or not written as it usually is."""
+    """Return the cache entry of a head; None if its Content-Length is absent, or not written in the usual form."""
     if head.length is None:
         return None
     number = b"%d" % head.length
@@ -84,15 +85,14 @@ def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Rememb
     at = head.headers.index(header)
     if not lines[at].endswith(number):
         return None
-    before, _, after = block.partition(CRLF + lines[at])  # there is one, or `_interpret` had refused it
+    before, _, after = block.partition(CRLF + lines[at])  # there is one, otherwise `_interpret` would have refused it
     name = lines[at].removesuffix(number)
     return _Remembered(before + CRLF + name, after, head, tuple(head.headers), at)
 
 
 class HeadReader:
-    """Reads one head after the other. A head has at most `most_bytes` bytes, line ends included, and `most_fields`
-    fields.
-    """
+    """Parser of successive heads. A head has at most `most_bytes` bytes, line ends included, and `most_fields`
+    fields."""
 
     __slots__ = (
         "_empty",
@@ -112,14 +112,14 @@ class HeadReader:
     def __init__(self, most_bytes: int, most_fields: int) -> None:
         self._most_bytes = most_bytes
         self._most_fields = most_fields
-        self._known: dict[bytes, Header] = {}  # lines that were read: most are the same in the next head
-        self._first = b""  # the last request line, and what it says
+        self._known: dict[bytes, Header] = {}  # parsed lines: most are the same in the next head
+        self._first = b""  # the last request line
         self._request = ("", b"", "")
         self._last: _Remembered | None = None
         self._empty = 0  # bytes of empty lines before the head
-        self._line = 0  # where the first unfinished line begins, counted from the first byte of the head
-        self._lines = 0  # those that are finished
-        self._seen = 0  # up to where the bytes were checked
+        self._line = 0  # start of the first unfinished line, from the first byte of the head
+        self._lines = 0  # number of finished lines
+        self._seen = 0  # end of the checked bytes
         self.fields: int = 0
         """Fields of the last head."""
         self.size: int = 0
@@ -128,7 +128,7 @@ class HeadReader:
     def read(self, data: bytes, at: int) -> HeadReceived | None:
         """Return the head that begins at `at`, or None if it is not complete. Raises `UnacceptableRequest`.
 
-        What is refused, and why, does not depend on the pieces in which it came.
+        Whether and why a head is refused does not depend on how its bytes are split.
         """
         stop = at + self._most_bytes
         start = at + self._empty
@@ -150,7 +150,7 @@ class HeadReader:
         return again or self._parse(block)
 
     def _parse(self, block: bytes) -> HeadReceived | None:
-        """Return None if one of the lines is not acceptable: `_check` says which, and why."""
+        """Parse a complete head; return None if a line is not acceptable: `_check` raises the error."""
         lines = block.split(CRLF)
         first = lines.pop(0)
         if len(lines) > self._most_fields:
@@ -162,10 +162,10 @@ class HeadReader:
                 return None
         request = self._request
         if first != self._first:
-            found = _REQUEST_LINE.fullmatch(first)
-            if found is None:
+            match = _REQUEST_LINE.fullmatch(first)
+            if match is None:
                 return None
-            request = found[1].decode(), found[2], f"1.{found[3].decode()}"
+            request = match[1].decode(), match[2], f"1.{match[3].decode()}"
             if len(first) <= _KNOWN_BYTES:
                 self._first, self._request = first, request
         head = _interpret(request, headers)
@@ -173,11 +173,11 @@ class HeadReader:
         return head
 
     def _field(self, line: bytes) -> Header | None:
-        """The name, in lower case, and the value of a field; None for a line that is not one."""
-        found = _FIELD.fullmatch(line)
-        if found is None:
+        """Return the lower-case name and the value of a field; None for an invalid line."""
+        match = _FIELD.fullmatch(line)
+        if match is None:
             return None
-        header = found[1].lower(), found[2].strip(b" \t")
+        header = match[1].lower(), match[2].strip(b" \t")
         if len(line) <= _KNOWN_BYTES:
             if len(self._known) >= _KNOWN_LINES:
                 self._known.clear()
@@ -185,7 +185,7 @@ class HeadReader:
         return header
 
     def _check(self, data: bytes, at: int, start: int) -> None:
-        """Check the lines that are new, in their order."""
+        """Check the new lines, in order."""
         stop = at + self._most_bytes
         line, seen = max(start, at + self._line), at + self._seen
         while (end := end_of_line(data, line, seen, stop)) > line:
@@ -204,32 +204,32 @@ class HeadReader:
             check_field(line, self._lines - 1, self._most_fields)
 
 
-def check_field(line: bytes, number: int, most: int) -> None:
-    """Check the line of a header or trailer field, the one with this number. Raises `UnacceptableRequest`."""
-    if number > most:
-        raise UnacceptableRequest(431, f"a request has at most {most} header and trailer fields here")
+def check_field(line: bytes, number: int, limit: int) -> None:
+    """Check the line of header or trailer field `number`. Raises `UnacceptableRequest`."""
+    if number > limit:
+        raise UnacceptableRequest(431, f"a request has at most {limit} header and trailer fields here")
     if _FIELD.fullmatch(line) is None:
         raise UnacceptableRequest(400, "a header field must be `name: value`, on one line")
 
 
 def _interpret(request: tuple[str, bytes, str], headers: list[Header]) -> HeadReceived:
-    """The head of this request line and these fields. Raises `UnacceptableRequest`."""
+    """Return the head of this request line and these fields. Raises `UnacceptableRequest`."""
     method, target, version = request
     fields = dict(headers)
     if len(fields) != len(headers):
         fields = _combine_fields(headers)
-    keep_alive = recent = version == "1.1"
-    if recent and b"host" not in fields:
+    keep_alive = is_1_1 = version == "1.1"
+    if is_1_1 and b"host" not in fields:
         raise UnacceptableRequest(400, "a request needs a Host header")  # RFC 9112, 3.2
     if target[0] != 0x2F:
         target = _path(method, target, fields.get(b"host"))
     if b"connection" in fields:
         tokens = [token.strip() for token in fields[b"connection"].lower().split(b",")]
-        keep_alive = recent and b"close" not in tokens and not (b"upgrade" in tokens and b"upgrade" in fields)
+        keep_alive = is_1_1 and b"close" not in tokens and not (b"upgrade" in tokens and b"upgrade" in fields)
     length: int | None = 0
     if b"content-length" in fields or b"transfer-encoding" in fields:
-        length = _length(fields.get(b"content-length"), fields.get(b"transfer-encoding"), recent)
-    expects_continue = recent and b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
+        length = _length(fields.get(b"content-length"), fields.get(b"transfer-encoding"), is_1_1)
+    expects_continue = is_1_1 and b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
     return HeadReceived(method, target, version, headers, length, keep_alive, expects_continue)
 
 
@@ -245,7 +245,7 @@ def _combine_fields(headers: list[Header]) -> dict[bytes, bytes]:
 
 
 def _path(method: str, target: bytes, host: bytes | None) -> bytes:
-    """The path of a target that does not begin with one (RFC 9112, 3.2.2 and 3.2.4)."""
+    """Return the path of a target that does not begin with one (RFC 9112, 3.2.2 and 3.2.4)."""
     if target == b"*" and method == "OPTIONS":
         return target
     absolute = _ABSOLUTE.fullmatch(target)
@@ -256,10 +256,10 @@ def _path(method: str, target: bytes, host: bytes | None) -> bytes:
     return absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
 
 
-def _length(length: bytes | None, encoding: bytes | None, recent: bool) -> int | None:
-    """Bytes of the body that these headers announce, None for chunks (RFC 9112, 6.3)."""
+def _length(length: bytes | None, encoding: bytes | None, is_1_1: bool) -> int | None:
+    """Return the length of the body in bytes, or None for a chunked one (RFC 9112, 6.3)."""
     if encoding is not None:
-        if length is not None or not recent:
+        if length is not None or not is_1_1:
             raise UnacceptableRequest(
                 400, "a request has a Content-Length or a Transfer-Encoding, and in HTTP/1.0 no encoding"
             )

@@ -1,6 +1,6 @@
 """Lines that end with CRLF, in a head, between chunks and in trailers.
 
-A line holds no control characters, and so no lone CR or LF: "A recipient that receives [...] a bare CR [...] MUST
+A line has no control characters, and so no lone CR or LF: "A recipient that receives [...] a bare CR [...] MUST
 consider that element to be invalid" (RFC 9112, 2.2). A line is checked as it arrives, and each byte once.
 """
 
@@ -11,7 +11,7 @@ import re
 CRLF = b"\r\n"
 
 CONTROLS = bytes([*range(9), *range(10, 32), 127])
-"""What no line holds: control characters, except for the horizontal tab."""
+"""Characters that no line may have: control characters except the horizontal tab."""
 
 _CONTROL = re.compile(b"[" + re.escape(CONTROLS) + b"]")
 
@@ -26,16 +26,16 @@ class UnacceptableRequest(Exception):
 
 
 def end_of_line(data: bytes, start: int, seen: int, stop: int) -> int:
-    """Return where the line at `start` ends, or -1 if its CRLF is not before `stop`.
+    """Return the end of the line at `start`, or -1 if its CRLF is not before `stop`.
 
-    Everything before `seen` was checked already; a CR there is not the last byte. Raises `UnacceptableRequest` for a
+    The bytes before `seen` were already checked; a CR there is not the last byte. Raises `UnacceptableRequest` for a
     control character.
     """
     begin = max(start, seen)
     end = data.find(CRLF, begin, stop)
     if end < 0:
         checked = min(len(data), stop)
-        checked -= data[checked - 1 : checked] == b"\r"  # its LF may be on the way
+        checked -= data[checked - 1 : checked] == b"\r"  # its LF may be still to come
     else:
         checked = end
     if _CONTROL.search(data, begin, checked) is not None:

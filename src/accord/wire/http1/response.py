@@ -1,4 +1,4 @@
-"""The response to one request, as bytes: its head, and the framing of its body (RFC 9112, 6)."""
+"""Encoder of the response to one request: its head, and the framing of its body (RFC 9112, 6)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from accord.wire.http1.lines import CONTROLS, CRLF
 _NAME = re.compile(TOKEN)
 _FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection"))
 _COMMON = {name: name for name in (*_FRAMING, b"content-type", b"cache-control", b"mcp-session-id")}
-"""Names that need no look at their characters."""
+"""Names whose characters need no check."""
 _LINES = {status.value: b"HTTP/1.1 %d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 _BODILESS = (204, 304)
 
 
 class ResponseWriter(msgspec.Struct, eq=False):
-    """Writes one response."""
+    """Encoder of one response."""
 
     method: str
-    """Of the request."""
+    """The method of the request."""
     version: str
-    """Of the request."""
+    """The HTTP version of the request."""
     keep_alive: bool
-    """Whether the connection stays open behind it."""
+    """Whether the connection stays open after it."""
     started: bool = False
     over: bool = False
-    _silent: bool = False  # whether no body is sent, whatever the head says of one
+    _silent: bool = False  # whether no body is sent, although the head may announce one
     _chunked: bool = False
-    _left: int | None = None  # bytes of a body of known length
+    _left: int | None = None  # remaining bytes of a body of known length
 
     def head(self, status: int, headers: Iterable[Header]) -> bytes:
-        """Return the head. Raises `LocalProtocolError` for a status or a header that HTTP does not have."""
+        """Return the head. Raise `LocalProtocolError` for a status or a header that HTTP does not allow."""
         if self.started:
             raise LocalProtocolError("a response has one head, and this one was sent")
         if not 200 <= status <= 599:
@@ -54,10 +54,10 @@ class ResponseWriter(msgspec.Struct, eq=False):
                 self._chunked = True
                 lines.append(b"transfer-encoding: chunked")
             else:
-                self.keep_alive = False  # its end is that of the connection
+                self.keep_alive = False  # the end of the connection ends the body
         if not self.keep_alive and not closing:
             lines.append(b"connection: close")
-        lines += (b"", b"")  # the line that ends the head, which is empty
+        lines += (b"", b"")  # the empty line that ends the head
         head = CRLF.join(lines)
         if len(head.translate(None, CONTROLS)) != len(head) - (len(lines) - 1) * len(CRLF):
             raise LocalProtocolError("a header of the response has a control character in it")
@@ -65,7 +65,7 @@ class ResponseWriter(msgspec.Struct, eq=False):
         return head
 
     def _frame(self, name: bytes, value: bytes) -> bool:
-        """Take over what a header says of the body and of the connection; return whether it closes that."""
+        """Process a header about the body or the connection; return whether it closes the connection."""
         if name == b"connection":
             closing = b"close" in [token.strip() for token in value.lower().split(b",")]
             self.keep_alive = self.keep_alive and not closing
@@ -77,9 +77,8 @@ class ResponseWriter(msgspec.Struct, eq=False):
         return False
 
     def body(self, data: bytes, *, more: bool) -> bytes:
-        """Return this part of the body as it is sent. Raises `LocalProtocolError` for more or less than was announced,
-        and outside of a response.
-        """
+        """Return a part of the body as it is sent. Raise `LocalProtocolError` if the length differs from the
+        Content-Length, or without an open response."""
         if not self.started or self.over:
             raise LocalProtocolError("there is no body before the head of a response, and none behind its end")
         self.over = not more
