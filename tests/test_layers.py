@@ -248,13 +248,13 @@ def test_the_sources_hold_the_rule(rule: Rule) -> None:
     assert not broken, "\n" + "\n".join(broken)
 
 
-def module_imports(typing: bool) -> dict[str, set[str]]:
-    """What each module of the package imports of it when it loads; with the imports for types, where `typing`."""
+def module_imports() -> dict[str, set[str]]:
+    """What each module of the package imports of it: when it loads, and for types only."""
     names = {".".join(["accord", *path.relative_to(SOURCES).with_suffix("").parts]): path for path in modules()}
     graph = {}
     for name, path in names.items():
         found = set()
-        for node in top_level(ast.parse(path.read_text(encoding="utf-8")).body, typing):
+        for node in top_level(ast.parse(path.read_text(encoding="utf-8")).body):
             if isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & names.keys()
         graph[name] = found - {name}
@@ -265,11 +265,11 @@ def modules() -> list[Path]:
     return [path for path in SOURCES.rglob("*.py") if not path.name.startswith("__")]
 
 
-def top_level(body: list[ast.stmt], typing: bool) -> Iterator[ast.stmt]:
-    """The statements that run when a module loads; those under `TYPE_CHECKING` too, where `typing`."""
+def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that stand in no function, those under `TYPE_CHECKING` too."""
     for node in body:
-        if isinstance(node, ast.If) and (typing or "TYPE_CHECKING" not in ast.unparse(node.test)):
-            yield from top_level([*node.body, *node.orelse], typing)
+        if isinstance(node, ast.If):
+            yield from top_level([*node.body, *node.orelse])
         else:
             yield node
 
@@ -291,13 +291,9 @@ def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-TYPE_CYCLES = ("accord.server.",)
-"""Where imports for types still form cycles."""
-
-
 def test_no_module_imports_itself() -> None:
-    assert not cycles(module_imports(typing=False))
-    assert not [name for name in cycles(module_imports(typing=True)) if not name.startswith(TYPE_CYCLES)]
+    """Not even through what it imports for types only."""
+    assert not cycles(module_imports())
 
 
 def test_a_cycle_is_found() -> None:

@@ -80,7 +80,7 @@ _HOMES = _COMMON | homes_of(
         "accord.messages.sampling": (
             "CreateMessageParams CreateMessageResult ModelHint ModelPreferences SamplingMessage"
         ),
-        "accord.server.declare.import_mixin": "Imported",
+        "accord.server.declare.imported": "Imported",
         "accord.server.http.auth": "Auth Forbidden Unauthorized",
         "accord.server.middleware.caching": "Caching MemoryResults ResultStore",
         "accord.server.middleware.errors": "MaskErrors Retry",

@@ -93,7 +93,7 @@ from accord.server.core.principal import Principal as Principal
 from accord.server.declare.completions import Completable as Completable
 from accord.server.declare.handles import Handles as Handles
 from accord.server.declare.header import Header as Header
-from accord.server.declare.import_mixin import Imported as Imported
+from accord.server.declare.imported import Imported as Imported
 from accord.server.declare.media import Audio as Audio, File as File, Image as Image
 from accord.server.depends.markers import Depends as Depends
 from accord.server.files.directory import Directory as Directory

@@ -1,6 +1,6 @@
 """Servers made of an HTTP API: options, routes, and the requests and responses that hooks see."""
 
-from accord.server.declare.import_mixin import Imported
+from accord.server.declare.imported import Imported
 from accord.server.openapi.importer import OpenAPIOptions
 from accord.server.openapi.messages import APIAnswer, APIRequest
 from accord.server.openapi.operation import Route

@@ -1,15 +1,10 @@
-"""Offering what was not written for it: modules, objects, folders, HTTP APIs.
-
-What came of an import: the names of what is offered now, and what was left out, with the reason.
-"""
+"""Offering what was not written for it: modules, objects, folders, HTTP APIs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from accord.server.compose.composition_mixin import CompositionMixin
 from accord.server.declare.declaration_mixin import DeclarationMixin
@@ -18,6 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Unpack
 
+    from accord.server.declare.imported import Imported
     from accord.server.declare.modules import FunctionOptions
     from accord.server.files.directory import Directory
     from accord.server.openapi.document import Source
@@ -35,7 +31,7 @@ class ImportMixin(DeclarationMixin, CompositionMixin):
         """
         from accord.server.declare.modules import add_functions, module_functions
 
-        return add_functions(self, module_functions(module, options.get("include")), **options)
+        return add_functions(self.registry, module_functions(module, options.get("include")), **options)
 
     def add_object(self, thing: object, **options: Unpack[FunctionOptions]) -> Imported:
         """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
@@ -43,7 +39,7 @@ class ImportMixin(DeclarationMixin, CompositionMixin):
         """
         from accord.server.declare.modules import add_functions, object_methods
 
-        return add_functions(self, object_methods(thing), **options)
+        return add_functions(self.registry, object_methods(thing), **options)
 
     # --- files -------------------------------------------------------------------------------------------------
 
@@ -68,12 +64,14 @@ class ImportMixin(DeclarationMixin, CompositionMixin):
         of each; `mime_types` go by suffix. While the server runs, clients are told what changes if `watch`, which
         takes `watchfiles` or a look every `poll_seconds`. Links are not followed. Raises `DeclarationError`.
         """
-        from accord.server.files.directory import add_directory
+        from accord.server.files.directory import open_directory
         from accord.server.files.names import PathFilter
 
         chosen = PathFilter(include, exclude, hidden=hidden)
         poll = poll_seconds if watch else None
-        return add_directory(self, path, chosen, uri, name, max_bytes, most, mime_types, poll)
+        made = open_directory(self.registry.providers, path, chosen, uri, name, max_bytes, most, mime_types, poll)
+        self.add_provider(made)
+        return made
 
     # --- HTTP APIs ---------------------------------------------------------------------------------------------
 
@@ -96,16 +94,3 @@ class ImportMixin(DeclarationMixin, CompositionMixin):
         from accord.server.openapi.importer import add_application
 
         return add_application(self, app, lifespan, options)
-
-
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a module, an object, or the operations of a document."""
-
-    tools: list[str] = []
-    """The names of the new tools."""
-    resources: list[str] = []
-    """The URIs of the new resources."""
-    templates: list[str] = []
-    """The new templates of URIs."""
-    left_out: dict[str, str] = {}
-    """What cannot be offered, by its name there, and why: `{"GET /../x": "..."}`, `{"total": "..."}`."""

@@ -21,13 +21,12 @@ import msgspec
 from accord.errors import DeclarationError
 from accord.messages.revision import LATEST, RULES
 from accord.server.declare.declaration import make_tool
-from accord.server.declare.import_mixin import Imported
+from accord.server.declare.imported import Imported
 
 if TYPE_CHECKING:
     from accord.messages.tools import ToolAnnotations
     from accord.server.core.registration import Registration
     from accord.server.core.registry import Registry
-    from accord.server.declare.import_mixin import ImportMixin
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -157,7 +156,7 @@ class FunctionOptions(TypedDict, total=False):
 
 
 def add_functions(
-    server: ImportMixin,
+    registry: Registry,
     found: FoundFunctions,
     prefix: str | None = None,
     include: Collection[str] | None = None,
@@ -171,7 +170,7 @@ def add_functions(
     """
     chosen = _chosen(found, include, exclude)
     names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
-    _check_free(server.registry, found, {names[name]: function for name, function in chosen.items()})
+    _check_free(registry, found, {names[name]: function for name, function in chosen.items()})
     offers: dict[str, Registration] = {}
     left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
     for name, function in chosen.items():
@@ -182,7 +181,7 @@ def add_functions(
     if include is not None and left_out:
         raise _cannot_be(found, *next(iter(left_out.items())))
     for name, offer in offers.items():
-        server.registry.add("tool", name, offer)
+        registry.add("tool", name, offer)
     _log_skipped(found, left_out)
     return Imported(tools=list(offers), left_out=left_out)
 

@@ -7,11 +7,10 @@ import os
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from accord.errors import DeclarationError, ResourceNotFound
@@ -28,14 +27,11 @@ from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import Tree
 from accord.server.files.watcher import DirectoryWatcher
 
-if TYPE_CHECKING:
-    from accord.server.declare.import_mixin import ImportMixin
-
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 
 
-def add_directory(
-    server: ImportMixin,
+def open_directory(
+    providers: Iterable[Provider],
     path: str | os.PathLike[str],
     choice: PathFilter,
     uri: str | None,
@@ -45,13 +41,12 @@ def add_directory(
     mime_types: Mapping[str, str] | None,
     poll_seconds: float | None,
 ) -> Directory:
-    """See `Server.add_directory`. Raises `DeclarationError`."""
+    """See `Server.add_directory`; `providers` are those of the server. Raises `DeclarationError`."""
     tree = Tree(path, choice, max_bytes=max_bytes, most=most, kinds=mime_types)
     base = Path(tree.root.path).as_uri() if uri is None else uri
     made = Directory(tree, base, name=name, poll_seconds=poll_seconds)
-    if any(isinstance(each, Directory) and each.base == made.base for each in server.registry.providers):
+    if any(isinstance(each, Directory) and each.base == made.base for each in providers):
         raise DeclarationError(f"a folder is already served at {made.base!r}: use another uri=")
-    server.add_provider(made)
     return made
 
 

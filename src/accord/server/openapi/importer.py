@@ -9,13 +9,13 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from accord.errors import DeclarationError, SchemaError
 from accord.limits import Limits
 from accord.server.core.registration import AccessMetadata
 from accord.server.core.visibility import words
-from accord.server.declare.import_mixin import Imported
+from accord.server.declare.imported import Imported
 from accord.server.openapi.address import BaseURL
 from accord.server.openapi.api import API, APICall
 from accord.server.openapi.document import OpenAPIDocument, Source
@@ -27,8 +27,7 @@ from accord.server.openapi.routes import Routes, check_routes, decide
 from accord.server.openapi.tools import ImportedResource, ImportedTool
 
 if TYPE_CHECKING:
-    from accord.server.declare.import_mixin import ImportMixin
-    from accord.server.server import Server
+    from accord.server.core.registry import Registry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST = 128
@@ -79,7 +78,15 @@ log: logging.Logger = logging.getLogger("accord.server")
 _SECONDS = 30.0
 _NOT_IN_SCHEMES = re.compile(r"[^A-Za-z0-9+.-]+")
 
-S = TypeVar("S", bound="Server")
+
+class ImportingServer(Protocol):
+    """A server, as an import adds to it."""
+
+    registry: Registry
+    limits: Limits
+
+
+S = TypeVar("S", bound=ImportingServer)
 
 Opened = Callable[[], AbstractAsyncContextManager[Send]]
 
@@ -116,7 +123,7 @@ class OpenAPIOptions(TypedDict, total=False):
     """Whether an answer that is not as described is kept from the caller: False by default."""
 
 
-def add_openapi(server: ImportMixin, source: Source | OpenAPIDocument, options: OpenAPIOptions) -> Imported:
+def add_openapi(server: ImportingServer, source: Source | OpenAPIDocument, options: OpenAPIOptions) -> Imported:
     """Offer the operations of a document. Raises `DeclarationError`."""
     document = source if isinstance(source, OpenAPIDocument) else OpenAPIDocument(source)
     address = options.get("base_url", document.address or "")
@@ -126,24 +133,26 @@ def add_openapi(server: ImportMixin, source: Source | OpenAPIDocument, options: 
     return _add(server, document, BaseURL(address), lambda: connections(most), options)
 
 
-def add_application(server: ImportMixin, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
+def add_application(server: ImportingServer, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
     """Offer the operations of an ASGI application that can describe itself. Raises `DeclarationError`."""
     base, most = BaseURL(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
     return _add(server, _described(app), base, lambda: application(app, most, lifespan), options)
 
 
-def server_of(kind: type[S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
+def server_of(make: Callable[[str, str], S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
     """A server of one document. Raises `DeclarationError`."""
     document = OpenAPIDocument(source)
-    server = kind(name or document.title, document.version)
+    server = make(name or document.title, document.version)
     add_openapi(server, document, options)
     return server
 
 
-def server_of_application(kind: type[S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions) -> S:
+def server_of_application(
+    make: Callable[[str, str], S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions
+) -> S:
     """A server of one ASGI application. Raises `DeclarationError`."""
     document = _described(app)
-    server = kind(name or document.title, document.version)
+    server = make(name or document.title, document.version)
     add_application(server, app, lifespan, options)
     return server
 
@@ -155,7 +164,7 @@ def _described(app: Any) -> OpenAPIDocument:
 
 
 def _add(
-    server: ImportMixin, document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions
+    server: ImportingServer, document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions
 ) -> Imported:
     _check_options(options)
     api = _api(document, base, opened, options, server.limits)
@@ -163,7 +172,7 @@ def _add(
     _check_names(options.get("names", {}), operations)
     imported = Imported()
     made = list(_registrations(api, operations, options, imported.left_out))
-    _check_free(server, made)
+    _check_free(server.registry, made)
     for kind, name, offer in made:
         server.registry.add(kind, name, offer)
         {"tool": imported.tools, "resource": imported.resources}.get(kind, imported.templates).append(name)
@@ -241,9 +250,8 @@ def _registration(
     return resource.kind, resource.text, resource.registration(marks)
 
 
-def _check_free(server: ImportMixin, made: list[tuple[str, str, Any]]) -> None:
+def _check_free(registry: Registry, made: list[tuple[str, str, Any]]) -> None:
     """Nothing is added unless all of it can be."""
-    registry = server.registry
     taken = {
         "tool": set(registry.tools),
         "resource": set(registry.resources),
