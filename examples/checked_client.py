@@ -3,7 +3,7 @@
     accord check --client "python examples/checked_client.py {url}"
     accord check --client-stdio "python examples/checked_client.py {server}"
 
-`ACCORD_CHECK_SCENE` in its environment names what the server is about to do; this client does the same in every scene.
+`ACCORD_CHECK_SCENARIO` in its environment names what the server is about to do; this client does the same in every scenario.
 """
 
 from __future__ import annotations

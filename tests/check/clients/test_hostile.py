@@ -105,11 +105,11 @@ def kept(run: ClientRun) -> int:
 @pytest.mark.parametrize(("client", "over"), [(over_http, "http"), (OVER_STDIO, "stdio")])
 async def test_a_client_that_floods_in_one_scene_is_ended_there(client: Any, over: TransportName) -> None:
     run, room = await played(client, over)
-    assert "16 MB that we keep of a scene" in run.overflow
+    assert "16 MB that we keep of a scenario" in run.overflow
     assert run.ending == "deadline"
     assert run.finished_at - run.started_at < 20, "it is not the time that ended it"
     assert MEGABYTE < kept(run) < 20 * MEGABYTE
-    assert not room.exhausted, "the other scenes have room"
+    assert not room.exhausted, "the other scenarios have room"
 
 
 async def test_a_client_that_floods_in_every_scene_ends_the_check_which_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Checking a client: run it against the scripted server in every revision it speaks, scene by scene, and judge it.
+"""Check a client: run it against the scripted server in each revision that it speaks, once for each scenario.
 
 Why a client opened nothing, in words that tell what to do.
 """
@@ -45,8 +45,8 @@ def describe_failure(runs: Sequence[ClientRun]) -> str:
 def _reason(run: ClientRun) -> str:
     methods = [str(each.method) for each in run.messages() if each.method is not None]
     if methods:
-        said = ", ".join(dict.fromkeys(methods))
-        return f"in {run.revision} it sent {said}, did not go on, and {_ending(run)}"
+        entry = ", ".join(dict.fromkeys(methods))
+        return f"in {run.revision} it sent {entry}, did not go on, and {_ending(run)}"
     if heard := _received_entries(run):
         line = heard[0].raw
         shown = line.decode(errors="replace") if isinstance(line, bytes) else line.reason
@@ -61,7 +61,7 @@ def _reason(run: ClientRun) -> str:
 
 
 def _received_entries(run: ClientRun) -> list[LogEntry]:
-    return [said for each in run.conversations for said in each.log.entries if said.direction == "←"]
+    return [entry for each in run.conversations for entry in each.log.entries if entry.direction == "←"]
 
 
 def _exchange_line(exchange: ClientExchange) -> str:
@@ -97,7 +97,7 @@ async def check_client(
     """Check a client: an async function of the target, or a command line with `{url}` in it, over stdio with `{server}`
     (the command line of a server as one word) or `{server*}` (its words). `label` is what to call it.
 
-    The names of scene, revision and target stand in its environment: ACCORD_CHECK_SCENE, ACCORD_CHECK_REVISION,
+    The names of scenario, revision and target stand in its environment: ACCORD_CHECK_SCENARIO, ACCORD_CHECK_REVISION,
     ACCORD_CHECK_URL or ACCORD_CHECK_SERVER. Raises `TargetError` for settings that fit nothing, `ConnectError` when
     the client cannot be started, or speaks none of the revisions.
     """
@@ -116,7 +116,7 @@ async def check_client(
 
 @cache
 def scenarios() -> tuple[Scenario, ...]:
-    """Every scene but the ordinary one."""
+    """Every scenario but the ordinary one."""
     modules = [import_module(f"accord.check.rules.clients.{area}") for area in CLIENT_AREAS]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, Scenario))
     return tuple(dict.fromkeys(found))
@@ -175,42 +175,42 @@ class _ClientCheck:
         return "sse" if self._transport == "http" and not RULES[revision].streamable else self._transport
 
     def _plan(self) -> Iterator[tuple[Scenario, str]]:
-        """Each scene in the newest revision with a handshake in which it lives, by transport, and in those without."""
-        for scene in self._wanted_scenarios():
+        """Yield each scenario with its revisions: for each transport the newest with a handshake, and all without."""
+        for scenario in self._wanted_scenarios():
             spoken = [
                 revision
                 for revision in self._visits_by_revision
-                if scene.runs_in(revision, self._transport_for(revision))
+                if scenario.runs_in(revision, self._transport_for(revision))
             ]
             newest = {self._transport_for(revision): revision for revision in spoken if RULES[revision].handshake}
             for revision in [*newest.values(), *(each for each in spoken if not RULES[each].handshake)]:
-                yield scene, revision
+                yield scenario, revision
 
     def _wanted_scenarios(self) -> list[Scenario]:
         wanted = {id(rule) for rule in self._rules}
         reads = any(case.kind == "reading" for rule in self._rules for case in rule.cases)
         return [
-            scene
-            for scene in scenarios()
-            if any(id(rule) in wanted for rule, _ in scene.cases) or (reads and scene.asks)
+            scenario
+            for scenario in scenarios()
+            if any(id(rule) in wanted for rule, _ in scenario.cases) or (reads and scenario.asks)
         ]
 
     async def _run_all(self, plan: Iterable[tuple[Scenario, str]]) -> list[ClientRun | None]:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._run_one(scene, revision)) for scene, revision in plan]
+                tasks = [group.create_task(self._run_one(scenario, revision)) for scenario, revision in plan]
         except* ConnectError as failed:  # it cannot be started, which is the same for every run
             raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _run_one(self, scene: Scenario, revision: str) -> ClientRun | None:
+    async def _run_one(self, scenario: Scenario, revision: str) -> ClientRun | None:
         """One run; None where there is no room for it any more: what was cut off by us is not judged."""
         async with self._slots:
             if self._memory.exhausted:
                 return None
             over, patience = self._transport_for(revision), self._silence_limit(revision)
-            run = await run_scenario(self._client, scene, revision, over, self._settings, patience, self._memory)
-        if scene is not ORDINARY and not self._memory.exhausted:
+            run = await run_scenario(self._client, scenario, revision, over, self._settings, patience, self._memory)
+        if scenario is not ORDINARY and not self._memory.exhausted:
             self._visits_by_revision[revision].add(run)
         return run
 

@@ -1,4 +1,4 @@
-"""The client as a process: started for one scene, watched, and gone for certain afterwards.
+"""The client as a process: started for one scenario, watched, and gone for certain afterwards.
 
 A client in this process: an async function of the target, in place of a command.
 """

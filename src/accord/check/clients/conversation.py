@@ -17,7 +17,7 @@ from accord.wire.transcript import RECEIVED, SENT
 CANCELLED = "notifications/cancelled"
 
 _COUNTED = 64 << 10
-"""Of one message of ours counts no more: a longer one is what the scene is about, and is said once."""
+"""Of one message of ours counts no more: a longer one is what the scenario is about, and is said once."""
 
 
 class ReplyChannel(Protocol):
@@ -78,9 +78,9 @@ class ClientConversation:
 
     def receive(self, raw: bytes, stream: int = 0) -> list[JSONObject]:
         """Take note of what came; the requests in it, which are to be answered."""
-        said = self.log.add(RECEIVED, raw, stream=stream)
+        entry = self.log.add(RECEIVED, raw, stream=stream)
         requests: list[JSONObject] = []
-        for message in message_objects(said.message):
+        for message in message_objects(entry.message):
             if "method" not in message:
                 self._receive_response(message)
             elif "id" in message:
@@ -88,7 +88,7 @@ class ClientConversation:
             elif message["method"] == CANCELLED:
                 self._receive_cancellation(message.get("params"))
             self.server.mark_message(message)
-        if not requests and said.message is None:
+        if not requests and entry.message is None:
             self.server.mark_message({})
         return requests
 

@@ -1,6 +1,6 @@
 """What the scripted server offers, as it says it in each revision: a few tools, resources and prompts, and who it is.
 
-Plain JSON by hand. A scene replaces what it wants to be different: `ScriptedFeatures(tools=[...])`,
+Plain JSON by hand. A scenario replaces what it wants to be different: `ScriptedFeatures(tools=[...])`,
 `ScriptedFeatures(capabilities={})`.
 """
 
@@ -59,7 +59,7 @@ PROMPTS: tuple[JSONObject, ...] = (
 
 
 class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server has in one scene. `capabilities` None: all that go with it."""
+    """What a server has in one scenario. `capabilities` None: all that go with it."""
 
     tools: Sequence[JSONObject] = TOOLS
     resources: Sequence[JSONObject] = RESOURCES
@@ -87,9 +87,9 @@ class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
         return [each | {"outputSchema": _SUM} if each is TOOLS[1] else each for each in self.tools]
 
 
-def handshake_result(revision: str, offer: ScriptedFeatures) -> JSONObject:
+def handshake_result(revision: str, features: ScriptedFeatures) -> JSONObject:
     """The result of `initialize`, or of `server/discover`."""
-    capabilities = offer.server_capabilities(revision)
+    capabilities = features.server_capabilities(revision)
     if RULES[revision].handshake:
         return {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
     return {"supportedVersions": [revision], "capabilities": capabilities}

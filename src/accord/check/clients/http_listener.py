@@ -1,4 +1,4 @@
-"""HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scene wants.
+"""HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scenario wants.
 
 A `HTTPListener` listens on a port of 127.0.0.1 and hands each request to a function, with a `ScriptedResponse` to
 answer it by. Nothing is checked here, and nothing mended: what a client sent is what its judges see. What is read is
@@ -151,29 +151,29 @@ class HTTPListener:
             while (exchange := await incoming.read_request()) is not None:
                 self.exchanges.append(exchange)
                 exchange.number = len(self.exchanges)
-                reply = ScriptedResponse(exchange, writer)
-                await self._respond(exchange, reply, incoming)
-                if reply.client_closed.is_set() or not reply.is_finished:
+                response = ScriptedResponse(exchange, writer)
+                await self._respond(exchange, response, incoming)
+                if response.client_closed.is_set() or not response.is_finished:
                     return
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
             return  # no HTTP, or cut off in the middle of a request
         finally:
             writer.transport.abort()
 
-    async def _respond(self, exchange: ClientExchange, reply: ScriptedResponse, incoming: _RequestReader) -> None:
+    async def _respond(self, exchange: ClientExchange, response: ScriptedResponse, incoming: _RequestReader) -> None:
         """Answer, and watch meanwhile whether the client hangs up."""
 
         async def watch() -> None:
             await incoming.wait_for_close()
-            if not reply.is_finished:
+            if not response.is_finished:
                 exchange.client_closed_at = time.monotonic()
-                reply.client_closed.set()
-                if reply.on_client_close is not None:
-                    reply.on_client_close()
+                response.client_closed.set()
+                if response.on_client_close is not None:
+                    response.on_client_close()
 
         watching = asyncio.get_running_loop().create_task(watch())
         try:
-            await self._answer(exchange, reply)
+            await self._answer(exchange, response)
         finally:
             watching.cancel()
             await asyncio.wait([watching])

@@ -51,49 +51,49 @@ class ScriptedHTTPServer:
         """Close the port, and cut every connection."""
         await self.listener.close()
 
-    async def _answer(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
-        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, reply):
+    async def _answer(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
+        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, response):
             self.server.mark_intervention()
         elif exchange.path != PATH:
-            await reply.send(404)
+            await response.send(404)
         elif exchange.verb == "POST":
-            await self._post(exchange, reply)
+            await self._post(exchange, response)
         elif exchange.verb == "GET" and self._rules.handshake:
-            await self._get(exchange, reply)
+            await self._get(exchange, response)
         elif exchange.verb == "DELETE" and self._rules.handshake:
-            await reply.send(204 if self.end_session(exchange) else 404)
+            await response.send(204 if self.end_session(exchange) else 404)
         else:
-            await reply.send(405, allow="POST")
+            await response.send(405, allow="POST")
 
     # --- messages --------------------------------------------------------------------------------------------------
 
-    async def _post(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+    async def _post(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
         conversation = self._conversation(exchange)
         if conversation is None:
-            await reply.send(404)
+            await response.send(404)
             return
         requests = conversation.receive(exchange.body, exchange.number)
         if not requests:
-            await reply.send(202)
+            await response.send(202)
             return
         if self._lacks_session(conversation, exchange):
             conversation.log.add(SENT, _NO_SESSION, stream=exchange.number)
-            await reply.send(400, _NO_SESSION, content_type=JSON)
+            await response.send(400, _NO_SESSION, content_type=JSON)
             return
         way = PostReplyChannel(
             self,
             exchange,
-            reply,
+            response,
             len(requests),
             self._session_header(conversation) if _has_initialize(exchange) else None,
         )
-        reply.on_client_close = lambda: conversation.close_streams(*(request.get("id") for request in requests))
+        response.on_client_close = lambda: conversation.close_streams(*(request.get("id") for request in requests))
         serving = [self.server.serve(conversation, request, way) for request in requests]
         await asyncio.wait(serving)
         for task in serving:
             task.result()
-        if not reply.is_finished:  # nothing came for it: the client waits until it hangs up
-            await reply.client_closed.wait()
+        if not response.is_finished:  # nothing came for it: the client waits until it hangs up
+            await response.client_closed.wait()
 
     def _conversation(self, exchange: ClientExchange) -> ClientConversation | None:
         """That of its session; one that forgets to name its session is taken for the last one, which a rule tells."""
@@ -133,15 +133,15 @@ class ScriptedHTTPServer:
             return 200
         return next((_STATUS.get(code, 200) for code in _codes(raw)), 200)
 
-    async def _get(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+    async def _get(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
         conversation = self._sessions.get(exchange.headers.get("mcp-session-id", ""))
         if conversation is None:
-            await reply.send(404)
+            await response.send(404)
             return
-        await reply.start(200, content_type=EVENTS, cache_control="no-store")
-        await reply.send_chunk(b":\n\n")
-        conversation.background_channel = GetReplyChannel(exchange, reply)
-        await reply.client_closed.wait()
+        await response.start(200, content_type=EVENTS, cache_control="no-store")
+        await response.send_chunk(b":\n\n")
+        conversation.background_channel = GetReplyChannel(exchange, response)
+        await response.client_closed.wait()
 
 
 class PostReplyChannel:
@@ -151,15 +151,15 @@ class PostReplyChannel:
         self,
         endpoint: ScriptedHTTPServer,
         exchange: ClientExchange,
-        reply: ScriptedResponse,
+        response: ScriptedResponse,
         answers: int = 1,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._server = endpoint
         self._answers = answers
         self._headers = headers or {}
-        self.response: ScriptedResponse = reply
-        """For scenes that want to say it in bytes."""
+        self.response: ScriptedResponse = response
+        """For scenarios that want to say it in bytes."""
         self.stream: int = exchange.number
         """The number of the request."""
 
@@ -194,8 +194,8 @@ class PostReplyChannel:
 class GetReplyChannel:
     """The stream of what belongs to no request."""
 
-    def __init__(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
-        self.response: ScriptedResponse = reply
+    def __init__(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
+        self.response: ScriptedResponse = response
         self.stream: int = exchange.number
 
     async def send(self, raw: bytes, *, last: bool = False) -> None:

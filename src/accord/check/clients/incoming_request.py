@@ -1,4 +1,4 @@
-"""One request of the client while it is answered: what a scene has in hand."""
+"""One request of the client while it is answered: what a scenario has in hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scene without surprises: by it is known which revisions a client speaks, and what it does by itself."""
+"""The scenario without surprises: by it is known which revisions a client speaks, and what it does by itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def speaks_revision(run: ClientRun) -> bool:
 
 def _continued_after_handshake(run: ClientRun, number: int) -> bool:
     """Whether anything but pings followed the handshake in a conversation."""
-    said = [each for each in run.messages() if each.conversation.number == number and each.method != "ping"]
-    opened = [index for index, each in enumerate(said) if each.method == "initialize"]
-    return bool(said[opened[0] + 1 :])
+    entry = [each for each in run.messages() if each.conversation.number == number and each.method != "ping"]
+    opened = [index for index, each in enumerate(entry) if each.method == "initialize"]
+    return bool(entry[opened[0] + 1 :])
 
 
 def client_name(run: ClientRun) -> str:

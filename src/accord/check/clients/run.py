@@ -1,8 +1,8 @@
-"""What one run of the client left behind: what was said both ways, the HTTP requests, and how the client ended.
+"""The record of one run of the client: messages of both sides, HTTP requests, and how the client ended.
 
-Judges ask it: which requests of a method came, what came after the scene did something of its own (`messages_after`),
-whether the client went on as it does by itself (`require_ordinary_behavior`, compared with the run without surprises),
-or at least got away from what it was given (`require_progress`).
+Rules query it: the requests of a method, the messages after the scenario intervened (`messages_after`), whether the
+client behaved as in the ordinary run (`require_ordinary_behavior`), or at least continued or ended with an error
+(`require_progress`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class ClientMessage(msgspec.Struct, frozen=True):
 
 
 class ClientRun:
-    """One run of the client in one scene. Times are of the monotonic clock."""
+    """One run of the client in one scenario. Times are of the monotonic clock."""
 
-    def __init__(self, scene: str, revision: str, transport: TransportName) -> None:
-        self.scene: str = scene
+    def __init__(self, scenario: str, revision: str, transport: TransportName) -> None:
+        self.scenario: str = scenario
         self.revision: str = revision
         self.transport: TransportName = transport
         self.conversations: list[ClientConversation] = []
@@ -75,7 +75,7 @@ class ClientRun:
         self.stray_requests: list[ClientExchange] = []
         """What came to the other origin, where nobody has any business."""
         self.intervened_at: float | None = None
-        """When the scene did something of its own; None where it never came to that."""
+        """When the scenario did something of its own; None where it never came to that."""
         self.started_at: float = 0.0
         self.finished_at: float = 0.0
         self.ending: Ending = "itself"
@@ -95,9 +95,9 @@ class ClientRun:
 
     def _messages(self) -> Iterator[ClientMessage]:
         for conversation in self.conversations:
-            for said in conversation.log.entries:
-                if said.direction == RECEIVED:
-                    yield from (ClientMessage(body, said, conversation) for body in message_objects(said.message))
+            for entry in conversation.log.entries:
+                if entry.direction == RECEIVED:
+                    yield from (ClientMessage(body, entry, conversation) for body in message_objects(entry.message))
 
     def requests(self, *methods: str) -> list[ClientMessage]:
         """The requests of the client, of these methods or of any."""
@@ -138,9 +138,9 @@ class ClientRun:
         return [
             body
             for conversation in self.conversations
-            for said in conversation.log.entries
-            if said.direction == SENT
-            for body in message_objects(said.message)
+            for entry in conversation.log.entries
+            if entry.direction == SENT
+            for body in message_objects(entry.message)
             if body.get("method") in methods and "id" in body
         ]
 
@@ -168,7 +168,7 @@ class ClientRun:
         return None
 
     def messages_after(self) -> list[ClientMessage]:
-        """What the client said after the scene had done something of its own, and before it was ended; pings aside."""
+        """Return what the client sent after the scenario intervened and before its end, without pings."""
         if self.intervened_at is None:
             return []
         return [
@@ -189,23 +189,23 @@ class ClientRun:
         return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
     def evidence(self, *about: LogEntry) -> tuple[str, ...]:
-        """What was said, as lines of a transcript: the messages in question, or those around what the scene did."""
-        said = list(about) or self._relevant_entries()
-        lines = [each.line() for each in said[:_EVIDENCE]]
+        """What was said, as lines of a transcript: the messages in question, or those around what the scenario did."""
+        entry = list(about) or self._relevant_entries()
+        lines = [each.line() for each in entry[:_EVIDENCE]]
         return tuple(lines) if about else (*lines, f"# {self.ending_text}")
 
     def _relevant_entries(self) -> list[LogEntry]:
-        """From what led the scene to do something of its own on; the last messages, where it never did."""
-        said = sorted((each for one in self.conversations for each in one.log.entries), key=lambda each: each.at)
+        """From what led the scenario to do something of its own on; the last messages, where it never did."""
+        entry = sorted((each for one in self.conversations for each in one.log.entries), key=lambda each: each.at)
         turned = self.intervened_at
         if turned is None:
-            return said[-_EVIDENCE:]
-        return said[max(0, sum(each.at < turned for each in said) - _BEFORE) :]
+            return entry[-_EVIDENCE:]
+        return entry[max(0, sum(each.at < turned for each in entry) - _BEFORE) :]
 
     def exchange_lines(self, request: JSONObject) -> tuple[str, ...]:
         """A request of ours and the answer to it, as lines of a transcript."""
-        said = [each for conversation in self.conversations for each in conversation.log.entries]
-        lines = [each.line() for each in said if _belongs_to_request(each, request["id"])]
+        entry = [each for conversation in self.conversations for each in conversation.log.entries]
+        lines = [each.line() for each in entry if _belongs_to_request(each, request["id"])]
         return (*lines, *(() if self.response_to(request["id"]) is not None else ("# no answer came",)))
 
     @property
@@ -217,10 +217,10 @@ class ClientRun:
             return "the client had to be ended"
         return f"the client went on and on, and was ended{': ' + self.overflow if self.overflow else ''}"
 
-    # --- verdicts that many scenes share ---------------------------------------------------------------------------
+    # --- verdicts that many scenarios share ---------------------------------------------------------------------------
 
     def require_intervention(self) -> None:
-        """Raises `NotObserved` where the scene never came to what it has in store."""
+        """Raises `NotObserved` where the scenario never came to what it has in store."""
         if self.intervened_at is None:
             raise NotObserved("the client never came to where the server does something of its own")
 
@@ -262,10 +262,10 @@ class ClientRun:
             )
 
 
-def _belongs_to_request(said: LogEntry, id: Any) -> bool:
+def _belongs_to_request(entry: LogEntry, id: Any) -> bool:
     """Whether it is our request with this id, or the client's answer to it."""
-    found = [body for body in message_objects(said.message) if "id" in body and id_key(body["id"]) == id_key(id)]
-    return any(("method" in body) == (said.direction == SENT) for body in found)
+    found = [body for body in message_objects(entry.message) if "id" in body and id_key(body["id"]) == id_key(id)]
+    return any(("method" in body) == (entry.direction == SENT) for body in found)
 
 
 def _is_ping(message: ClientMessage) -> bool:

@@ -1,15 +1,16 @@
-"""A scene: what the scripted server does otherwise than usual, and the rules that are judged by what comes of it.
+"""A scenario: how the scripted server differs from an ordinary one, and the rules that judge what the client does.
 
-LATE = Scene("late-answer", "an answer comes after the client has given up")
+LATE_ANSWER = Scenario("late-answer", "a call is answered after the client has cancelled it")
 
-@LATE.on("tools/call")
-async def _(ask: Ask) -> Answer:
-    await ask.cancelled()
-    return await ask.usual()
+@LATE_ANSWER.on("tools/call")
+async def answer_late(request: IncomingRequest) -> ScriptedAnswer:
+    await request.wait_for_cancellation(seconds=30.0)
+    return await request.default_result()
 
-@LATE.judges(IGNORED, "an answer to a call that was cancelled")
-def _(run: Run) -> None:
-    as_usual(run)
+@LATE_ANSWER.rule("client-cancel/late-answer", "should", case="a response after a cancellation", at="basic/...")
+def client_cancel_late_answer(run: ClientRun) -> None:
+    \"\"\"A client ignores a response that arrives after it cancelled the request.\"\"\"
+    run.require_ordinary_behavior()
 """
 
 from __future__ import annotations
@@ -62,12 +63,13 @@ FIRST_REQUEST = "*"
 
 
 class Scenario:
-    """One scene. It is played in the newest revision with a handshake that the client speaks, over HTTP+SSE too, and in
-    2026-07-28, as far as it lives there.
+    """One scenario. It runs in the newest revision with a handshake that the client speaks, over HTTP+SSE too, and in
+    2026-07-28, within its own limits (`since`, `until`, `over`).
 
-    `path`: where it is over HTTP, if it is not the usual place. `stream`: answers over HTTP come as streams of events.
-    `deaf`: over stdio the server stays when its stdin ends. `stderr`: what it says there. `asks`: the client is asked,
-    so that there are answers to read. `patience`: seconds without a word after which the client is ended, at least.
+    `path` is its path over HTTP, if it is not the usual one. With `stream`, responses over HTTP are event streams.
+    With `deaf`, the server stays over stdio when its stdin ends. `stderr` is what the server writes there. With `asks`,
+    the server sends requests, so that there are responses to read. `patience` is the number of seconds of silence
+    after which the client is ended, at least.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Scenario:
         since: str | None = None,
         until: str | None = None,
         over: frozenset[TransportName] = ALL_TRANSPORTS,
-        offer: ScriptedFeatures | None = None,
+        features: ScriptedFeatures | None = None,
         stream: bool = False,
         deaf: bool = False,
         stderr: str = "",
@@ -90,7 +92,7 @@ class Scenario:
         self.says: str = says
         self.life: Life = Life(since, until)
         self.over: frozenset[TransportName] = over
-        self.features: ScriptedFeatures = offer or ScriptedFeatures()
+        self.features: ScriptedFeatures = features or ScriptedFeatures()
         self.stream: bool = stream
         self.patience: float = patience
         self.path: str = path
@@ -102,7 +104,7 @@ class Scenario:
         self.cases: list[tuple[Rule, Case]] = []
 
     def __repr__(self) -> str:
-        return f"Scene({self.name!r})"
+        return f"Scenario({self.name!r})"
 
     def runs_in(self, revision: str, transport: TransportName) -> bool:
         """Whether it can be played there."""

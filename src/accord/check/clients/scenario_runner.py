@@ -1,4 +1,4 @@
-"""One scene played: the scripted server opened, the client started against it, and watched until it is over."""
+"""One scenario played: the scripted server opened, the client started against it, and watched until it is over."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEADLINE = 30.0
 _POLL = 0.25
 """So often it is looked whether the client still speaks, in seconds."""
 _MEMORY = 16 << 20
-"""Bytes of memory for what the client says in one scene; an ordinary one takes a hundredth of it."""
+"""Bytes of memory for what the client says in one scenario; an ordinary one takes a hundredth of it."""
 
 
 Client: TypeAlias = str | InProcess
@@ -34,26 +34,26 @@ Client: TypeAlias = str | InProcess
 
 async def run_scenario(
     client: Client,
-    scene: Scenario,
+    scenario: Scenario,
     revision: str,
     transport: TransportName,
     settings: CheckSettings,
     patience: float,
     room: MemoryBudget,
 ) -> ClientRun:
-    """Run the client in a scene. `patience`: seconds without a word after which it is ended; `room`: for what is kept
-    of all scenes. Raises `ConnectError`.
+    """Run the client in a scenario, and end it after `patience` seconds of silence. `room` bounds the memory of all
+    scenarios. Raises `ConnectError`.
     """
-    stand = ScriptedServer(scene, revision, transport, MemoryBudget(_MEMORY, "a scene", within=room))
+    stand = ScriptedServer(scenario, revision, transport, MemoryBudget(_MEMORY, "a scenario", within=room))
     front = _SERVER_TRANSPORTS[transport](stand)
-    run = ClientRun(scene.name, revision, transport)
+    run = ClientRun(scenario.name, revision, transport)
     await stand.open()
     await front.open()
     run.started_at = time.monotonic()
-    program = _create_client(client, scene, revision, front)
+    program = _create_client(client, scenario, revision, front)
     try:
         program.start()
-        run.ending = await _watch_client(program, stand, max(patience, scene.patience), settings.opening)
+        run.ending = await _watch_client(program, stand, max(patience, scenario.patience), settings.opening)
         run.finished_at = time.monotonic()
         run.exit_code = program.exit_code
     finally:
@@ -78,17 +78,17 @@ _SERVER_TRANSPORTS: dict[TransportName, Callable[[ScriptedServer], _ServerTransp
 
 
 def _create_client(
-    client: Client, scene: Scenario, revision: str, front: _ServerTransport
+    client: Client, scenario: Scenario, revision: str, front: _ServerTransport
 ) -> ClientProcess | InProcessClient:
     if not isinstance(client, str):
         return InProcessClient(client, front.target)
     words = front.command if isinstance(front, ScriptedStdioServer) else ()
-    return ClientProcess(build_argv(client, front.target, words), _environment(scene, revision, front.target))
+    return ClientProcess(build_argv(client, front.target, words), _environment(scenario, revision, front.target))
 
 
-def _environment(scene: Scenario, revision: str, target: str) -> dict[str, str]:
+def _environment(scenario: Scenario, revision: str, target: str) -> dict[str, str]:
     named = "ACCORD_CHECK_URL" if target.startswith("http://") else "ACCORD_CHECK_SERVER"
-    return {"ACCORD_CHECK_SCENE": scene.name, "ACCORD_CHECK_REVISION": revision, named: target}
+    return {"ACCORD_CHECK_SCENARIO": scenario.name, "ACCORD_CHECK_REVISION": revision, named: target}
 
 
 async def _watch_client(

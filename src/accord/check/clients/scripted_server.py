@@ -1,7 +1,7 @@
-"""The scripted server of one run: good by itself in every revision, and what its scene makes of it.
+"""The scripted server of one run: good by itself in every revision, and what its scenario makes of it.
 
-Whatever way requests come, each becomes an `IncomingRequest`; the scene's handler answers it, or `default_result` does.
-The stand keeps the conversations, notes when the scene first did something of its own, and when the client was last
+Over each transport, a request becomes an `IncomingRequest`; the handler of the scenario or `default_result` answers it.
+The stand keeps the conversations, notes when the scenario first did something of its own, and when the client was last
 heard of. Its room bounds what one run may keep: whoever reads takes from it what comes, and stops reading when it is
 full.
 """
@@ -45,15 +45,15 @@ class ScriptedServer:
     """One server for one run of a client. `memory` is what may be kept of the run."""
 
     def __init__(
-        self, scene: Scenario, revision: str, transport: TransportName, room: MemoryBudget | None = None
+        self, scenario: Scenario, revision: str, transport: TransportName, room: MemoryBudget | None = None
     ) -> None:
-        self.scenario: Scenario = scene
+        self.scenario: Scenario = scenario
         self.revision: str = revision
         self.transport: TransportName = transport
         self.memory: MemoryBudget = room or MemoryBudget()
         self.conversations: list[ClientConversation] = []
         self.intervened_at: float | None = None
-        """When the scene first did something of its own."""
+        """When the scenario first did something of its own."""
         self.last_message_at: float | None = None
         """When the client last said something that was no ping."""
         self.first_message_at: float | None = None
@@ -61,7 +61,7 @@ class ScriptedServer:
         self.trap_listener: HTTPListener = HTTPListener(self._answer_trap, self.memory)
         """Another origin, at which nobody has any business."""
         self.state: dict[str, Any] = {}
-        """What a scene wants to know later."""
+        """What a scenario wants to know later."""
         self._counts: Counter[str] = Counter()
         self._first = True
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,7 +95,7 @@ class ScriptedServer:
             self.first_message_at = self.first_message_at or self.last_message_at
 
     def mark_intervention(self) -> None:
-        """The scene does something of its own now."""
+        """The scenario does something of its own now."""
         if self.intervened_at is None:
             self.intervened_at = time.monotonic()
 
@@ -135,106 +135,106 @@ class ScriptedServer:
         self._counts[method] += 1
         return self._counts[method] - 1
 
-    def _handler(self, ask: IncomingRequest) -> RequestHandler | None:
+    def _handler(self, request: IncomingRequest) -> RequestHandler | None:
         handlers = self.scenario.handlers
-        if ask.method in handlers:
-            return handlers[ask.method]
-        if self._first and FIRST_REQUEST in handlers and ask.method not in _OPENING_METHODS:
+        if request.method in handlers:
+            return handlers[request.method]
+        if self._first and FIRST_REQUEST in handlers and request.method not in _OPENING_METHODS:
             self._first = False
             return handlers[FIRST_REQUEST]
         return None
 
     # --- what a good server answers --------------------------------------------------------------------------------
 
-    async def default_result(self, ask: IncomingRequest) -> JSONObject:
+    async def default_result(self, request: IncomingRequest) -> JSONObject:
         """The result for a request. Raises `ScriptedError`."""
         rules = RULES[self.revision]
-        if ask.method not in table(self.revision, "client"):
-            raise ScriptedError(METHOD_NOT_FOUND, f"Method not found: {ask.method}")
-        version = ask.meta.get(PROTOCOL_VERSION)
+        if request.method not in table(self.revision, "client"):
+            raise ScriptedError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
+        version = request.meta.get(PROTOCOL_VERSION)
         if not rules.handshake and version != self.revision:
             if version is None:
                 raise ScriptedError(INVALID_PARAMS, f"_meta has no {PROTOCOL_VERSION}")
             data = {"supported": [self.revision], "requested": version}
             raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-        answer = DEFAULT_HANDLERS.get(ask.method)
-        return ask.with_result_fields(await answer(ask, self.scenario.features) if answer is not None else {})
+        answer = DEFAULT_HANDLERS.get(request.method)
+        return request.with_result_fields(await answer(request, self.scenario.features) if answer is not None else {})
 
-    async def _answer_trap(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
-        await reply.send(404)
+    async def _answer_trap(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
+        await response.send(404)
 
 
-def _encode_answer(ask: IncomingRequest, answer: ScriptedAnswer) -> Any:
+def _encode_answer(request: IncomingRequest, answer: ScriptedAnswer) -> Any:
     if isinstance(answer, RawMessage):
         return answer.message
-    return answer if isinstance(answer, bytes) else ask.build_response(answer)
+    return answer if isinstance(answer, bytes) else request.build_response(answer)
 
 
 DefaultHandler = Callable[[IncomingRequest, ScriptedFeatures], Awaitable[JSONObject]]
 
 
-async def _answer_handshake(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    declared = ask.params.get("capabilities")
-    ask.conversation.client_capabilities = declared if isinstance(declared, dict) else {}
-    return handshake_result(ask.conversation.server.revision, features)
+async def _answer_handshake(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    declared = request.params.get("capabilities")
+    request.conversation.client_capabilities = declared if isinstance(declared, dict) else {}
+    return handshake_result(request.conversation.server.revision, features)
 
 
-async def _answer_empty(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _answer_empty(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {}
 
 
-async def _list_tools(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    return {"tools": features.tools_in(ask.conversation.server.revision)}
+async def _list_tools(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    return {"tools": features.tools_in(request.conversation.server.revision)}
 
 
-async def _list_resources(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _list_resources(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {"resources": [*features.resources]}
 
 
-async def _list_templates(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _list_templates(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {"resourceTemplates": [*features.templates]}
 
 
-async def _list_prompts(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _list_prompts(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {"prompts": [*features.prompts]}
 
 
-async def _call_tool(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    name = str(ask.params.get("name"))
+async def _call_tool(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    name = str(request.params.get("name"))
     if name not in {each["name"] for each in features.tools}:
         raise ScriptedError(INVALID_PARAMS, f"Unknown tool: {name}")
-    token = ask.meta.get("progressToken")
+    token = request.meta.get("progressToken")
     if name == "slow" and token is not None:
         for step in range(1, _STEPS + 1):
-            await ask.notify("notifications/progress", {"progressToken": token, "progress": step, "total": _STEPS})
-    return call_result(name, ask.params.get("arguments"), ask.conversation.server.revision)
+            await request.notify("notifications/progress", {"progressToken": token, "progress": step, "total": _STEPS})
+    return call_result(name, request.params.get("arguments"), request.conversation.server.revision)
 
 
-async def _read_resource(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    uri = str(ask.params.get("uri"))
+async def _read_resource(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    uri = str(request.params.get("uri"))
     if not uri.startswith("notes://"):
-        raise ScriptedError(ask.rules.resource_not_found, "Resource not found", {"uri": uri})
+        raise ScriptedError(request.rules.resource_not_found, "Resource not found", {"uri": uri})
     return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"notes of {uri[8:]}"}]}
 
 
-async def _get_prompt(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    if ask.params.get("name") not in {each["name"] for each in features.prompts}:
+async def _get_prompt(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+    if request.params.get("name") not in {each["name"] for each in features.prompts}:
         raise ScriptedError(INVALID_PARAMS, "Unknown prompt")
     return {"messages": [{"role": "user", "content": text_block("Plan a day.")}]}
 
 
-async def _complete(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _complete(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     return {"completion": {"values": ["monday", "tuesday"]}}
 
 
-async def _listen(ask: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
+async def _listen(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
     """Acknowledge, and stay open until the client has enough of it."""
-    await ask.notify(
+    await request.notify(
         "notifications/subscriptions/acknowledged",
-        {"_meta": {SUBSCRIPTION_ID: ask.id}, "notifications": ask.params.get("notifications", {})},
+        {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": request.params.get("notifications", {})},
     )
-    await ask.wait_for_cancellation(seconds=3_600)
-    return {"_meta": {SUBSCRIPTION_ID: ask.id}}
+    await request.wait_for_cancellation(seconds=3_600)
+    return {"_meta": {SUBSCRIPTION_ID: request.id}}
 
 
 DEFAULT_HANDLERS: dict[str, DefaultHandler] = {

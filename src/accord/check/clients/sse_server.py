@@ -46,35 +46,35 @@ class ScriptedSSEServer:
         return f"{_MESSAGES}?session_id={secrets.token_urlsafe()}"
 
     async def open_stream(
-        self, exchange: ClientExchange, reply: ScriptedResponse, place: str, *beginning: bytes
+        self, exchange: ClientExchange, response: ScriptedResponse, place: str, *beginning: bytes
     ) -> None:
         """Open a stream that begins with these pieces, and keep it open; what is said at the place belongs to it."""
         conversation = self.server.add_conversation()
-        way = self.endpoint_paths[place] = SSEReplyChannel(exchange, reply, conversation)
+        way = self.endpoint_paths[place] = SSEReplyChannel(exchange, response, conversation)
         conversation.background_channel = way
-        await reply.start(200, content_type=EVENTS, cache_control="no-store")
+        await response.start(200, content_type=EVENTS, cache_control="no-store")
         for piece in beginning:
-            await reply.send_chunk(piece)
-        await reply.client_closed.wait()
+            await response.send_chunk(piece)
+        await response.client_closed.wait()
 
-    async def _answer(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
-        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, reply):
+    async def _answer(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
+        if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, response):
             self.server.mark_intervention()
         elif exchange.verb == "GET" and exchange.path == self.path:
             place = self.new_endpoint_path()
-            await self.open_stream(exchange, reply, place, encode(place.encode(), event="endpoint"))
+            await self.open_stream(exchange, response, place, encode(place.encode(), event="endpoint"))
         elif exchange.path == self.path:
-            await reply.send(405, allow="GET")
+            await response.send(405, allow="GET")
         else:
-            await self._receive(exchange, reply)
+            await self._receive(exchange, response)
 
-    async def _receive(self, exchange: ClientExchange, reply: ScriptedResponse) -> None:
+    async def _receive(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
         """A message: "All subsequent client messages MUST be sent as HTTP POST requests to this endpoint"."""
         way = self._stream_of(exchange)
         if way is None or way.closed or exchange.verb != "POST":
-            await reply.send(404)
+            await response.send(404)
             return
-        await reply.send(202, b"Accepted", content_type="text/plain")
+        await response.send(202, b"Accepted", content_type="text/plain")
         for request in way.conversation.receive(exchange.body, exchange.number):
             self.server.serve(way.conversation, request, way)
 
@@ -88,8 +88,8 @@ class ScriptedSSEServer:
 class SSEReplyChannel:
     """One stream, and the conversation on it."""
 
-    def __init__(self, exchange: ClientExchange, reply: ScriptedResponse, conversation: ClientConversation) -> None:
-        self.response: ScriptedResponse = reply
+    def __init__(self, exchange: ClientExchange, response: ScriptedResponse, conversation: ClientConversation) -> None:
+        self.response: ScriptedResponse = response
         self.conversation: ClientConversation = conversation
         self.stream: int = exchange.number
 

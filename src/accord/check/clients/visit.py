@@ -1,6 +1,6 @@
 """One revision that a client speaks: the runs in it, judged as they end, and what is to be said of it then.
 
-From the runs of a client in one revision to outcomes, case by case: read, or judged by the run of a scene.
+From the runs of a client in one revision to outcomes, case by case: read, or judged by the run of a scenario.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from accord.check.engine.rule import Case, Rule
 class RunEvaluator:
     """Judges one revision over one transport. `scenarios` are those by whose runs cases may be judged."""
 
-    def __init__(self, rules: Iterable[Rule], scenes: Iterable[Scenario], notes: OutcomeCollector) -> None:
+    def __init__(self, rules: Iterable[Rule], scenarios: Iterable[Scenario], notes: OutcomeCollector) -> None:
         self._rules = list(rules)
-        self._scenario_of = {id(case): scene.name for scene in scenes for _, case in scene.cases}
+        self._scenario_of = {id(case): scenario.name for scenario in scenarios for _, case in scenario.cases}
         self._collector = notes
 
     def evaluate_run(self, run: ClientRun) -> None:
-        """Note what the run of one scene shows."""
+        """Note what the run of one scenario shows."""
         for rule, case in self._cases(run):
-            if self._scenario_of.get(id(case)) == run.scene:
+            if self._scenario_of.get(id(case)) == run.scenario:
                 self._evaluate_case(rule, case, run)
 
     def evaluate_readings(self, runs: Sequence[ClientRun]) -> None:
@@ -60,13 +60,15 @@ class RunEvaluator:
 class ClientVisit:
     """A visit while it goes on; it began with the run without surprises."""
 
-    def __init__(self, usual: ClientRun, rules: Sequence[Rule], scenes: Sequence[Scenario], watcher: Watcher) -> None:
+    def __init__(
+        self, usual: ClientRun, rules: Sequence[Rule], scenarios: Sequence[Scenario], watcher: Watcher
+    ) -> None:
         self.ordinary_run: ClientRun = usual
         self.runs: list[ClientRun] = [usual]
         self._order = {rule.id: number for number, rule in enumerate(rules)}
         self._watcher = watcher
         self._collector = OutcomeCollector(usual.revision, usual.transport, watcher)
-        self._evaluator = RunEvaluator(rules, scenes, self._collector)
+        self._evaluator = RunEvaluator(rules, scenarios, self._collector)
         cases = sum(len(rule.cases_in(usual.revision, usual.transport)) for rule in rules)
         watcher.visit_began(usual.revision, usual.transport, cases)
         self._evaluator.evaluate_run(usual)

@@ -134,11 +134,11 @@ _Run: TypeAlias = Callable[[Timer], Awaitable[None]]
 class CaseRunner:
     """Runs cases in conversations that `factory` opens, as long as `budget` lasts."""
 
-    def __init__(self, doors: SessionFactory, budget: VisitBudget, shared: Probe | None = None) -> None:
-        self.factory: SessionFactory = doors
+    def __init__(self, factory: SessionFactory, budget: VisitBudget, shared: Probe | None = None) -> None:
+        self.factory: SessionFactory = factory
         self.budget: VisitBudget = budget
         self.shared: Probe | None = shared
-        self._settings = doors.settings
+        self._settings = factory.settings
         self._reopenings = 0
 
     async def open(self) -> Probe:
@@ -160,14 +160,14 @@ class CaseRunner:
 
     async def run_shared(self, rule: Rule, case: Case) -> CaseAttempt:
         """Run a case in the shared conversation."""
-        talk = await self.live_probe()
-        if talk is None:
+        probe = await self.live_probe()
+        if probe is None:
             return CaseAttempt(rule, case, NotObserved(self.budget.exhausted or "the server ended too often before"))
-        talk.log.case = case.says
+        probe.log.case = case.says
         try:
-            return await self.run(rule, case, talk, lambda timer: case.run(talk))
+            return await self.run(rule, case, probe, lambda timer: case.run(probe))
         finally:
-            talk.log.case = ""
+            probe.log.case = ""
 
     async def run_alone(self, rule: Rule, case: Case) -> CaseAttempt:
         """Run a case, of any kind, in a new conversation of its own."""
@@ -175,19 +175,19 @@ class CaseRunner:
 
     async def run_in_sequence(self, cases: Sequence[tuple[Rule, Case]], note: Callable[[CaseAttempt], None]) -> None:
         """Run cases one after the other in one process, as long as it answers; `note` gets each attempt."""
-        talk: Probe | None = None
+        probe: Probe | None = None
         try:
             for rule, case in cases:
-                if talk is not None and not talk.alive:
-                    talk = None
-                attempt, talk = await self._run_next(rule, case, talk)
+                if probe is not None and not probe.alive:
+                    probe = None
+                attempt, probe = await self._run_next(rule, case, probe)
                 note(attempt)
         finally:
-            if talk is not None:
-                await self.factory.close_probe(talk)
+            if probe is not None:
+                await self.factory.close_probe(probe)
 
-    async def _run_next(self, rule: Rule, case: Case, talk: Probe | None) -> tuple[CaseAttempt, Probe | None]:
-        used: list[Probe] = [] if talk is None else [talk]
+    async def _run_next(self, rule: Rule, case: Case, probe: Probe | None) -> tuple[CaseAttempt, Probe | None]:
+        used: list[Probe] = [] if probe is None else [probe]
 
         async def run(timer: Timer) -> None:
             if not used:
@@ -201,71 +201,71 @@ class CaseRunner:
             await self.factory.close_probe(used.pop())
         return attempt, used[0] if used else None
 
-    async def _answers(self, talk: Probe, attempt: CaseAttempt) -> bool:
+    async def _answers(self, probe: Probe, attempt: CaseAttempt) -> bool:
         """Return whether a failed attempt got answers, only wrong ones, so that the next case may use its process."""
         if (
             not isinstance(attempt.error, Violation)
             or attempt.is_time_dependent(self._settings.timeout)
-            or not talk.alive
+            or not probe.alive
         ):
             return False
         try:
-            return (await talk.request(talk.harmless_method)).error is None
+            return (await probe.request(probe.harmless_method)).error is None
         except (Violation, NotObserved):
             return False
 
     async def _run_in_own_session(self, case: Case, timer: Timer) -> None:
         if case.kind == "raw":
-            talk = await self.factory.open_raw(case.kind, case.says)
+            probe = await self.factory.open_raw(case.kind, case.says)
         else:
-            talk = await self.factory.open("own", case.says, capabilities=case.capabilities)
+            probe = await self.factory.open("own", case.says, capabilities=case.capabilities)
             timer.restart()
         try:
-            await self._run_case(case, talk)
+            await self._run_case(case, probe)
         finally:
-            await self.factory.close_probe(talk)
+            await self.factory.close_probe(probe)
 
-    async def _run_case(self, case: Case, talk: Probe) -> None:
-        since = len(talk.log.entries)
+    async def _run_case(self, case: Case, probe: Probe) -> None:
+        since = len(probe.log.entries)
         try:
-            talk.handshake_result = talk.handshake_result or (self.shared.handshake_result if self.shared else {})
-            await case.run(talk)
+            probe.handshake_result = probe.handshake_result or (self.shared.handshake_result if self.shared else {})
+            await case.run(probe)
         except Violation as exc:
-            exc.evidence = exc.evidence or talk.log.evidence(since)
+            exc.evidence = exc.evidence or probe.log.evidence(since)
             raise
 
     @property
     def _known_probe(self) -> Probe:
         return self.shared or self.factory.probes[0]
 
-    async def run(self, rule: Rule, case: Case, talk: Probe, run: _Run) -> CaseAttempt:
+    async def run(self, rule: Rule, case: Case, probe: Probe, run: _Run) -> CaseAttempt:
         """Run a case if it applies; `talk` is an open conversation, whose capabilities and lists are known."""
-        if case.needs is not None and not talk.has_capability(case.needs):
+        if case.needs is not None and not probe.has_capability(case.needs):
             return CaseAttempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
         if self.budget.exhausted:
             return CaseAttempt(rule, case, NotObserved(self.budget.exhausted))
         timer = Timer()
-        since = len(talk.log.entries)
+        since = len(probe.log.entries)
         try:
             async with asyncio.timeout(min(self._case_timeout, self.budget.remaining)):
-                await self._check_preconditions(case, talk)
+                await self._check_preconditions(case, probe)
                 await run(timer)
         except Exception as exc:
             error = self._classify_error(exc, timer.seconds)
-            return CaseAttempt(rule, case, error, talk.log.evidence(since), timer.seconds)
+            return CaseAttempt(rule, case, error, probe.log.evidence(since), timer.seconds)
         return CaseAttempt(rule, case, seconds=timer.seconds)
 
     @property
     def _case_timeout(self) -> float:
         return self._settings.timeout * _CASE_TIMEOUTS + self._settings.opening
 
-    async def _check_preconditions(self, case: Case, talk: Probe) -> None:
+    async def _check_preconditions(self, case: Case, probe: Probe) -> None:
         """Raise `NotApplicable` or `NotObserved` for a case that does not apply, before a process is started."""
-        if case.calls and not await _has_callable_tool(talk):
+        if case.calls and not await _has_callable_tool(probe):
             raise NotObserved("no tool may be called (--call-tools)")
-        if case.applies is not None and talk.alive and self.factory.transport == "stdio":
+        if case.applies is not None and probe.alive and self.factory.transport == "stdio":
             with contextlib.suppress(Violation):  # then the case itself finds that out
-                await case.applies(talk)
+                await case.applies(probe)
 
     def _classify_error(self, exc: Exception, seconds: float) -> Exception:
         """Charge a failure's time to the budget, and return the error to report."""
@@ -276,8 +276,8 @@ class CaseRunner:
         return exc
 
 
-async def _has_callable_tool(talk: Probe) -> bool:
+async def _has_callable_tool(probe: Probe) -> bool:
     try:
-        return bool(await talk.callable_tools())
+        return bool(await probe.callable_tools())
     except (Violation, NotObserved):
         return False

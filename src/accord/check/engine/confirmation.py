@@ -27,10 +27,10 @@ _PROBES = 10
 class FailureConfirmation:
     """Tries failures again. `shared` is the conversation that knows what the server has."""
 
-    def __init__(self, doors: SessionFactory, shared: Probe | None) -> None:
-        self._factory = doors
-        self._timeout = doors.settings.timeout
-        self._budget = VisitBudget.for_confirmation(self._timeout, doors.memory)
+    def __init__(self, factory: SessionFactory, shared: Probe | None) -> None:
+        self._factory = factory
+        self._timeout = factory.settings.timeout
+        self._budget = VisitBudget.for_confirmation(self._timeout, factory.memory)
         self._known_probe = shared
         self._confirmed: set[tuple[str, str]] = set()
         self.unconfirmed: list[str] = []
@@ -100,18 +100,18 @@ class FailureConfirmation:
         if self._factory.transport == "stdio":
             return True
         try:
-            talk = await self._factory.open()
+            probe = await self._factory.open()
         except (Violation, NotObserved, UnsupportedRevision, AccordError):
             return False
         try:
             for _ in range(_PROBES):
-                answer = await talk.request(talk.harmless_method)
+                answer = await probe.request(probe.harmless_method)
                 if answer.seconds <= _RECOVERED * self._timeout:
                     break
         except (Violation, NotObserved):
             return False
         finally:
-            await self._factory.close_probe(talk)
+            await self._factory.close_probe(probe)
         return True
 
 

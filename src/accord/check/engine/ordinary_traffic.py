@@ -26,15 +26,15 @@ _MOST = 5
 """Resources that are read, and prompts that are got."""
 
 
-async def run_ordinary_traffic(talk: Probe, seconds: float) -> tuple[str, ...]:
+async def run_ordinary_traffic(probe: Probe, seconds: float) -> tuple[str, ...]:
     """Use the server as a client would, for at most so many seconds. Returns what was left out, in words."""
     end = time.monotonic() + seconds
-    cut = [what for what, part in _parts().items() if not await _completes_in_time(part, talk, end - time.monotonic())]
+    cut = [what for what, part in _parts().items() if not await _completes_in_time(part, probe, end - time.monotonic())]
     if not cut:
         return ()
     called = {
         get_object(each, "params").get("name")
-        for each in talk.log.sent_messages()
+        for each in probe.log.sent_messages()
         if each.get("method") == "tools/call"
     }
     what = f"{', '.join(cut)} (tools called by then: {len(called)})"
@@ -53,11 +53,11 @@ def _parts() -> dict[str, Callable[[Probe], Awaitable[object]]]:
     }
 
 
-async def _completes_in_time(part: Callable[[Probe], Awaitable[object]], talk: Probe, seconds: float) -> bool:
+async def _completes_in_time(part: Callable[[Probe], Awaitable[object]], probe: Probe, seconds: float) -> bool:
     """Do this work, and return whether there was time for all of it."""
     try:
         async with asyncio.timeout(seconds):
-            await part(talk)
+            await part(probe)
     except TimeoutError:
         return False
     except (Violation, NotObserved):  # the rules that the answer breaks will say so
@@ -65,60 +65,60 @@ async def _completes_in_time(part: Callable[[Probe], Awaitable[object]], talk: P
     return True
 
 
-async def _enable_logging(talk: Probe) -> None:
-    if talk.rules.handshake and talk.has_capability("logging"):
-        await talk.request("logging/setLevel", {"level": "debug"})
+async def _enable_logging(probe: Probe) -> None:
+    if probe.rules.handshake and probe.has_capability("logging"):
+        await probe.request("logging/setLevel", {"level": "debug"})
 
 
-async def _list_everything(talk: Probe) -> None:
+async def _list_everything(probe: Probe) -> None:
     for list_all in (Probe.tools, Probe.resources, Probe.templates, Probe.prompts):
         with contextlib.suppress(Violation):  # the others may be in order
-            await list_all(talk)
+            await list_all(probe)
 
 
-async def _read_resources(talk: Probe) -> None:
-    for resource in (await talk.resources())[:_MOST]:
-        await talk.request("resources/read", {"uri": resource.get("uri")})
+async def _read_resources(probe: Probe) -> None:
+    for resource in (await probe.resources())[:_MOST]:
+        await probe.request("resources/read", {"uri": resource.get("uri")})
 
 
-async def _get_prompts(talk: Probe) -> None:
-    for prompt in (await talk.prompts())[:_MOST]:
+async def _get_prompts(probe: Probe) -> None:
+    for prompt in (await probe.prompts())[:_MOST]:
         arguments = prompt.get("arguments")
         wanted = [each for each in arguments if isinstance(each, dict)] if isinstance(arguments, list) else []
-        await talk.request(
+        await probe.request(
             "prompts/get", {"name": prompt.get("name"), "arguments": {str(each.get("name")): "1" for each in wanted}}
         )
 
 
-async def call_tools(talk: Probe, tools: list[JSONObject] | None = None) -> list[Answer]:
+async def call_tools(probe: Probe, tools: list[JSONObject] | None = None) -> list[Answer]:
     """Call these tools, or each that may be called, and answer what it asks; the answers that came in the end.
 
     A tool that takes longer than an answer may is left out from then on: it may be at work. Raises `Violation` when the
     server ends, and when nothing comes though all its questions were answered.
     """
     found: list[Answer] = []
-    for tool in await talk.callable_tools() if tools is None else tools:
-        since = len(talk.log.entries)
+    for tool in await probe.callable_tools() if tools is None else tools:
+        since = len(probe.log.entries)
         try:
-            found.append(await _call(talk, tool))
+            found.append(await _call(probe, tool))
         except Violation as exc:
-            if not exc.symptom.startswith(NO_ANSWER) or _has_requested_input(talk, since):
+            if not exc.symptom.startswith(NO_ANSWER) or _has_requested_input(probe, since):
                 raise
-            talk.exclude_tool(tool)
+            probe.exclude_tool(tool)
     return found
 
 
-def _has_requested_input(talk: Probe, since: int) -> bool:
-    return any(each.get("method") in INPUT_METHODS for each in talk.other_messages(since, None))
+def _has_requested_input(probe: Probe, since: int) -> bool:
+    return any(each.get("method") in INPUT_METHODS for each in probe.other_messages(since, None))
 
 
-async def _call(talk: Probe, tool: JSONObject) -> Answer:
+async def _call(probe: Probe, tool: JSONObject) -> Answer:
     """Call it, and answer what it asks, as often as it asks (2026-07-28)."""
-    meta: JSONObject = {"progressToken": f"exercise-{talk.next_id()}"}
-    if not talk.rules.handshake:
+    meta: JSONObject = {"progressToken": f"exercise-{probe.next_id()}"}
+    if not probe.rules.handshake:
         meta[LOG_LEVEL] = "debug"
     return await request_with_input(
-        talk, minimal_call_params(tool), lambda params: talk.request("tools/call", params, meta=meta)
+        probe, minimal_call_params(tool), lambda params: probe.request("tools/call", params, meta=meta)
     )
 
 

@@ -288,4 +288,4 @@ def rule(
 
 def _count_items(read: Callable[..., JudgedItems]) -> Callable[..., int]:
     """Return a function that returns how many items a reading function judged."""
-    return lambda records: sum(1 for _ in read(records))
+    return lambda logs: sum(1 for _ in read(logs))

@@ -35,17 +35,17 @@ class VisitRunner:
     """One visit by `doors` to try the cases that are `wanted`; those of `background_rules` only make traffic to be
     read."""
 
-    def __init__(self, doors: SessionFactory, wanted: Cases, watcher: Watcher, company: Cases) -> None:
-        self._factory = doors
-        self._settings = doors.settings
+    def __init__(self, factory: SessionFactory, wanted: Cases, watcher: Watcher, company: Cases) -> None:
+        self._factory = factory
+        self._settings = factory.settings
         self._cases = wanted
         self._background_cases = company
         self._watcher = watcher
-        self._collector = OutcomeCollector(doors.revision, doors.transport, watcher)
-        self._background_outcomes = OutcomeCollector(doors.revision, doors.transport, NullWatcher())
+        self._collector = OutcomeCollector(factory.revision, factory.transport, watcher)
+        self._background_outcomes = OutcomeCollector(factory.revision, factory.transport, NullWatcher())
         """For the company, of which nothing is reported."""
-        self._budget = VisitBudget(doors.settings.timeout, doors.memory)
-        self._attempts = CaseRunner(doors, self._budget)
+        self._budget = VisitBudget(factory.settings.timeout, factory.memory)
+        self._attempts = CaseRunner(factory, self._budget)
         self._failures: list[CaseAttempt] = []
         self._left_out: tuple[str, ...] = ()
         self._unconfirmed: tuple[str, ...] = ()
@@ -111,9 +111,9 @@ class VisitRunner:
     async def _try_all(self) -> None:
         try:
             await self._run_shared(self._cases, self._defer_failure)
-            talk = await self._attempts.live_probe()
-            if talk is not None and not self._budget.exhausted:
-                self._left_out += await run_ordinary_traffic(talk, self._budget.traffic_seconds)
+            probe = await self._attempts.live_probe()
+            if probe is not None and not self._budget.exhausted:
+                self._left_out += await run_ordinary_traffic(probe, self._budget.traffic_seconds)
             await self._run_own(self._cases, self._defer_failure)
             await self._run_background_cases()
             await self._confirm()
@@ -196,15 +196,15 @@ class VisitRunner:
     async def _run_fuzz_cases(self, cases: Cases, notes: OutcomeCollector) -> None:
         """Make the generated calls once, and let every rule about them judge."""
         cases = _cases_of_kind(cases, "generated")
-        talk = await self._attempts.live_probe() if cases else None
-        if talk is None:
+        probe = await self._attempts.live_probe() if cases else None
+        if probe is None:
             for rule, case in cases:
                 notes.add(rule, case, "not-observed", "the server ended too often before")
             return
         if self.fuzz_result is None:
             await self._run_fuzzing()
         for rule, case in cases:
-            attempt = await self._attempts.run(rule, case, talk, partial(self._judge_fuzz_case, rule, case, notes))
+            attempt = await self._attempts.run(rule, case, probe, partial(self._judge_fuzz_case, rule, case, notes))
             if attempt.error is None:
                 notes.add(rule, case, "pass", seconds=attempt.seconds)
             else:
@@ -250,8 +250,8 @@ class VisitRunner:
                 self._collector.add(rule, case, "not-observed", "nothing of the kind passed")
 
     def _is_declared(self, case: Case) -> bool:
-        records = self._factory.logs
-        return case.needs is None or any(_declares(record.handshake_result, case.needs) for record in records)
+        logs = self._factory.logs
+        return case.needs is None or any(_declares(log.handshake_result, case.needs) for log in logs)
 
 
 def _cases_of_kind(cases: Cases, kind: str) -> Cases:

@@ -82,9 +82,9 @@ def known_sdks() -> tuple[Sdk, ...]:
     return msgspec.json.decode((files("accord.check") / "sdks.json").read_bytes(), type=_SdkTable).sdks
 
 
-def detect_sdk(records: Iterable[MessageLog]) -> Sdk | None:
+def detect_sdk(logs: Iterable[MessageLog]) -> Sdk | None:
     """The SDK whose wording these conversations have; None where nobody knows it."""
-    errors = [each for record in records for each in _errors(record)]
+    errors = [each for log in logs for each in _errors(log)]
     return next((sdk for sdk in known_sdks() if _matches_signature(sdk, errors)), None)
 
 
@@ -92,13 +92,13 @@ def _matches_signature(sdk: Sdk, errors: Sequence[tuple[JSONObject, Any]]) -> bo
     return any(wording.matches(error, method) for wording in sdk.wordings for error, method in errors)
 
 
-def _errors(record: MessageLog) -> Iterable[tuple[JSONObject, Any]]:
+def _errors(log: MessageLog) -> Iterable[tuple[JSONObject, Any]]:
     """Each error that the server gave, with the method of the request that it answers."""
     methods: dict[str, Any] = {}
-    for said, message in logged_messages(record):
-        if said.direction == SENT and "method" in message:
+    for entry, message in logged_messages(log):
+        if entry.direction == SENT and "method" in message:
             methods[repr(message.get("id"))] = message["method"]
-        elif said.direction == RECEIVED and isinstance(message.get("error"), dict):
+        elif entry.direction == RECEIVED and isinstance(message.get("error"), dict):
             yield message["error"], methods.get(repr(message.get("id")))
 
 

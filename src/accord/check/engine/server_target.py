@@ -153,14 +153,14 @@ class ServerTarget:
         if self._http_process is not None:
             await self._http_process.close()
 
-    def create_wire(self, transport: TransportName, record: MessageLog) -> Wire:
+    def create_wire(self, transport: TransportName, log: MessageLog) -> Wire:
         """A new wire; what passes over HTTP is noted in `record`. Raises `TargetError` where there is no such way."""
         if isinstance(self._parsed, Remote):
-            return self._over_http(transport, self._parsed.url, record, self._parsed.headers)
+            return self._over_http(transport, self._parsed.url, log, self._parsed.headers)
         if isinstance(self._parsed, Command):
             if transport == "stdio":
                 return self._process(self._parsed)
-            return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", record, None)
+            return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", log, None)
         if isinstance(self._parsed, InProcessServer):
             return MemoryWire(self._parsed)
         raise TargetError("a transport can be used once only: give a command, a URL, FILE.py[:server] or a Server")
@@ -172,10 +172,10 @@ class ServerTarget:
         return wire
 
     def _over_http(
-        self, transport: TransportName, url: str, record: MessageLog, headers: Mapping[str, str] | None
+        self, transport: TransportName, url: str, log: MessageLog, headers: Mapping[str, str] | None
     ) -> Wire:
         wire = SSEWire if transport == "sse" else HTTPWire
-        return wire(url, record, {**(headers or {}), **self._headers})
+        return wire(url, log, {**(headers or {}), **self._headers})
 
 
 def _serves_file(command: Command) -> bool:

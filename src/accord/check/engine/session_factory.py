@@ -50,30 +50,30 @@ class SessionFactory:
     @property
     def slowest_start(self) -> float:
         """Seconds until the first answer in the conversation that took longest."""
-        return max((record.first_answer_seconds for record in self.logs), default=0.0)
+        return max((log.first_answer_seconds for log in self.logs), default=0.0)
 
     async def open_raw(self, kind: Kind = "raw", case: str = "") -> Probe:
         """Return a conversation in which nothing was said yet. Raises `ConnectError`."""
-        record = MessageLog(self.revision, self.transport, kind, case, self.memory)
-        talk = Probe(self.target.create_wire(self.transport, record), record, self.settings, self)
-        talk.peer_logs = self.logs
-        self.logs.append(record)
-        self.probes.append(talk)
-        await talk.wire.open()
-        return talk
+        log = MessageLog(self.revision, self.transport, kind, case, self.memory)
+        probe = Probe(self.target.create_wire(self.transport, log), log, self.settings, self)
+        probe.peer_logs = self.logs
+        self.logs.append(log)
+        self.probes.append(probe)
+        await probe.wire.open()
+        return probe
 
     async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Probe:
         """Return a conversation that is open. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
-        talk = await self.open_raw(kind, case)
+        probe = await self.open_raw(kind, case)
         if capabilities is not None:
-            talk.client_capabilities = capabilities
+            probe.client_capabilities = capabilities
         try:
-            await self.negotiate(talk)
-            await self._send_first_request(talk)
+            await self.negotiate(probe)
+            await self._send_first_request(probe)
         except BaseException:  # nobody else has it: a server that refuses each one would be started for each case
-            await self.close_probe(talk)
+            await self.close_probe(probe)
             raise
-        return talk
+        return probe
 
     async def second(self, case: str = "") -> Probe:
         """Return the second conversation of shared cases, opened on first use, and again when it has ended."""
@@ -84,68 +84,72 @@ class SessionFactory:
 
     def release_second(self) -> Probe | None:
         """Return the second conversation, if it is open, and let the next case that needs one open another."""
-        talk, self._second = self._second, None
-        return talk if talk is not None and talk.alive else None
+        probe, self._second = self._second, None
+        return probe if probe is not None and probe.alive else None
 
-    async def negotiate(self, talk: Probe) -> None:
+    async def negotiate(self, probe: Probe) -> None:
         """Open it by what its revision has for that. Raises `UnsupportedRevision`, and `Violation` when nothing
         sensible comes."""
-        talk.log.client_capabilities = talk.client_capabilities
-        if talk.rules.handshake:
-            answer = await talk.request(
-                "initialize", initialize_params(talk.revision, talk.client_capabilities), seconds=talk.settings.opening
+        probe.log.client_capabilities = probe.client_capabilities
+        if probe.rules.handshake:
+            answer = await probe.request(
+                "initialize",
+                initialize_params(probe.revision, probe.client_capabilities),
+                seconds=probe.settings.opening,
             )
         else:
-            answer = await self._discover(talk)
+            answer = await self._discover(probe)
         hello = answer.result
         if answer.error is not None or not isinstance(hello, dict):
             raise _opening_error(answer)
-        spoken = [hello.get("protocolVersion")] if talk.rules.handshake else hello.get("supportedVersions")
-        if not isinstance(spoken, list) or talk.revision not in spoken:
+        spoken = [hello.get("protocolVersion")] if probe.rules.handshake else hello.get("supportedVersions")
+        if not isinstance(spoken, list) or probe.revision not in spoken:
             raise UnsupportedRevision(f"it speaks {preview_json(spoken)}")
-        talk.handshake_result = talk.log.handshake_result = hello
-        if talk.rules.handshake:
-            talk.notify("notifications/initialized")
-            if talk.transport == "http" and talk.http is not None:
-                talk.http.open_stream({"MCP-Protocol-Version": talk.revision})
+        probe.handshake_result = probe.log.handshake_result = hello
+        if probe.rules.handshake:
+            probe.notify("notifications/initialized")
+            if probe.transport == "http" and probe.http is not None:
+                probe.http.open_stream({"MCP-Protocol-Version": probe.revision})
 
-    async def _send_first_request(self, talk: Probe) -> None:
+    async def _send_first_request(self, probe: Probe) -> None:
         """Make one ordinary request, so that every case begins in the same state.
 
         Without a handshake a server may decide by the first request after `server/discover` what the connection speaks,
         and arguments may stand in headers by the schemas of tools.
         """
-        if talk.rules.handshake or not self._lists_answered:
+        if probe.rules.handshake or not self._lists_answered:
             return
-        talk.schemas.update(self._schemas)
-        method = next((each for name, each in LIST_METHODS.items() if talk.has_capability(name)), talk.harmless_method)
+        probe.schemas.update(self._schemas)
+        method = next(
+            (each for name, each in LIST_METHODS.items() if probe.has_capability(name)), probe.harmless_method
+        )
         try:
-            if talk.log.kind == "shared" and talk.has_capability("tools"):
-                await talk.tools()
-                self._schemas = dict(talk.schemas)
+            if probe.log.kind == "shared" and probe.has_capability("tools"):
+                await probe.tools()
+                self._schemas = dict(probe.schemas)
             else:
-                await talk.request(method)
+                await probe.request(method)
         except (Violation, NotObserved):  # for the rules that try just this
             self._lists_answered = False
 
-    async def _discover(self, talk: Probe) -> Answer:
+    async def _discover(self, probe: Probe) -> Answer:
         """Send `server/discover`. Raises `UnreachableServer` if it "does not respond within a reasonable timeout", or
         ends."""
         try:
-            return await talk.request("server/discover", seconds=talk.settings.opening)
+            return await probe.request("server/discover", seconds=probe.settings.opening)
         except Violation as exc:
             raise UnreachableServer(str(exc)) from exc
 
     async def close(self) -> None:
         """Close the conversations that are still open, all at once."""
         async with asyncio.TaskGroup() as group:
-            for talk in self.probes:
-                group.create_task(self.close_probe(talk))
+            for probe in self.probes:
+                group.create_task(self.close_probe(probe))
 
-    async def close_probe(self, talk: Probe) -> None:
+    async def close_probe(self, probe: Probe) -> None:
         """Close a conversation. A process that outlives its input is not waited for again."""
-        await talk.close()
-        if isinstance(talk.wire, ChildWire) and talk.wire.ignored_stdin_end:
+        await probe.close()
+        if isinstance(probe.wire, ChildWire) and probe.wire.ignored_stdin_end:
             self.target.ignores_stdin_end = True
 
 

@@ -133,17 +133,17 @@ class ServerVisits:
 
     async def _visit(self, spot: VisitTarget) -> None:
         cases = 0 if self.generated else self._settings.cases
-        doors = SessionFactory(self._target, *spot, replace(self._settings, cases=cases, opening=self._opening))
+        factory = SessionFactory(self._target, *spot, replace(self._settings, cases=cases, opening=self._opening))
         visiting = VisitRunner(
-            doors, self._cases_to_try(spot), self._watcher, self._cases(self._background_rules, spot)
+            factory, self._cases_to_try(spot), self._watcher, self._cases(self._background_rules, spot)
         )
         try:
             await visiting.run()
-            await doors.close()
+            await factory.close()
         finally:
             self._add_result(spot, visiting)
-            self.sdk = self.sdk or detect_sdk(doors.logs)
-            self._slowest = max(self._slowest, doors.slowest_start)
+            self.sdk = self.sdk or detect_sdk(factory.logs)
+            self._slowest = max(self._slowest, factory.slowest_start)
 
     def _add_result(self, spot: VisitTarget, visiting: VisitRunner) -> None:
         self._failed.pop(spot, None)

@@ -31,8 +31,8 @@ class FuzzStopped(Exception):
 class FuzzClient:
     """Makes calls. Raises `FuzzStopped` where the server cannot be opened again, or has had enough."""
 
-    def __init__(self, doors: SessionFactory) -> None:
-        self._factory = doors
+    def __init__(self, factory: SessionFactory) -> None:
+        self._factory = factory
         self._probe: Probe | None = None
         self._openings = 0
         self.calls: int = 0
@@ -80,34 +80,34 @@ class FuzzClient:
 
     async def call(self, name: str, method: str, params: JSONObject) -> Answer | ResponseProblem | None:
         """The answer, or what is wrong with its absence; None for one that comes late. `name` is of its subject."""
-        talk = await self.probe()
+        probe = await self.probe()
         self.calls += 1
-        pending = talk.begin(method, params)
+        pending = probe.begin(method, params)
         try:
             answer = await pending.wait()
         except Violation as exc:
             if exc.symptom.startswith(CONNECTION_LOST):
-                return await self._crashed(talk)
-            return await self._no_answer(talk, pending, name)
-        if answer.code == 0 and not answer.status and await _server_state(talk):
-            return await self._crashed(talk)
+                return await self._crashed(probe)
+            return await self._no_answer(probe, pending, name)
+        if answer.code == 0 and not answer.status and await _server_state(probe):
+            return await self._crashed(probe)
         if judged.is_rate_limited(answer):
             raise FuzzStopped("the server limits how often it is called")
         return answer
 
-    async def _crashed(self, talk: Probe) -> ResponseProblem:
+    async def _crashed(self, probe: Probe) -> ResponseProblem:
         await self.close()
-        words = talk.log.stderr.strip().splitlines()[-1:] if talk.log.stderr else []
-        code = "" if talk.log.exit_code is None else f" with exit code {talk.log.exit_code}"
+        words = probe.log.stderr.strip().splitlines()[-1:] if probe.log.stderr else []
+        code = "" if probe.log.exit_code is None else f" with exit code {probe.log.exit_code}"
         text = f"the server ends{code}" + "".join(f": {word[:200]}" for word in words)
         return ResponseProblem(rule=judged.CRASH, text=text, detail=code)
 
-    async def _no_answer(self, talk: Probe, pending: PendingAnswer, name: str) -> ResponseProblem | None:
-        seconds = talk.settings.timeout
+    async def _no_answer(self, probe: Probe, pending: PendingAnswer, name: str) -> ResponseProblem | None:
+        seconds = probe.settings.timeout
         patience = 0 if self.skips_late_answers else _TIMEOUT_FACTOR * seconds
-        state = await _server_state(talk)
+        state = await _server_state(probe)
         if state == CONNECTION_LOST:
-            return await self._crashed(talk)
+            return await self._crashed(probe)
         if state == NO_ANSWER:
             text = f"no answer in {seconds:g} s, nor to anything else: the whole server hangs"
             await self.close()
@@ -117,16 +117,16 @@ class FuzzClient:
             await pending.wait(patience)
         except Violation as exc:
             if exc.symptom.startswith(CONNECTION_LOST):
-                return await self._crashed(talk)
-            talk.notify("notifications/cancelled", {"requestId": pending.id})
+                return await self._crashed(probe)
+            probe.notify("notifications/cancelled", {"requestId": pending.id})
             return ResponseProblem(rule=judged.UNANSWERED, text=f"no answer in {seconds + patience:g} s")
         return None
 
 
-async def _server_state(talk: Probe) -> str:
+async def _server_state(probe: Probe) -> str:
     """Empty while the server answers something harmless; else whether it is gone, or silent."""
     try:
-        answer = await talk.request(talk.harmless_method)
+        answer = await probe.request(probe.harmless_method)
     except Violation as exc:
         return CONNECTION_LOST if exc.symptom.startswith(CONNECTION_LOST) else NO_ANSWER
     return CONNECTION_LOST if answer.code == 0 and not answer.status else ""

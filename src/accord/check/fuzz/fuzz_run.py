@@ -36,11 +36,11 @@ _TOOL_SECONDS = 20.0
 """For the calls of one tool; one that takes longer in all is left alone."""
 
 
-async def run_fuzzing(doors: SessionFactory, *, cases: int, seconds: float = _SECONDS) -> FuzzResult:
+async def run_fuzzing(factory: SessionFactory, *, cases: int, seconds: float = _SECONDS) -> FuzzResult:
     """Try so many cases at most, for so many seconds at most. Raises `Violation`, `UnsupportedRevision`, `ConnectError`
     where the server cannot be opened to begin with.
     """
-    exploring = _FuzzRun(doors, cases, seconds)
+    exploring = _FuzzRun(factory, cases, seconds)
     try:
         await exploring.run()
     finally:
@@ -48,9 +48,9 @@ async def run_fuzzing(doors: SessionFactory, *, cases: int, seconds: float = _SE
     return exploring.result
 
 
-async def replay_sequence(doors: SessionFactory, steps: Steps) -> FuzzResult:
+async def replay_sequence(factory: SessionFactory, steps: Steps) -> FuzzResult:
     """Make just these calls. Raises what `run_fuzzing` does, and `TargetError` for what may not be called."""
-    exploring = _FuzzRun(doors, 1, _SECONDS)
+    exploring = _FuzzRun(factory, 1, _SECONDS)
     try:
         await exploring.replay(steps)
     finally:
@@ -61,18 +61,18 @@ async def replay_sequence(doors: SessionFactory, steps: Steps) -> FuzzResult:
 class _FuzzRun:
     """One run."""
 
-    def __init__(self, doors: SessionFactory, cases: int, seconds: float) -> None:
-        self._settings = doors.settings
+    def __init__(self, factory: SessionFactory, cases: int, seconds: float) -> None:
+        self._settings = factory.settings
         self._cases = cases
         self._began = time.monotonic()
         self._seconds = seconds
         self._end = self._began + seconds
-        self._client = FuzzClient(doors)
+        self._client = FuzzClient(factory)
         self._pool = ValuePool()
         self._plans: dict[tuple[str, str], TrialPlan] = {}
         self._seconds_by_target: dict[str, float] = {}
         self._memory_growth = MemoryGrowth()
-        self.result: FuzzResult = FuzzResult(seed=doors.settings.seed)
+        self.result: FuzzResult = FuzzResult(seed=factory.settings.seed)
         self._runner = SequenceRunner(self._client, self._plans, self._pool, self.result)
         self._finder = FailureFinder(self._runner, self._client, self._plans, self.result.failures, self._end)
 

@@ -50,26 +50,28 @@ class FuzzTarget(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("read", "list")
 
 
-async def fuzz_targets(talk: Probe, left_out: list[str]) -> list[FuzzTarget]:
+async def fuzz_targets(probe: Probe, left_out: list[str]) -> list[FuzzTarget]:
     """All that may be called; `left_out` is told of what there is too much of. A list that cannot be had gives none:
     that is for the rules about it.
     """
     tools = [
         tool
-        for tool in await _list_or_empty(talk.callable_tools)
+        for tool in await _list_or_empty(probe.callable_tools)
         if get_object(tool, "execution").get("taskSupport") != "required"
     ]
-    prompts = _limited(await _list_or_empty(talk.prompts), "prompts", left_out)
-    templates = _limited(list(_templates(await _list_or_empty(talk.templates))), "templates", left_out)
+    prompts = _limited(await _list_or_empty(probe.prompts), "prompts", left_out)
+    templates = _limited(list(_templates(await _list_or_empty(probe.templates))), "templates", left_out)
     completions = (
-        [*_prompt_completions(prompts), *_template_completions(templates)] if talk.has_capability("completions") else []
+        [*_prompt_completions(prompts), *_template_completions(templates)]
+        if probe.has_capability("completions")
+        else []
     )
     return [
         *map(_tool, tools),
         *map(_prompt, prompts),
         *map(_template, templates),
         *_limited(completions, "arguments to complete", left_out),
-        *_lists(talk),
+        *_lists(probe),
     ]
 
 
@@ -161,12 +163,12 @@ def _completion(ref: JSONObject, name: str, argument: str, arguments: list[str])
     return FuzzTarget(kind="completion", name=f"{name} {argument}", schema=schema, build_request=asks)
 
 
-def _lists(talk: Probe) -> Iterator[FuzzTarget]:
+def _lists(probe: Probe) -> Iterator[FuzzTarget]:
     """The pages of lists, by their cursors, and resources, by the URIs that were found."""
     for listing in LIST_KINDS:
-        if talk.has_capability(listing.capability):
+        if probe.has_capability(listing.capability):
             yield _server_value_target(listing.method, "list", "cursor", [])
-    if talk.has_capability("resources"):
+    if probe.has_capability("resources"):
         yield _server_value_target("resources/read", "read", "uri", ["uri"])
 
 

@@ -32,49 +32,49 @@ class HintResult(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
-async def check_hints(talk: Probe, subject: FuzzTarget, arguments: Any) -> HintResult | None:
+async def check_hints(probe: Probe, subject: FuzzTarget, arguments: Any) -> HintResult | None:
     """Hold a tool to what it promises; None if it promises nothing, or could not be called. Raises `Violation`."""
     hints = get_object(subject.item if subject.kind == "tool" else {}, "annotations")
     if hints.get("readOnlyHint") is True:
-        return await _check_hint(talk, subject, arguments, READ_ONLY, "it says that it only reads")
-    if hints.get("idempotentHint") is True and await _succeeds(talk, subject, arguments):
+        return await _check_hint(probe, subject, arguments, READ_ONLY, "it says that it only reads")
+    if hints.get("idempotentHint") is True and await _succeeds(probe, subject, arguments):
         return await _check_hint(
-            talk, subject, arguments, IDEMPOTENT, "it says that a second call changes nothing more"
+            probe, subject, arguments, IDEMPOTENT, "it says that a second call changes nothing more"
         )
     return None
 
 
-async def _check_hint(talk: Probe, subject: FuzzTarget, arguments: Any, rule: str, says: str) -> HintResult | None:
-    before, again = await _visible_state(talk), await _visible_state(talk)
-    since = len(talk.log.entries)
-    if not await _succeeds(talk, subject, arguments):
+async def _check_hint(probe: Probe, subject: FuzzTarget, arguments: Any, rule: str, says: str) -> HintResult | None:
+    before, again = await _visible_state(probe), await _visible_state(probe)
+    since = len(probe.log.entries)
+    if not await _succeeds(probe, subject, arguments):
         return None
-    after = await _visible_state(talk)
+    after = await _visible_state(probe)
     changed = [what for what, content in before.items() if again.get(what) == content and after.get(what) != content]
     if not changed:
         return HintResult(rule=rule)
     return HintResult(
         rule=rule,
         text=f"{says}, and {', '.join(changed)} is not what it was before",
-        evidence=talk.log.evidence(since),
+        evidence=probe.log.evidence(since),
     )
 
 
-async def _succeeds(talk: Probe, subject: FuzzTarget, arguments: Any) -> bool:
-    answer = await talk.request(*subject.build_request(arguments))
+async def _succeeds(probe: Probe, subject: FuzzTarget, arguments: Any) -> bool:
+    answer = await probe.request(*subject.build_request(arguments))
     return answer.error is None and not is_error(answer)
 
 
-async def _visible_state(talk: Probe) -> dict[str, bytes]:
+async def _visible_state(probe: Probe) -> dict[str, bytes]:
     """Everything that a client can look at, by what it is called."""
     seen: dict[str, bytes] = {}
     for listing in LIST_KINDS:
-        if talk.has_capability(listing.capability):
-            pages = await talk.pages(listing.method, listing.key, optional=True)
+        if probe.has_capability(listing.capability):
+            pages = await probe.pages(listing.method, listing.key, optional=True)
             seen[listing.method] = msgspec.json.encode([page[listing.key] for page in pages])
-    for resource in (await talk.resources())[:_READ]:
+    for resource in (await probe.resources())[:_READ]:
         uri = resource.get("uri")
-        seen[f"the content of {uri}"] = _content(await talk.request("resources/read", {"uri": uri}))
+        seen[f"the content of {uri}"] = _content(await probe.request("resources/read", {"uri": uri}))
     return seen
 
 

@@ -102,9 +102,9 @@ def is_unfinished(answer: Answer) -> bool:
 
 def is_rate_limited(answer: Answer) -> bool:
     """Whether the server has had enough: it MUST limit how often its tools are called."""
-    said: Any = answer.error if answer.error is not None else answer.result if is_error(answer) else None
+    entry: Any = answer.error if answer.error is not None else answer.result if is_error(answer) else None
     return answer.status == _TOO_MANY or (
-        said is not None and _RATE_LIMITED.search(preview_json(said, 2_000)) is not None
+        entry is not None and _RATE_LIMITED.search(preview_json(entry, 2_000)) is not None
     )
 
 

@@ -73,22 +73,22 @@ class SequenceRunner:
         return ran
 
     async def _open(self) -> None:
-        talk = await self._client.probe()
-        if talk is not self._probe:
-            self._probe, self._history = talk, []
+        probe = await self._client.probe()
+        if probe is not self._probe:
+            self._probe, self._history = probe, []
 
     async def _run_step(self, steps: Steps, plan: TrialPlan, arguments: Any, ran: SequenceResult, since: int) -> bool:
         """Make the last of these calls; whether it was answered."""
         self._history.append(msgspec.structs.replace(steps[-1], arguments=arguments))
-        record = (await self._client.probe()).log
+        log = (await self._client.probe()).log
         answer = await self._client.call(plan.name, *plan.target.build_request(arguments))
         self._result.calls = self._client.calls
-        said = record.entries[since:]
+        entry = log.entries[since:]
         found = [answer] if isinstance(answer, ResponseProblem) else []
         if isinstance(answer, Answer):
             ran.results.append(answer.result if answer.error is None else None)
             found = await self._check_answer(plan.target, steps, arguments, answer)
-        evidence = record.evidence(since, said if isinstance(answer, Answer) else ()) if found else ()
+        evidence = log.evidence(since, entry if isinstance(answer, Answer) else ()) if found else ()
         ran.problems += [
             SequenceProblem(step_index=len(steps) - 1, problem=each, evidence=evidence, calls=len(self._history))
             for each in found
@@ -99,12 +99,12 @@ class SequenceRunner:
         self, subject: FuzzTarget, steps: Steps, arguments: Any, answer: Answer
     ) -> list[ResponseProblem]:
         """What is wrong with an answer; what is in it is kept."""
-        talk, step = await self._client.probe(), steps[-1]
+        probe, step = await self._client.probe(), steps[-1]
         self._count_judged(subject, step)
         if step.wrong is None and answer.error is None:
             self._pool.add_result(steps, answer.result)
-        found = check_response(subject, step, arguments, answer, talk.revision)
-        return [each for each in found if await _is_confirmed(talk, subject, each)]
+        found = check_response(subject, step, arguments, answer, probe.revision)
+        return [each for each in found if await _is_confirmed(probe, subject, each)]
 
     def _count_judged(self, subject: FuzzTarget, step: CallStep) -> None:
         is_valid = step.wrong is None
@@ -126,9 +126,9 @@ def _resolve_arguments(step: CallStep, results: list[Any]) -> Any:
         return None
 
 
-async def _is_confirmed(talk: Probe, subject: FuzzTarget, trouble: ResponseProblem) -> bool:
+async def _is_confirmed(probe: Probe, subject: FuzzTarget, trouble: ResponseProblem) -> bool:
     """A tool that is not there any more may be refused as it likes."""
     if trouble.rule not in (judged.REFUSED, judged.ARGUMENT_ERRORS):
         return True
-    pages = await talk.pages("tools/list", "tools")
+    pages = await probe.pages("tools/list", "tools")
     return any(each.get("name") == subject.name for page in pages for each in page["tools"] if isinstance(each, dict))

@@ -136,8 +136,8 @@ class ValueShape:
     @property
     def allows_more_members(self) -> bool:
         """Whether it says itself what other members look like, and allows them."""
-        said = self.keyword_values("additionalProperties") + self.keyword_values("unevaluatedProperties")
-        return bool(said or self.keyword_values("patternProperties")) and False not in said
+        entry = self.keyword_values("additionalProperties") + self.keyword_values("unevaluatedProperties")
+        return bool(entry or self.keyword_values("patternProperties")) and False not in entry
 
     # --- arrays
 
@@ -160,8 +160,8 @@ class ValueShape:
 
     def _kinds(self) -> tuple[str, ...]:
         left = set(KINDS)
-        for said in self.keyword_values("type"):
-            left &= {kind for name in ([said] if isinstance(said, str) else said) for kind in _kinds_of(name)}
+        for entry in self.keyword_values("type"):
+            left &= {kind for name in ([entry] if isinstance(entry, str) else entry) for kind in _kinds_of(name)}
         for listed in [*self.keyword_values("enum"), *([each] for each in self.keyword_values("const"))]:
             left &= {kind_of(value) for value in listed}
         return tuple(kind for kind in KINDS if kind in left and self._can_be_made(kind))

@@ -57,43 +57,43 @@ class MessageContext(Protocol):
     schemas: dict[str, JSONObject]
 
 
-def request_body(talk: MessageContext, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
+def request_body(probe: MessageContext, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
     """Method and params, with all that the revision wants in `_meta`."""
     body = dict(params or {})
     own = body.get("_meta")
-    known = _meta(talk) if not talk.rules.handshake and not method.startswith("notifications/") else {}
+    known = _meta(probe) if not probe.rules.handshake and not method.startswith("notifications/") else {}
     whole = {**known, **(own if isinstance(own, dict) else {}), **(meta or {})}
     if whole:
         body["_meta"] = whole
     return {"method": method, "params": body} if body or params is not None else {"method": method}
 
 
-def _meta(talk: MessageContext) -> JSONObject:
-    return {PROTOCOL_VERSION: talk.revision, CLIENT_INFO: INFO, CLIENT_CAPABILITIES: talk.client_capabilities}
+def _meta(probe: MessageContext) -> JSONObject:
+    return {PROTOCOL_VERSION: probe.revision, CLIENT_INFO: INFO, CLIENT_CAPABILITIES: probe.client_capabilities}
 
 
-def http_headers(talk: MessageContext, message: Any) -> Mapping[str, str | None]:
+def http_headers(probe: MessageContext, message: Any) -> Mapping[str, str | None]:
     """What the revision wants to stand in headers of a POST with this message."""
-    if talk.transport != "http":
+    if probe.transport != "http":
         return {}
     method = message.get("method") if isinstance(message, dict) else None
     headers: dict[str, str | None] = {}
-    if not talk.rules.handshake or (method != "initialize" and is_in_revision(talk.revision, "2025-06-18", None)):
-        headers["MCP-Protocol-Version"] = talk.revision
-    if not talk.rules.handshake and isinstance(method, str):
+    if not probe.rules.handshake or (method != "initialize" and is_in_revision(probe.revision, "2025-06-18", None)):
+        headers["MCP-Protocol-Version"] = probe.revision
+    if not probe.rules.handshake and isinstance(method, str):
         headers["Mcp-Method"] = method
-        headers |= _name_headers(talk, method, message.get("params"))
+        headers |= _name_headers(probe, method, message.get("params"))
     return headers
 
 
-def _name_headers(talk: MessageContext, method: str, params: Any) -> dict[str, str | None]:
+def _name_headers(probe: MessageContext, method: str, params: Any) -> dict[str, str | None]:
     if not isinstance(params, dict) or method not in NAME_FIELDS:
         return {}
     subject = params.get(NAME_FIELDS[method])
     if not isinstance(subject, str):
         return {}
     arguments = params.get("arguments")
-    schema = talk.schemas.get(subject) if method == "tools/call" else None
+    schema = probe.schemas.get(subject) if method == "tools/call" else None
     more = parameter_headers(_mirrored_parameters(schema), arguments) if schema and isinstance(arguments, dict) else {}
     return {"Mcp-Name": encode_value(subject), **more}
 

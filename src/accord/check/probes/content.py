@@ -138,8 +138,8 @@ def embedded_fault(resource: JSONObject) -> str | None:
 
 def content_blocks(result: JSONObject) -> list[JSONObject]:
     """The blocks of content in the result of a tool or of a prompt."""
-    said = [get_object(each, "content") for each in get_objects(result, "messages")]
-    return [each for each in (*get_objects(result, "content"), *said) if each]
+    entry = [get_object(each, "content") for each in get_objects(result, "messages")]
+    return [each for each in (*get_objects(result, "content"), *entry) if each]
 
 
 def resource_contents(result: JSONObject) -> Iterator[JSONObject]:

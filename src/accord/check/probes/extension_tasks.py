@@ -48,31 +48,31 @@ _TIMEOUT_FACTOR = 4
 
 
 def start_request(
-    talk: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
+    probe: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
 ) -> PendingAnswer:
     """Send a request as a client that can wait for tasks; or as one that has declared `ours`."""
-    message = build_request(talk, method, params, ours)
+    message = build_request(probe, method, params, ours)
     id = params.get("taskId")
     # "the client MUST set the `Mcp-Name` header to the value of `params.taskId`"
     headers = {"Mcp-Name": encode_value(id)} if isinstance(id, str) and id else None
-    return talk.send(message, headers=headers, misbehaved=misbehaved)
+    return probe.send(message, headers=headers, misbehaved=misbehaved)
 
 
-def build_request(talk: Probe, method: str, params: JSONObject, ours: JSONObject | None = None) -> JSONObject:
+def build_request(probe: Probe, method: str, params: JSONObject, ours: JSONObject | None = None) -> JSONObject:
     """The message alone."""
-    able = {**talk.client_capabilities, "extensions": {EXTENSION: {}}}
-    return talk.build_request(method, params, meta={CLIENT_CAPABILITIES: able if ours is None else ours})
+    able = {**probe.client_capabilities, "extensions": {EXTENSION: {}}}
+    return probe.build_request(method, params, meta={CLIENT_CAPABILITIES: able if ours is None else ours})
 
 
 async def send_request(
-    talk: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
+    probe: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
 ) -> Answer:
     """The same, and wait for the answer."""
-    return await start_request(talk, method, params, ours=ours, misbehaved=misbehaved).wait()
+    return await start_request(probe, method, params, ours=ours, misbehaved=misbehaved).wait()
 
 
 async def call_tool(
-    talk: Probe, tool: JSONObject, *, ours: JSONObject | None = None, task: JSONObject | None = None
+    probe: Probe, tool: JSONObject, *, ours: JSONObject | None = None, task: JSONObject | None = None
 ) -> Answer:
     """Call a tool, and answer what it asks before it has a result, or becomes a task. `task` is put into the params, as
     2025-11-25 has it. Raises `NotObserved` for a tool that takes too long.
@@ -80,7 +80,7 @@ async def call_tool(
     params = call_params(tool) if task is None else {**call_params(tool), "task": task}
     try:
         return await request_with_input(
-            talk, params, lambda params: send_request(talk, "tools/call", params, ours=ours)
+            probe, params, lambda params: send_request(probe, "tools/call", params, ours=ours)
         )
     except Violation as exc:
         if exc.symptom.startswith(NO_ANSWER):
@@ -98,91 +98,91 @@ def declares_extension(asked: JSONObject) -> bool:
     return EXTENSION in get_object(asked, "params", "_meta", CLIENT_CAPABILITIES, "extensions")
 
 
-async def callable_tools(talk: Probe) -> list[JSONObject]:
+async def callable_tools(probe: Probe) -> list[JSONObject]:
     """The tools that may be called: also those that take too long without a task."""
-    return [tool for tool in await talk.tools() if talk.may_call(tool)]
+    return [tool for tool in await probe.tools() if probe.may_call(tool)]
 
 
-async def task_tools(talk: Probe) -> list[JSONObject]:
+async def task_tools(probe: Probe) -> list[JSONObject]:
     """The tools whose calls become tasks, as far as this visit knows; where it knows none, some are tried.
 
     Raises `NotObserved` for none.
     """
-    tools = await callable_tools(talk)
-    tried = _observed_calls(talk)
-    enough = asyncio.get_running_loop().time() + talk.settings.timeout
+    tools = await callable_tools(probe)
+    tried = _observed_calls(probe)
+    enough = asyncio.get_running_loop().time() + probe.settings.timeout
     for tool in [tool for tool in tools if tool.get("name") not in tried]:
-        if any(_observed_calls(talk).values()) or asyncio.get_running_loop().time() > enough:
+        if any(_observed_calls(probe).values()) or asyncio.get_running_loop().time() > enough:
             break
         with contextlib.suppress(NotObserved):
-            result = (await call_tool(talk, tool)).result
-            await cancel_tasks(talk, *([str(result.get("taskId"))] if is_task(result) else []))
-    tried = _observed_calls(talk)
+            result = (await call_tool(probe, tool)).result
+            await cancel_tasks(probe, *([str(result.get("taskId"))] if is_task(result) else []))
+    tried = _observed_calls(probe)
     found = [tool for tool in tools if tried.get(tool.get("name"))]
     if not found:
         raise NotObserved("no call becomes a task")
     return found
 
 
-def _observed_calls(talk: Probe) -> dict[Any, bool]:
+def _observed_calls(probe: Probe) -> dict[Any, bool]:
     """The tools that were called in this visit so that they could have become tasks, and whether they did."""
     found: dict[Any, bool] = {}
-    for each in answered_requests(talk.peer_logs, "tools/call"):
+    for each in answered_requests(probe.peer_logs, "tools/call"):
         if declares_extension(each.request):
             name = get_object(each.request, "params").get("name")
             found[name] = found.get(name, False) or is_task(each.result)
     return found
 
 
-async def start_task(talk: Probe) -> str:
+async def start_task(probe: Probe) -> str:
     """The id of a new task. Raises `NotObserved` when no call becomes one."""
-    for tool in await task_tools(talk):
-        result = (await call_tool(talk, tool)).result
+    for tool in await task_tools(probe):
+        result = (await call_tool(probe, tool)).result
         if is_task(result) and isinstance(result.get("taskId"), str):
             return str(result["taskId"])
     raise NotObserved("no call becomes a task again")
 
 
-async def run_task_tools(talk: Probe) -> None:
+async def run_task_tools(probe: Probe) -> None:
     """Call each tool as a client that can wait, and follow those that become tasks to their end."""
-    for tool in await callable_tools(talk) if talk.has_capability(CAPABILITY) else ():
+    for tool in await callable_tools(probe) if probe.has_capability(CAPABILITY) else ():
         with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
-            result = (await call_tool(talk, tool)).result
+            result = (await call_tool(probe, tool)).result
             if is_task(result) and isinstance(result.get("taskId"), str):
-                await _run(talk, result["taskId"])
+                await _run(probe, result["taskId"])
 
 
-async def _run(talk: Probe, id: str) -> None:
+async def _run(probe: Probe, id: str) -> None:
     """Look at a task until it is over, and once more after that and after a cancellation which comes too late."""
-    await finish_task(talk, id)
-    await send_request(talk, "tasks/get", {"taskId": id})
-    await send_request(talk, "tasks/cancel", {"taskId": id})
-    await send_request(talk, "tasks/get", {"taskId": id})
+    await finish_task(probe, id)
+    await send_request(probe, "tasks/get", {"taskId": id})
+    await send_request(probe, "tasks/cancel", {"taskId": id})
+    await send_request(probe, "tasks/get", {"taskId": id})
 
 
-async def finish_task(talk: Probe, id: str) -> JSONObject:
+async def finish_task(probe: Probe, id: str) -> JSONObject:
     """What a task is in the end, when all that it asks was answered; empty when it is deleted before.
 
     Raises `NotObserved` when it takes too long.
     """
     answered: set[str] = set()
-    async for state in poll_task(talk, id):
+    async for state in poll_task(probe, id):
         if not state or state.get("status") in TERMINAL_STATUSES:
             return state
         open_ = {key: each for key, each in task_input_requests(state).items() if key not in answered}
         if open_:
             answered |= open_.keys()
-            await send_request(talk, "tasks/update", {"taskId": id, "inputResponses": input_responses(talk, open_)})
-    raise NotObserved(f"a task is not done in {talk.settings.timeout * _TIMEOUT_FACTOR:g} s")
+            await send_request(probe, "tasks/update", {"taskId": id, "inputResponses": input_responses(probe, open_)})
+    raise NotObserved(f"a task is not done in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
 
 
-async def poll_task(talk: Probe, id: str) -> AsyncIterator[JSONObject]:
+async def poll_task(probe: Probe, id: str) -> AsyncIterator[JSONObject]:
     """Each state of a task, looked at as often as it wishes, for a bounded time; an empty one when it is deleted."""
     clock = asyncio.get_running_loop().time
-    deadline = clock() + talk.settings.timeout * _TIMEOUT_FACTOR
+    deadline = clock() + probe.settings.timeout * _TIMEOUT_FACTOR
     pause = _SHORTEST
     while clock() < deadline:
-        answer = await send_request(talk, "tasks/get", {"taskId": id})
+        answer = await send_request(probe, "tasks/get", {"taskId": id})
         state = get_object(answer.result)
         wished = state.get("pollIntervalMs")
         if isinstance(wished, int | float):
@@ -197,21 +197,21 @@ def task_input_requests(state: JSONObject) -> JSONObject:
     return get_object(state, "inputRequests") if state.get("status") == INPUT_REQUIRED else {}
 
 
-async def cancel_tasks(talk: Probe, *ids: str) -> None:
+async def cancel_tasks(probe: Probe, *ids: str) -> None:
     """Cancel tasks. What goes wrong is for the rules about that."""
     with contextlib.suppress(Violation):
         for id in ids:
-            await send_request(talk, "tasks/cancel", {"taskId": id})
+            await send_request(probe, "tasks/cancel", {"taskId": id})
 
 
-def task_states(records: Iterable[MessageLog]) -> Iterator[TaskObservation]:
+def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
     """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
-    for record in records:
-        for answer in answered_requests([record], "tools/call", "tasks/get"):
+    for log in logs:
+        for answer in answered_requests([log], "tools/call", "tasks/get"):
             task = get_object(answer.result)
             if is_task(task) or (answer.request["method"] == "tasks/get" and "taskId" in task):
                 yield TaskObservation(answer.received, task, answer.request_entry.at)
-        for told in received_messages([record]) if record.transport in LINE_TRANSPORTS else ():
+        for told in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
             if told.message.get("method") == STATUS_NOTIFICATION:
                 yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)
 

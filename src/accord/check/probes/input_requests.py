@@ -43,36 +43,36 @@ class ServerInputRequest(NamedTuple):
         return self.received.violation(text, symptom=symptom)
 
 
-def input_requests(records: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
+def input_requests(logs: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
     """All that the server has asked."""
-    listed = list(records)
-    by_request = [record for record in listed if RULES[record.revision].server_requests]
+    listed = list(logs)
+    by_request = [log for log in listed if RULES[log.revision].server_requests]
     for each in received_messages(by_request):
         method = each.message.get("method")
         if isinstance(method, str) and method in INPUT_METHODS and "id" in each.message:
             yield ServerInputRequest(each, method, get_object(each.message.get("params")))
-    by_result = [record for record in listed if not RULES[record.revision].server_requests]
+    by_result = [log for log in listed if not RULES[log.revision].server_requests]
     for answered in (*input_required_results(by_result), *_tasks_awaiting_input(by_result)):
         for key, request in get_object(answered.result.get("inputRequests")).items():
             inner = get_object(request)
             yield ServerInputRequest(answered.received, str(inner.get("method")), get_object(inner.get("params")), key)
 
 
-def sampling_requests(records: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
+def sampling_requests(logs: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
     """What was asked of models."""
-    return (question for question in input_requests(records) if question.method == "sampling/createMessage")
+    return (question for question in input_requests(logs) if question.method == "sampling/createMessage")
 
 
-def input_required_results(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
+def input_required_results(logs: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
     """The answers that want input first."""
-    for answered in answered_requests(records):
+    for answered in answered_requests(logs):
         if isinstance(answered.result, dict) and answered.result.get("resultType") == INPUT_REQUIRED:
             yield answered
 
 
-def _tasks_awaiting_input(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
+def _tasks_awaiting_input(logs: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
     """The states of tasks (of the extension) that want input."""
-    for answered in answered_requests(records, "tasks/get"):
+    for answered in answered_requests(logs, "tasks/get"):
         if get_object(answered.result).get("status") == INPUT_REQUIRED:
             yield answered
 
@@ -85,7 +85,7 @@ def had_input_requests(answer: Answer) -> bool:
 
 
 async def request_with_input(
-    talk: Probe, params: JSONObject, send: Callable[[JSONObject], Awaitable[Answer]]
+    probe: Probe, params: JSONObject, send: Callable[[JSONObject], Awaitable[Answer]]
 ) -> Answer:
     """Send a request with these params, and again with good answers while it wants input (2026-07-28), a few times."""
     answer = await send(params)
@@ -93,27 +93,27 @@ async def request_with_input(
         result = get_object(answer.result)
         if result.get("resultType") != INPUT_REQUIRED:
             break
-        params = {**params, **retry_params(talk, result)}
+        params = {**params, **retry_params(probe, result)}
         answer = await send(params)
     return answer
 
 
-def input_responses(talk: Probe, asked: JSONObject) -> JSONObject:
+def input_responses(probe: Probe, asked: JSONObject) -> JSONObject:
     """What a good client answers to what was asked, by its keys."""
-    return {key: _input_response(talk, request) for key, request in asked.items()}
+    return {key: _input_response(probe, request) for key, request in asked.items()}
 
 
-def retry_params(talk: Probe, result: JSONObject) -> JSONObject:
+def retry_params(probe: Probe, result: JSONObject) -> JSONObject:
     """What the params of a retry have more: good answers to what was asked, and the state as it came."""
     asked = result.get("inputRequests")
     more: JSONObject = {}
     if isinstance(asked, dict):
-        more["inputResponses"] = input_responses(talk, asked)
+        more["inputResponses"] = input_responses(probe, asked)
     if "requestState" in result:
         more["requestState"] = result["requestState"]
     return more
 
 
-def _input_response(talk: Probe, request: Any) -> Any:
-    canned = talk.canned_results.get(str(request.get("method"))) if isinstance(request, dict) else None
+def _input_response(probe: Probe, request: Any) -> Any:
+    canned = probe.canned_results.get(str(request.get("method"))) if isinstance(request, dict) else None
     return canned(request) if callable(canned) else canned

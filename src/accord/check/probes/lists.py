@@ -48,45 +48,45 @@ _MOST = 10
 _LATE_SECONDS = 1.0
 
 
-async def require_declared(talk: Probe, listing: ListKind) -> None:
+async def require_declared(probe: Probe, listing: ListKind) -> None:
     """Break the rule for a server that has such things and does not say so."""
-    if talk.has_capability(listing.capability):
+    if probe.has_capability(listing.capability):
         return
-    found = get_objects((await talk.request(listing.method)).result, listing.key)
+    found = get_objects((await probe.request(listing.method)).result, listing.key)
     if found:
-        raise talk.violation(f"it lists {len(found)} {listing.key}, and does not declare {listing.capability!r}")
+        raise probe.violation(f"it lists {len(found)} {listing.key}, and does not declare {listing.capability!r}")
 
 
-async def require_list(talk: Probe, listing: ListKind) -> None:
+async def require_list(probe: Probe, listing: ListKind) -> None:
     """Break the rule for a list that is not given."""
-    result = await talk.result(listing.method)
+    result = await probe.result(listing.method)
     if not isinstance(result.get(listing.key), list):
-        raise talk.violation(f"the result of {listing.method} has no array {listing.key!r}")
+        raise probe.violation(f"the result of {listing.method} has no array {listing.key!r}")
 
 
-async def require_same_list(talk: Probe, listing: ListKind) -> None:
+async def require_same_list(probe: Probe, listing: ListKind) -> None:
     """Break the rule for a list that differs between two connections at the same time."""
-    await _send_harmless_requests(talk)
-    before = await list_names(talk, listing)
-    there = await list_names(await talk.second(), listing)
-    if before == await list_names(talk, listing) and sorted(before) != sorted(there):
+    await _send_harmless_requests(probe)
+    before = await list_names(probe, listing)
+    there = await list_names(await probe.second(), listing)
+    if before == await list_names(probe, listing) and sorted(before) != sorted(there):
         differing = sorted(set(before) ^ set(there))
-        raise talk.violation(f"another connection has another list; not in both: {preview_json(differing)}")
+        raise probe.violation(f"another connection has another list; not in both: {preview_json(differing)}")
 
 
-async def _send_harmless_requests(talk: Probe) -> None:
+async def _send_harmless_requests(probe: Probe) -> None:
     """Requests that should leave no trace."""
     for listing in LIST_KINDS:
-        await talk.request(listing.method)
-    for resource in (await talk.resources())[:1]:
-        await talk.request("resources/read", {"uri": resource.get("uri")})
-    await talk.request("prompts/get", {"name": talk.unknown_name})
-    await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
+        await probe.request(listing.method)
+    for resource in (await probe.resources())[:1]:
+        await probe.request("resources/read", {"uri": resource.get("uri")})
+    await probe.request("prompts/get", {"name": probe.unknown_name})
+    await probe.request("tools/call", {"name": probe.unknown_name, "arguments": {}})
 
 
-async def list_names(talk: Probe, listing: ListKind) -> list[str]:
+async def list_names(probe: Probe, listing: ListKind) -> list[str]:
     """What is listed now, in its order."""
-    pages = await talk.pages(listing.method, listing.key, optional=True)
+    pages = await probe.pages(listing.method, listing.key, optional=True)
     return [str(each.get(listing.id_field)) for page in pages for each in get_objects(page, listing.key)]
 
 
@@ -96,59 +96,61 @@ def duplicate_name(found: Sequence[JSONObject], listing: ListKind) -> str | None
     return next((name for name in known if known.count(name) > 1), None)
 
 
-async def require_change_notification(talk: Probe, listing: ListKind) -> None:
+async def require_change_notification(probe: Probe, listing: ListKind) -> None:
     """Break the rule for a list that is changed by a call, of which nothing is said."""
-    await subscribe_to_changes(talk, {listing.filter_field: True})
-    since = len(talk.log.entries)
-    before = await list_names(talk, listing)
-    await trigger_changes(talk)
-    after = await list_names(talk, listing)
-    if await was_notified(talk, since, listing.change_notification):
+    await subscribe_to_changes(probe, {listing.filter_field: True})
+    since = len(probe.log.entries)
+    before = await list_names(probe, listing)
+    await trigger_changes(probe)
+    after = await list_names(probe, listing)
+    if await was_notified(probe, since, listing.change_notification):
         return
     if before == after:
         raise NotObserved("nothing that may be called changed the list")
-    if not await wait_for_notification(talk, listing.change_notification):
-        raise talk.violation(
+    if not await wait_for_notification(probe, listing.change_notification):
+        raise probe.violation(
             f"{listing.method} gives another list than before, and {listing.change_notification} did not come"
         )
 
 
-async def subscribe_to_changes(talk: Probe, wanted: JSONObject) -> None:
+async def subscribe_to_changes(probe: Probe, wanted: JSONObject) -> None:
     """Ask for notifications, where the revision wants to be asked."""
-    if not talk.rules.handshake:
-        talk.begin("subscriptions/listen", {"notifications": wanted})
-        await talk.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+    if not probe.rules.handshake:
+        probe.begin("subscriptions/listen", {"notifications": wanted})
+        await probe.wait_for_message(
+            lambda message: message.get("method") == "notifications/subscriptions/acknowledged"
+        )
 
 
-async def trigger_changes(talk: Probe) -> None:
+async def trigger_changes(probe: Probe) -> None:
     """Call what may change something, as far as it may be called."""
-    likely = [tool for tool in await talk.callable_tools() if _may_change_lists(str(tool.get("name")).lower())]
+    likely = [tool for tool in await probe.callable_tools() if _may_change_lists(str(tool.get("name")).lower())]
     for tool in likely[:_MOST]:
-        await call_tool(talk, tool)
+        await call_tool(probe, tool)
 
 
 def _may_change_lists(name: str) -> bool:
     return any(word in name for word in _CHANGING_WORDS)
 
 
-async def was_notified(talk: Probe, since: int, method: str) -> bool:
+async def was_notified(probe: Probe, since: int, method: str) -> bool:
     """Whether a notification has come since then."""
-    await talk.fence()
-    return any(message.get("method") == method for message in talk.other_messages(since, None))
+    await probe.fence()
+    return any(message.get("method") == method for message in probe.other_messages(since, None))
 
 
-async def wait_for_notification(talk: Probe, method: str) -> bool:
+async def wait_for_notification(probe: Probe, method: str) -> bool:
     """Whether it comes in a moment: over HTTP it has a stream of its own."""
-    return await talk.wait_for_message(lambda message: message.get("method") == method, _LATE_SECONDS) is not None
+    return await probe.wait_for_message(lambda message: message.get("method") == method, _LATE_SECONDS) is not None
 
 
 async def call_tool(
-    talk: Probe, tool: JSONObject, arguments: JSONObject | None = None, meta: JSONObject | None = None
+    probe: Probe, tool: JSONObject, arguments: JSONObject | None = None, meta: JSONObject | None = None
 ) -> Answer | None:
     """Call a tool, with the least that it takes; None where nothing fits, or no answer comes in time."""
     try:
         given = smallest(get_object(tool, "inputSchema")) if arguments is None else arguments
-        return await talk.request("tools/call", {"name": tool.get("name"), "arguments": given}, meta=meta)
+        return await probe.request("tools/call", {"name": tool.get("name"), "arguments": given}, meta=meta)
     except GenerationError:
         return None
     except Violation as exc:  # a tool may take its time

@@ -138,7 +138,7 @@ class MessageLog:
     ) -> LogEntry:
         """Note one message, or one remark."""
         message = decode_json(raw) if direction != REMARK else None
-        said = LogEntry(
+        entry = LogEntry(
             direction=direction,
             raw=raw,
             at=time.monotonic(),
@@ -147,10 +147,10 @@ class MessageLog:
             stream=stream,
             case=self.case,
         )
-        self.entries.append(said)
+        self.entries.append(entry)
         if direction == RECEIVED:
             self.memory.charge_message(raw)
-        return said
+        return entry
 
     def add_remark(self, text: str) -> None:
         """Record a remark, which is no message."""
@@ -159,8 +159,8 @@ class MessageLog:
     @property
     def first_answer_seconds(self) -> float:
         """Seconds from our first message to the first one of the peer; 0 where there is none."""
-        sent = next((said.at for said in self.entries if said.direction == SENT), 0.0)
-        return next((said.at - sent for said in self.entries if said.direction == RECEIVED), 0.0)
+        sent = next((entry.at for entry in self.entries if entry.direction == SENT), 0.0)
+        return next((entry.at - sent for entry in self.entries if entry.direction == RECEIVED), 0.0)
 
     def sent_messages(self) -> Iterator[JSONObject]:
         """Our messages that are objects, those of batches one by one."""
@@ -171,14 +171,14 @@ class MessageLog:
         return self._objects(RECEIVED)
 
     def _objects(self, direction: str) -> Iterator[JSONObject]:
-        for said in self.entries:
-            if said.direction == direction:
-                yield from message_objects(said.message)
+        for entry in self.entries:
+            if entry.direction == direction:
+                yield from message_objects(entry.message)
 
     def evidence(self, since: int = 0, about: Sequence[LogEntry] = ()) -> tuple[str, ...]:
         """The messages in question, or the last ones since `since`, as lines."""
         entries = list(about) or self.entries[since:]
-        lines = [said.line() for said in entries[-_EVIDENCE:]]
+        lines = [entry.line() for entry in entries[-_EVIDENCE:]]
         if not about and (self.exit_code is not None):
             lines.append(f"# the process ended with {self.exit_code}")
         return tuple(lines)

@@ -23,9 +23,9 @@ class ObservedMessage(NamedTuple):
 
     def violation(self, text: str, *, symptom: str = "", about: Iterable[LogEntry] = ()) -> Violation:
         """A `Violation` with this message as evidence, after those which it is about."""
-        said = (*about, self.entry)
-        evidence = self.log.evidence(about=said)
-        return Violation(text, symptom=symptom, evidence=evidence, during=[each.case for each in said])
+        entry = (*about, self.entry)
+        evidence = self.log.evidence(about=entry)
+        return Violation(text, symptom=symptom, evidence=evidence, during=[each.case for each in entry])
 
 
 class AnsweredRequest(NamedTuple):
@@ -45,19 +45,19 @@ class AnsweredRequest(NamedTuple):
         return self.received.violation(text, symptom=symptom, about=(self.request_entry,))
 
 
-def received_messages(records: Iterable[MessageLog]) -> Iterator[ObservedMessage]:
+def received_messages(logs: Iterable[MessageLog]) -> Iterator[ObservedMessage]:
     """Yield each object of the server that looks like JSON-RPC; over HTTP also those with an error status."""
-    for record in records:
-        for said in record.entries:
-            if said.direction == RECEIVED:
-                for message in message_objects(said.message):
-                    if not is_web_server_error(record, said, message):
-                        yield ObservedMessage(record, said, message)
+    for log in logs:
+        for entry in log.entries:
+            if entry.direction == RECEIVED:
+                for message in message_objects(entry.message):
+                    if not is_web_server_error(log, entry, message):
+                        yield ObservedMessage(log, entry, message)
 
 
-def is_web_server_error(record: MessageLog, said: LogEntry, message: Any) -> bool:
+def is_web_server_error(log: MessageLog, entry: LogEntry, message: Any) -> bool:
     """Whether it is the JSON of a web server that refuses: "The body MAY comprise a JSON-RPC error response"."""
-    if not 0 < said.stream <= len(record.responses) or record.responses[said.stream - 1].status < _FAILED:
+    if not 0 < entry.stream <= len(log.responses) or log.responses[entry.stream - 1].status < _FAILED:
         return False
     return not isinstance(message, dict) or "jsonrpc" not in message
 
@@ -73,24 +73,24 @@ def is_response(message: JSONObject) -> bool:
     return "method" not in message and ("result" in message or "error" in message)
 
 
-def answered_requests(records: Iterable[MessageLog], *methods: str) -> Iterator[AnsweredRequest]:
+def answered_requests(logs: Iterable[MessageLog], *methods: str) -> Iterator[AnsweredRequest]:
     """Yield each answer to a valid request of ours; with `methods`, only to those."""
-    for record in records:
+    for log in logs:
         asked: dict[tuple[type, Any], tuple[LogEntry, JSONObject]] = {}
-        for said, message in logged_messages(record):
-            if said.direction == SENT and "method" in message and "id" in message:
-                asked[id_key(message["id"])] = said, message
-            elif said.direction == RECEIVED and is_response(message) and id_key(message.get("id")) in asked:
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT and "method" in message and "id" in message:
+                asked[id_key(message["id"])] = entry, message
+            elif entry.direction == RECEIVED and is_response(message) and id_key(message.get("id")) in asked:
                 ours, request = asked[id_key(message.get("id"))]
                 if not ours.misbehaved and (not methods or request["method"] in methods):
-                    yield AnsweredRequest(ObservedMessage(record, said, message), ours, request)
+                    yield AnsweredRequest(ObservedMessage(log, entry, message), ours, request)
 
 
-def logged_messages(record: MessageLog) -> Iterator[tuple[LogEntry, JSONObject]]:
+def logged_messages(log: MessageLog) -> Iterator[tuple[LogEntry, JSONObject]]:
     """Every object of both sides, in order."""
-    for said in record.entries:
-        for message in message_objects(said.message):
-            yield said, message
+    for entry in log.entries:
+        for message in message_objects(entry.message):
+            yield entry, message
 
 
 def id_key(id: Any) -> tuple[type, Any]:

@@ -41,35 +41,35 @@ class TypeMismatch(msgspec.Struct, frozen=True):
         return f"shape:{self.what}:{_INDEX.sub('[]', self.where)}:{self.why}"
 
 
-def type_mismatches(record: MessageLog, sender: Sender = "server") -> Iterator[TypeMismatch]:
+def type_mismatches(log: MessageLog, sender: Sender = "server") -> Iterator[TypeMismatch]:
     """What is not of its type in all that the peer said; `sender` is what the peer is."""
     asked: dict[tuple[type, Any], JSONObject] = {}
-    for said in record.entries:
-        for message in message_objects(said.message):
-            is_heard = said.direction == RECEIVED
+    for entry in log.entries:
+        for message in message_objects(entry.message):
+            is_heard = entry.direction == RECEIVED
             if not is_heard and "method" in message and _is_id(message.get("id")):
                 asked[_key(message["id"])] = message
-            elif is_heard and not said.misbehaved:
-                yield from _check_message(record.revision, sender, message, asked, said)
+            elif is_heard and not entry.misbehaved:
+                yield from _check_message(log.revision, sender, message, asked, entry)
 
 
 def _check_message(
-    revision: str, sender: Sender, message: JSONObject, asked: dict[tuple[type, Any], JSONObject], said: LogEntry
+    revision: str, sender: Sender, message: JSONObject, asked: dict[tuple[type, Any], JSONObject], entry: LogEntry
 ) -> Iterator[TypeMismatch]:
     method = message.get("method")
     if isinstance(method, str):
         row = table(revision, sender).get(method)
         if row is not None:
-            yield from _check_type(method, message.get("params", {}), row.params, revision, said, None)
+            yield from _check_type(method, message.get("params", {}), row.params, revision, entry, None)
     elif "error" in message:
-        yield from _check_type("an error", message["error"], ErrorObject, revision, said, None)
+        yield from _check_type("an error", message["error"], ErrorObject, revision, entry, None)
     elif "result" in message and _is_id(message.get("id")):
         request = asked.get(_key(message["id"]), {})
-        yield from _check_result(revision, sender, request, message["result"], said)
+        yield from _check_result(revision, sender, request, message["result"], entry)
 
 
 def _check_result(
-    revision: str, sender: Sender, request: JSONObject, result: Any, said: LogEntry
+    revision: str, sender: Sender, request: JSONObject, result: Any, entry: LogEntry
 ) -> Iterator[TypeMismatch]:
     asker: Sender = "client" if sender == "server" else "server"
     method = request.get("method")
@@ -78,7 +78,7 @@ def _check_result(
         return
     type_ = _type_of(revision, row, request, result)
     if type_ is not None:
-        yield from _check_type(f"the result of {row.name}", result, type_, revision, said, request)
+        yield from _check_type(f"the result of {row.name}", result, type_, revision, entry, request)
 
 
 def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> Any:
@@ -92,15 +92,15 @@ def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> An
 
 
 def _check_type(
-    what: str, value: Any, type_: Any, revision: str, said: LogEntry, asked: JSONObject | None
+    what: str, value: Any, type_: Any, revision: str, entry: LogEntry, asked: JSONObject | None
 ) -> Iterator[TypeMismatch]:
     try:
         msgspec.convert(value, _strict_type(type_, revision))
     except msgspec.ValidationError as exc:
         why, _, where = str(exc).partition(" - at ")
-        yield TypeMismatch(what, where.strip("`") or "$", why, said, asked)
+        yield TypeMismatch(what, where.strip("`") or "$", why, entry, asked)
     except RecursionError:
-        yield TypeMismatch(what, "$", "nested too deep", said, asked)
+        yield TypeMismatch(what, "$", "nested too deep", entry, asked)
 
 
 @cache

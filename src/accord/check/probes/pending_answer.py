@@ -73,7 +73,7 @@ class PendingOwner(Protocol):
 class PendingAnswer:
     """A request in flight."""
 
-    def __init__(self, talk: PendingOwner, request: JSONObject, stream: int, since: int) -> None:
+    def __init__(self, probe: PendingOwner, request: JSONObject, stream: int, since: int) -> None:
         self.request: JSONObject = request
         self.id: Any = request.get("id")
         self.stream: int = stream
@@ -82,7 +82,7 @@ class PendingAnswer:
         self.resumptions: int = 0
         """Over HTTP: how often the stream that ended without it was taken up again."""
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._owner = talk
+        self._owner = probe
         self._began = asyncio.get_running_loop().time()
 
     @property

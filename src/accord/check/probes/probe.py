@@ -43,7 +43,7 @@ class ProbeFactory(Protocol):
 
     async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Probe: ...
 
-    async def negotiate(self, talk: Probe) -> None: ...
+    async def negotiate(self, probe: Probe) -> None: ...
 
     async def second(self, case: str = "") -> Probe: ...
 
@@ -51,11 +51,11 @@ class ProbeFactory(Protocol):
 class Probe(ProbeConnection):
     """A conversation with a server, in the words of its revision."""
 
-    def __init__(self, wire: Wire, record: MessageLog, settings: CheckSettings, doors: ProbeFactory) -> None:
-        super().__init__(wire, record, settings)
+    def __init__(self, wire: Wire, log: MessageLog, settings: CheckSettings, factory: ProbeFactory) -> None:
+        super().__init__(wire, log, settings)
         self.unknown_name: str = UNKNOWN_NAME
         self.handshake_result: JSONObject = {}
-        self.factory: ProbeFactory = doors
+        self.factory: ProbeFactory = factory
         self._lists: dict[str, list[JSONObject]] = {}
 
     # --- what the server is ------------------------------------------------------------------------------------

@@ -44,20 +44,20 @@ _UNDERLINE = re.compile(r"[\s^~]*").fullmatch
 """What tracebacks put below a line of code."""
 
 
-def describe_refusal(reply: LoggedResponse) -> str:
+def describe_refusal(response: LoggedResponse) -> str:
     """Describe a response that holds no answer: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
-    if not reply.status:
-        return reply.error
-    said = f"HTTP {reply.status}"
-    if "location" in reply.headers:
-        said += f" to {without_credentials(reply.headers['location'])}"
-    if reply.events:
-        return f"{said}, and the stream ended without an answer"
-    if reply.error:
-        said += f", and the response broke off ({reply.error})"
-    body = reply.body[:_BODY].decode(errors="replace").strip()
-    kind = reply.headers.get("content-type", "").partition(";")[0]
-    return f"{said}, {kind or 'no content type'}: {body}" if body else f"{said} without a body"
+    if not response.status:
+        return response.error
+    entry = f"HTTP {response.status}"
+    if "location" in response.headers:
+        entry += f" to {without_credentials(response.headers['location'])}"
+    if response.events:
+        return f"{entry}, and the stream ended without an answer"
+    if response.error:
+        entry += f", and the response broke off ({response.error})"
+    body = response.body[:_BODY].decode(errors="replace").strip()
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    return f"{entry}, {kind or 'no content type'}: {body}" if body else f"{entry} without a body"
 
 
 def stderr_tail(stderr: str) -> str:
@@ -87,20 +87,20 @@ _RESUMPTIONS = 40
 class ProbeConnection:
     """One conversation. `read_responses` says what requests of the peer get: a result, or a function of the request."""
 
-    def __init__(self, wire: Wire, record: MessageLog, settings: CheckSettings) -> None:
+    def __init__(self, wire: Wire, log: MessageLog, settings: CheckSettings) -> None:
         self.wire: Wire = wire
-        self.log: MessageLog = record
+        self.log: MessageLog = log
         self.settings: CheckSettings = settings
-        self.revision: str = record.revision
-        self.rules: Rules = RULES[record.revision]
+        self.revision: str = log.revision
+        self.rules: Rules = RULES[log.revision]
         self.transport: TransportName = wire.transport
-        self.client_capabilities: JSONObject = all_capabilities(record.revision)
+        self.client_capabilities: JSONObject = all_capabilities(log.revision)
         """Our capabilities."""
         self.canned_results: dict[str, Any] = dict(DEFAULT_RESULTS)
         self.schemas: dict[str, JSONObject] = {}
         """The input schemas of tools, by name, as far as they were listed: arguments may stand in headers too."""
         self.alive: bool = True
-        self.peer_logs: list[MessageLog] = [record]
+        self.peer_logs: list[MessageLog] = [log]
         """The records of all conversations with the same peer."""
         self._limit_reason = ""
         self._closing: asyncio.Task[None] | None = None
@@ -120,7 +120,7 @@ class ProbeConnection:
     @property
     def last_received_at(self) -> float:
         """When the server last said anything, by the clock of the loop; 0 before. Over HTTP all conversations count."""
-        return max(_last_received(record) for record in (self.peer_logs if self.http is not None else [self.log]))
+        return max(_last_received(log) for log in (self.peer_logs if self.http is not None else [self.log]))
 
     @property
     def answer_timeout(self) -> float:
@@ -176,9 +176,9 @@ class ProbeConnection:
         """Return the next message for which `wanted` is true; None if none comes in time."""
         found: asyncio.Future[JSONObject] = asyncio.get_running_loop().create_future()
 
-        def listen(said: LogEntry) -> None:
+        def listen(entry: LogEntry) -> None:
             try:
-                for each in message_objects(said.message):
+                for each in message_objects(entry.message):
                     if not found.done() and wanted(each):
                         found.set_result(each)
             except Exception as exc:  # a defect of the rule: it belongs to who waits, not to whoever reads on
@@ -193,8 +193,8 @@ class ProbeConnection:
 
     def other_messages(self, since: int, id: Any) -> list[JSONObject]:
         """Return what the server has sent since then, without the answer to `id`."""
-        heard = (said for said in self.log.entries[since:] if said.direction == RECEIVED)
-        return [each for said in heard for each in message_objects(said.message) if not _is_response_to(each, id)]
+        heard = (entry for entry in self.log.entries[since:] if entry.direction == RECEIVED)
+        return [each for entry in heard for each in message_objects(entry.message) if not _is_response_to(each, id)]
 
     def http_response(self, stream: int) -> LoggedResponse | None:
         """Return what came for a request so far (HTTP)."""
@@ -214,11 +214,11 @@ class ProbeConnection:
 
     async def wait_for_response_end(self, stream: int) -> None:
         """Over HTTP: wait until the response to a POST has ended, or the time is over."""
-        reply = self.http_response(stream)
-        if reply is not None:
+        response = self.http_response(stream)
+        if response is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.timeout):
-                    await reply.closed.wait()
+                    await response.closed.wait()
 
     async def close(self) -> None:
         """End it, once. What the peer wrote to its stderr, and how it ended, is in the record then."""
@@ -237,16 +237,16 @@ class ProbeConnection:
         if self.log.memory.exhausted:
             self._stop_receiving(self.log.memory.exhausted)
             return
-        said = self.log.add(RECEIVED, raw, stream=stream)
-        if said.message is None and isinstance(raw, bytes):
+        entry = self.log.add(RECEIVED, raw, stream=stream)
+        if entry.message is None and isinstance(raw, bytes):
             self._fail_unreadable(raw)
-        for each in message_objects(said.message):
+        for each in message_objects(entry.message):
             if "method" in each:
                 self._respond(each)
             elif _hashable(each.get("id")):
                 self._resolve_pending(each, raw if isinstance(raw, bytes) else b"", stream)
         for listen in list(self._listeners):
-            listen(said)
+            listen(entry)
 
     def _fail_unreadable(self, raw: bytes) -> None:
         """Fail each request that an unreadable message names, with the reason."""
@@ -275,7 +275,7 @@ class ProbeConnection:
         pending = self._pending.pop(_key(message.get("id")), None)
         if pending is None or pending.future.done():
             return
-        reply = self.http_response(pending.stream)
+        response = self.http_response(pending.stream)
         error = message.get("error")
         pending.future.set_result(
             Answer(
@@ -285,8 +285,8 @@ class ProbeConnection:
                 raw=raw,
                 result=message.get("result", UNSET),
                 error=error if isinstance(error, dict) else None if error is None else {"message": preview_json(error)},
-                status=reply.status if reply else None,
-                headers=reply.headers if reply else {},
+                status=response.status if response else None,
+                headers=response.headers if response else {},
             )
         )
 
@@ -298,35 +298,36 @@ class ProbeConnection:
         result = self.canned_results.get(method) if isinstance(method, str) else None
         if callable(result):
             result = result(message)
-        said: JSONObject = {"jsonrpc": "2.0", "id": message["id"]}
+        entry: JSONObject = {"jsonrpc": "2.0", "id": message["id"]}
         if result is None:
-            said["error"] = {"code": -32601, "message": "Method not found"}
+            entry["error"] = {"code": -32601, "message": "Method not found"}
         else:
-            said["result"] = result
-        self.send(said, misbehaved=False)
+            entry["result"] = result
+        self.send(entry, misbehaved=False)
 
-    def _on_response(self, reply: LoggedResponse) -> None:
+    def _on_response(self, response: LoggedResponse) -> None:
         """A response has ended: a request that was to be answered on it, and was not, gets what HTTP said."""
-        refused = reply.error or reply.status >= 300 or not reply.status
+        refused = response.error or response.status >= 300 or not response.status
         if self.transport == "sse" and not refused:
             return
-        waiting = [pending for pending in self._pending.values() if pending.stream == reply.stream]
-        if waiting and not refused and self._resume_stream(reply, waiting):
+        waiting = [pending for pending in self._pending.values() if pending.stream == response.stream]
+        if waiting and not refused and self._resume_stream(response, waiting):
             return
         for pending in waiting:
             self._pending.pop(_key(pending.id), None)
-            pending.fail_with_http(describe_refusal(reply), reply.status, reply.headers)
+            pending.fail_with_http(describe_refusal(response), response.status, response.headers)
 
-    def _resume_stream(self, reply: LoggedResponse, waiting: list[PendingAnswer]) -> bool:
+    def _resume_stream(self, response: LoggedResponse, waiting: list[PendingAnswer]) -> bool:
         """Resume a stream that ended early, if its events have ids. Returns whether they do."""
         last = next(
-            (event.id for event in reversed(reply.events) if isinstance(event, ServerSentEvent) and event.id), None
+            (event.id for event in reversed(response.events) if isinstance(event, ServerSentEvent) and event.id), None
         )
         times = waiting[0].resumptions
         if last is None or self.http is None or times == _RESUMPTIONS:
             return False
         retry = next(
-            (event.retry for event in reversed(reply.events) if isinstance(event, ServerSentEvent) and event.retry), 0
+            (event.retry for event in reversed(response.events) if isinstance(event, ServerSentEvent) and event.retry),
+            0,
         )
         pause = min(max(retry / 1000, times * _PAUSE), _LONGEST_PAUSE)
         asyncio.get_running_loop().call_later(pause, self._reopen_stream, last, waiting)
@@ -356,8 +357,8 @@ class ProbeConnection:
         return self.violation(text, since=pending.since, symptom=f"{CONNECTION_LOST}:{what}", cause=cause)
 
 
-def _last_received(record: MessageLog) -> float:
-    return next((each.at for each in reversed(record.entries) if each.direction != SENT), 0.0)
+def _last_received(log: MessageLog) -> float:
+    return next((each.at for each in reversed(log.entries) if each.direction != SENT), 0.0)
 
 
 _PASSIVE = frozenset(

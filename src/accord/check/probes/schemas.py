@@ -24,9 +24,9 @@ _MOST = 20
 """Forms of arguments of one tool."""
 
 
-def listed_tools(records: Iterable[MessageLog]) -> dict[str, JSONObject]:
+def listed_tools(logs: Iterable[MessageLog]) -> dict[str, JSONObject]:
     """Every tool that was listed, by its name."""
-    pages = [page.result for page in answered_requests(records, "tools/list")]
+    pages = [page.result for page in answered_requests(logs, "tools/list")]
     return {str(tool.get("name")): tool for page in pages for tool in get_objects(page, "tools")}
 
 

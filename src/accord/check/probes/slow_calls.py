@@ -19,26 +19,26 @@ SLOW_TOOLS: dict[str, JSONObject] = {
 PROGRESS_TOKEN = "accord-check-slow"
 
 
-async def require_slow_tool(talk: Probe) -> None:
+async def require_slow_tool(probe: Probe) -> None:
     """Raises `NotObserved` where no tool may be called that takes long."""
-    await _slow_tool(talk)
+    await _slow_tool(probe)
 
 
-async def _slow_tool(talk: Probe) -> str:
-    tools = [str(tool.get("name")) for tool in await talk.tools() if talk.may_call(tool)]
+async def _slow_tool(probe: Probe) -> str:
+    tools = [str(tool.get("name")) for tool in await probe.tools() if probe.may_call(tool)]
     name = next((tool for tool in tools if tool in SLOW_TOOLS), None)
     if name is None:
         raise NotObserved(f"no tool may be called that takes long: one of {', '.join(SLOW_TOOLS)}")
     return name
 
 
-async def start_slow_call(talk: Probe) -> PendingAnswer:
+async def start_slow_call(probe: Probe) -> PendingAnswer:
     """Call one, and wait until its first progress says that it is at work. Raises `NotObserved` where there is none."""
-    name = await _slow_tool(talk)
-    call = talk.begin(
+    name = await _slow_tool(probe)
+    call = probe.begin(
         "tools/call", {"name": name, "arguments": SLOW_TOOLS[name]}, meta={"progressToken": PROGRESS_TOKEN}
     )
-    if call.is_done or await talk.wait_for_message(is_progress) is None or call.is_done:
+    if call.is_done or await probe.wait_for_message(is_progress) is None or call.is_done:
         raise NotObserved(f"{name} was done before it could be told that it is at work")
     return call
 

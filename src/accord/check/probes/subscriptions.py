@@ -46,49 +46,49 @@ class SubscriptionNotification(NamedTuple):
         return str(self.received.message.get("method"))
 
 
-async def subscribe(talk: Probe, wish: JSONObject, **more: Any) -> PendingAnswer:
+async def subscribe(probe: Probe, wish: JSONObject, **more: Any) -> PendingAnswer:
     """Ask for a subscription, and do not wait for anything."""
-    return talk.begin("subscriptions/listen", {"notifications": wish}, **more)
+    return probe.begin("subscriptions/listen", {"notifications": wish}, **more)
 
 
-async def wait_for_acknowledgment(talk: Probe, pending: PendingAnswer) -> JSONObject:
+async def wait_for_acknowledgment(probe: Probe, pending: PendingAnswer) -> JSONObject:
     """The acknowledgment of a subscription. Raises `Violation` when none comes, or something else before."""
-    said = next(
-        (each for each in talk.other_messages(pending.since, pending.id) if subscription_id(each) is not None), None
+    entry = next(
+        (each for each in probe.other_messages(pending.since, pending.id) if subscription_id(each) is not None), None
     )
-    if said is None:
-        said = await talk.wait_for_message(
+    if entry is None:
+        entry = await probe.wait_for_message(
             lambda each: subscription_id(each) is not None or _is_answer_to(each, pending.id)
         )
-    if said is None:
-        raise talk.violation("a subscription is not acknowledged", since=pending.since, symptom=UNACKNOWLEDGED)
-    if "method" not in said:
-        if _code(said) == METHOD_NOT_FOUND and not any(talk.has_capability(path) for path in _NOTIFYING):
+    if entry is None:
+        raise probe.violation("a subscription is not acknowledged", since=pending.since, symptom=UNACKNOWLEDGED)
+    if "method" not in entry:
+        if _code(entry) == METHOD_NOT_FOUND and not any(probe.has_capability(path) for path in _NOTIFYING):
             raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
-        answer = preview_json(said.get("error", said.get("result")))
+        answer = preview_json(entry.get("error", entry.get("result")))
         if _LIMIT.search(answer):
             raise NotApplicable(f"the server refuses it for a limit of its own, which it may: {answer}")
         text = f"it is answered with {answer} at once"
-        raise talk.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
-    if said["method"] != ACKNOWLEDGED or id_key(subscription_id(said)) != id_key(pending.id):
-        text = f"{said['method']} came first, for {preview_json(subscription_id(said))}"
-        raise talk.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
-    return said
+        raise probe.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
+    if entry["method"] != ACKNOWLEDGED or id_key(subscription_id(entry)) != id_key(pending.id):
+        text = f"{entry['method']} came first, for {preview_json(subscription_id(entry))}"
+        raise probe.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
+    return entry
 
 
-async def require_subscriptions(talk: Probe) -> None:
+async def require_subscriptions(probe: Probe) -> None:
     """Raises `NotApplicable` where the server has nothing to subscribe to, and does not know the method."""
-    if not any(talk.has_capability(path) for path in _NOTIFYING):
-        pending = await subscribe(talk, {})
-        await wait_for_acknowledgment(talk, pending)
-        await unsubscribe(talk, pending)
+    if not any(probe.has_capability(path) for path in _NOTIFYING):
+        pending = await subscribe(probe, {})
+        await wait_for_acknowledgment(probe, pending)
+        await unsubscribe(probe, pending)
 
 
-async def unsubscribe(talk: Probe, pending: PendingAnswer) -> None:
+async def unsubscribe(probe: Probe, pending: PendingAnswer) -> None:
     """Leave nothing open for the cases that follow in the same process."""
-    if talk.transport == "stdio":
-        talk.notify("notifications/cancelled", {"requestId": pending.id})
-        await talk.fence()
+    if probe.transport == "stdio":
+        probe.notify("notifications/cancelled", {"requestId": pending.id})
+        await probe.fence()
 
 
 def _code(message: JSONObject) -> Any:
@@ -100,19 +100,19 @@ def _is_answer_to(message: JSONObject, id: Any) -> bool:
     return "method" not in message and id_key(message.get("id")) == id_key(id)
 
 
-def subscription_notifications(record: MessageLog) -> Iterator[SubscriptionNotification]:
+def subscription_notifications(log: MessageLog) -> Iterator[SubscriptionNotification]:
     """Every notification that bears the id of a subscription."""
-    for each in received_messages([record]):
+    for each in received_messages([log]):
         id = subscription_id(each.message)
         if id is not None and "method" in each.message:
             yield SubscriptionNotification(each, id)
 
 
-def requested_filters(record: MessageLog) -> dict[tuple[type, Any], JSONObject]:
+def requested_filters(log: MessageLog) -> dict[tuple[type, Any], JSONObject]:
     """What each subscription of ours wanted, by its id."""
     found: dict[tuple[type, Any], JSONObject] = {}
-    for said, message in logged_messages(record):
-        if said.direction == SENT and message.get("method") == "subscriptions/listen":
+    for entry, message in logged_messages(log):
+        if entry.direction == SENT and message.get("method") == "subscriptions/listen":
             params = message.get("params")
             wish = params.get("notifications") if isinstance(params, dict) else None
             found[id_key(message.get("id"))] = wish if isinstance(wish, dict) else {}

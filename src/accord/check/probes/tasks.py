@@ -55,9 +55,9 @@ def task_support(tool: JSONObject) -> str:
     return str(get_object(tool, "execution").get("taskSupport", "forbidden"))
 
 
-async def tools_with_support(talk: Probe, *kinds: str) -> list[JSONObject]:
+async def tools_with_support(probe: Probe, *kinds: str) -> list[JSONObject]:
     """The tools that may be called, and have such support. Raises `NotObserved` for none."""
-    found = [tool for tool in await talk.callable_tools() if task_support(tool) in kinds]
+    found = [tool for tool in await probe.callable_tools() if task_support(tool) in kinds]
     if not found:
         raise NotObserved(f"no tool that may be called has the taskSupport {' or '.join(kinds)}")
     return found
@@ -71,15 +71,15 @@ def call_params(tool: JSONObject) -> JSONObject:
         raise NotObserved(f"no arguments are known for {tool.get('name')!r}") from exc
 
 
-async def call_as_task(talk: Probe, tool: JSONObject) -> Answer:
+async def call_as_task(probe: Probe, tool: JSONObject) -> Answer:
     """Call a tool as a task."""
-    return await talk.request("tools/call", {**call_params(tool), "task": {"ttl": _TTL}})
+    return await probe.request("tools/call", {**call_params(tool), "task": {"ttl": _TTL}})
 
 
-async def start_task(talk: Probe) -> tuple[JSONObject, str]:
+async def start_task(probe: Probe) -> tuple[JSONObject, str]:
     """A tool that runs as a task now, and the id of that. Raises `NotObserved` when none does."""
-    for tool in await tools_with_support(talk, "optional", "required"):
-        id = created_task_id(await call_as_task(talk, tool))
+    for tool in await tools_with_support(probe, "optional", "required"):
+        id = created_task_id(await call_as_task(probe, tool))
         if id is not None:
             return tool, id
     raise NotObserved("no call became a task")
@@ -91,67 +91,67 @@ def created_task_id(answer: Answer) -> str | None:
     return id if isinstance(id, str) else None
 
 
-async def run_task_tools(talk: Probe) -> None:
+async def run_task_tools(probe: Probe) -> None:
     """Run each tool that can be a task as one, to its end, and look at all that can be seen of it on the way."""
-    for tool in await talk.callable_tools() if talk.has_capability(CAPABILITY) else ():
+    for tool in await probe.callable_tools() if probe.has_capability(CAPABILITY) else ():
         if task_support(tool) != "forbidden":
             with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
-                await _run(talk, tool)
+                await _run(probe, tool)
 
 
-async def _run(talk: Probe, tool: JSONObject) -> None:
-    id = created_task_id(await call_as_task(talk, tool))
+async def _run(probe: Probe, tool: JSONObject) -> None:
+    id = created_task_id(await call_as_task(probe, tool))
     if id is None:
         return
-    await talk.request("tasks/get", {"taskId": id})
-    result = talk.begin("tasks/result", {"taskId": id})
+    await probe.request("tasks/get", {"taskId": id})
+    result = probe.begin("tasks/result", {"taskId": id})
     try:
-        await result.wait(talk.settings.timeout * _TIMEOUT_FACTOR)
+        await result.wait(probe.settings.timeout * _TIMEOUT_FACTOR)
     finally:
         if not result.is_done:
-            talk.notify("notifications/cancelled", {"requestId": result.id})
-    if await finish_task(talk, id):
-        await _read_finished_task(talk, id)
+            probe.notify("notifications/cancelled", {"requestId": result.id})
+    if await finish_task(probe, id):
+        await _read_finished_task(probe, id)
 
 
-async def _read_finished_task(talk: Probe, id: str) -> None:
+async def _read_finished_task(probe: Probe, id: str) -> None:
     """Ask for all that there is of a task which is over."""
-    await talk.request("tasks/result", {"taskId": id})
-    if talk.has_capability("tasks.list"):
-        await talk.request("tasks/list")
-    if talk.has_capability("tasks.cancel"):
-        await talk.request("tasks/cancel", {"taskId": id})
-    await talk.request("tasks/get", {"taskId": id})
+    await probe.request("tasks/result", {"taskId": id})
+    if probe.has_capability("tasks.list"):
+        await probe.request("tasks/list")
+    if probe.has_capability("tasks.cancel"):
+        await probe.request("tasks/cancel", {"taskId": id})
+    await probe.request("tasks/get", {"taskId": id})
 
 
-async def finish_task(talk: Probe, id: str) -> JSONObject:
+async def finish_task(probe: Probe, id: str) -> JSONObject:
     """What a task is in the end; empty when it is deleted before. Raises `NotObserved` when it takes too long."""
     clock = asyncio.get_running_loop().time
-    deadline = clock() + talk.settings.timeout * _TIMEOUT_FACTOR
+    deadline = clock() + probe.settings.timeout * _TIMEOUT_FACTOR
     while clock() < deadline:
-        state = get_object((await talk.request("tasks/get", {"taskId": id})).result)
+        state = get_object((await probe.request("tasks/get", {"taskId": id})).result)
         if not state or state.get("status") in TERMINAL_STATUSES:
             return state
         pause = state.get("pollInterval")
         wished = pause / 1000 if isinstance(pause, int | float) else 0.0
         await asyncio.sleep(min(max(wished, _SHORTEST), _LONGEST))
-    raise NotObserved(f"a task is not done in {talk.settings.timeout * _TIMEOUT_FACTOR:g} s")
+    raise NotObserved(f"a task is not done in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
 
 
-async def cancel_tasks(talk: Probe, *ids: str) -> None:
+async def cancel_tasks(probe: Probe, *ids: str) -> None:
     """Cancel tasks, where that is possible. What goes wrong is for the rules about that."""
     with contextlib.suppress(Violation):
-        for id in ids if talk.has_capability("tasks.cancel") else ():
-            await talk.request("tasks/cancel", {"taskId": id})
+        for id in ids if probe.has_capability("tasks.cancel") else ():
+            await probe.request("tasks/cancel", {"taskId": id})
 
 
-def task_states(records: Iterable[MessageLog]) -> Iterator[TaskObservation]:
+def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
     """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
-    for record in records:
-        for answer in answered_requests([record], "tools/call", "tasks/get", "tasks/cancel", "tasks/list"):
+    for log in logs:
+        for answer in answered_requests([log], "tools/call", "tasks/get", "tasks/cancel", "tasks/list"):
             for task in _tasks(answer.request["method"], get_object(answer.result)):
                 yield TaskObservation(answer.received, task, answer.request_entry.at)
-        for told in received_messages([record]) if record.transport in LINE_TRANSPORTS else ():
+        for told in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
             if told.message.get("method") == "notifications/tasks/status":
                 yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)
 
@@ -169,22 +169,22 @@ def related_task_id(message: JSONObject) -> Any:
     return get_object(message, "params" if "method" in message else "result", "_meta", RELATED_TASK).get("taskId")
 
 
-def requests_during_tasks(record: MessageLog) -> Iterator[tuple[ObservedMessage, set[str]]]:
+def requests_during_tasks(log: MessageLog) -> Iterator[tuple[ObservedMessage, set[str]]]:
     """What the server asked while tasks were at work, and no other call was; the ids of the tasks."""
     plain: set[str] = set()
     open_: set[str] = set()
     asked: dict[str, JSONObject] = {}
-    for said, message in logged_messages(record):
+    for entry, message in logged_messages(log):
         key = repr(message.get("id"))
         params = get_object(message, "params")
-        if said.direction == SENT and message.get("method") in ("tools/call", "tasks/result"):
+        if entry.direction == SENT and message.get("method") in ("tools/call", "tasks/result"):
             asked[key] = message
             plain |= {key} if "task" not in params and message["method"] == "tools/call" else set()
-        elif said.direction != SENT and "method" not in message and key in asked:
+        elif entry.direction != SENT and "method" not in message and key in asked:
             plain.discard(key)
             request = asked.pop(key)
             made = get_object(message, "result", "task").get("taskId")
             open_ |= {made} if isinstance(made, str) else set()
             open_.discard(str(get_object(request, "params").get("taskId")))
-        elif said.direction != SENT and "method" in message and "id" in message and open_ and not plain:
-            yield ObservedMessage(record, said, message), set(open_)
+        elif entry.direction != SENT and "method" in message and "id" in message and open_ and not plain:
+            yield ObservedMessage(log, entry, message), set(open_)

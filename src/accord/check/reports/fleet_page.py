@@ -34,14 +34,14 @@ def _board(board: list[FleetRow]) -> Markup:
 def _row(row: FleetRow, known: list[str]) -> Markup:
     score = tag("b", str(row.score), class_=grade(row.score)) if row.score is not None else tag("b", "✗", class_="poor")
     bad = [f"{number} {what}" for number, what in ((row.failing, "failing"), (row.warning, "warning")) if number]
-    said = "could not be checked" if row.score is None else ", ".join(bad) or "nothing"
+    entry = "could not be checked" if row.score is None else ", ".join(bad) or "nothing"
     return tag(
         "tr",
         tag("th", _short_name(row.name), scope="row"),
         tag("td", score),
         tag("td", sparkline(row.past) if len(row.past) > 1 else ""),
         *(_scores(row.scores.get(each, {})) for each in known),
-        tag("td", said, class_="none"),
+        tag("td", entry, class_="none"),
     )
 
 

@@ -93,10 +93,10 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _add_message(case: Element, kind: str, message: str, type: str = "", text: str = "") -> None:
-    said = SubElement(case, kind, message=visible(message))
+    entry = SubElement(case, kind, message=visible(message))
     if type:
-        said.set("type", type)
-    said.text = visible(text) or None
+        entry.set("type", type)
+    entry.text = visible(text) or None
 
 
 def _count(suite: Element) -> None:

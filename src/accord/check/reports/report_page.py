@@ -88,9 +88,9 @@ def _cell(visit: Visit | None) -> Markup:
     if visit is None:
         return tag("td", "not visited", class_="none")
     bad = [f"{visit.counts[each]} {WORDS[each]}" for each in ("fail", "warn") if visit.counts.get(each)]
-    said = "ended early" if visit.error else ", ".join(bad) or f"{visit.counts.get('pass', 0)} passed"
+    entry = "ended early" if visit.error else ", ".join(bad) or f"{visit.counts.get('pass', 0)} passed"
     number = tag("b", str(visit.score), class_=grade(visit.score))
-    return tag("td", tag("p", number, tag("span", said), tag("i", f"{visit.seconds:.1f} s")), bar(visit.counts))
+    return tag("td", tag("p", number, tag("span", entry), tag("i", f"{visit.seconds:.1f} s")), bar(visit.counts))
 
 
 def _remarks(report: Report) -> Markup:
@@ -216,10 +216,10 @@ def _cases(cases: Sequence[Outcome], visits: Sequence[Visit]) -> Iterable[Markup
         key = (each.case, each.verdict, each.text)
         alike.setdefault(key, []).append(Place(revision=each.revision, transport=each.transport))
     for (case, verdict, text), places in sorted(alike.items(), key=lambda item: VERDICTS.index(item[0][1])):
-        said = joined(tag("span", untrusted_text(text), class_="text"), " ") if text else ""
+        entry = joined(tag("span", untrusted_text(text), class_="text"), " ") if text else ""
         seen = tag("small", places_text(places, visits))
         mark = tag("span", MARKS[verdict], class_=f"mark {verdict}", title=WORDS[verdict])
-        yield tag("li", mark, tag("span", untrusted_text(case)), " ", said, seen)
+        yield tag("li", mark, tag("span", untrusted_text(case)), " ", entry, seen)
 
 
 def _area(rule: str) -> str:

@@ -26,21 +26,21 @@ SINCE, UNTIL = "2025-03-26", "2025-06-18"
     cause="Only single messages are understood. Whoever speaks 2025-03-26 must understand batches: refuse the "
     "revision, or take each item as a message of its own.",
 )
-async def batch_served(talk: Probe) -> None:
+async def batch_served(probe: Probe) -> None:
     """A batch is received, and each request in it is answered."""
-    await _require_results(talk, [_request("accord-check-only")])
-    await _require_results(talk, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
+    await _require_results(probe, [_request("accord-check-only")])
+    await _require_results(probe, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
 
 
-async def _require_results(talk: Probe, items: list[Any], *, misbehaved: bool = False) -> None:
-    for pending in talk.send_batch(items, misbehaved=misbehaved):
+async def _require_results(probe: Probe, items: list[Any], *, misbehaved: bool = False) -> None:
+    for pending in probe.send_batch(items, misbehaved=misbehaved):
         try:
             answer = await pending.wait()
         except Violation as exc:
             exc.cause = ""  # no request got lost: the array was not read
             raise
         if answer.error is not None:
-            raise talk.violation(
+            raise probe.violation(
                 f"{preview_json(pending.id)} is answered with {preview_json(answer.error)}", since=pending.since
             )
 
@@ -54,21 +54,23 @@ async def _require_results(talk: Probe, items: list[Any], *, misbehaved: bool = 
     until=UNTIL,
     cause="An empty array is sent for the answers that are none.",
 )
-async def batch_notifications(talk: Probe) -> None:
+async def batch_notifications(probe: Probe) -> None:
     """A batch of nothing but notifications is not answered."""
-    since = len(talk.log.entries)
-    talk.send([_notification(), _notification()], misbehaved=False)
-    await talk.fence()
-    for said in talk.log.entries[since:]:
-        if said.direction == RECEIVED and (said.message == [] or _is_answered(talk, said)):
-            raise talk.violation(f"it is answered with {preview_json(said.message)}", since=since)
+    since = len(probe.log.entries)
+    probe.send([_notification(), _notification()], misbehaved=False)
+    await probe.fence()
+    for entry in probe.log.entries[since:]:
+        if entry.direction == RECEIVED and (entry.message == [] or _is_answered(probe, entry)):
+            raise probe.violation(f"it is answered with {preview_json(entry.message)}", since=since)
 
 
-def _is_answered(talk: Probe, said: LogEntry) -> bool:
+def _is_answered(probe: Probe, entry: LogEntry) -> bool:
     """Whether the server sent a response without an id, which is not the body of an HTTP refusal."""
     return any(
-        is_response(each) and each.get("id") is None and not was_refused_by_http(ObservedMessage(talk.log, said, each))
-        for each in message_objects(said.message)
+        is_response(each)
+        and each.get("id") is None
+        and not was_refused_by_http(ObservedMessage(probe.log, entry, each))
+        for each in message_objects(entry.message)
     )
 
 
@@ -82,9 +84,9 @@ def _is_answered(talk: Probe, said: LogEntry) -> bool:
     until=UNTIL,
     cause="The whole array is held against the type of a batch.",
 )
-async def batch_invalid_items(talk: Probe) -> None:
+async def batch_invalid_items(probe: Probe) -> None:
     """What is wrong with one item of a batch does not keep the others from being answered."""
-    await _require_results(talk, [7, _request("accord-check-good")], misbehaved=True)
+    await _require_results(probe, [7, _request("accord-check-good")], misbehaved=True)
 
 
 @rule(
@@ -97,13 +99,13 @@ async def batch_invalid_items(talk: Probe) -> None:
     until=UNTIL,
     cause="An array without items passes for a batch of notifications.",
 )
-async def batch_empty(talk: Probe) -> None:
+async def batch_empty(probe: Probe) -> None:
     """An empty array is refused with an error."""
-    since = len(talk.log.entries)
-    said = await talk.send_and_fence([])
-    refused = talk.http is not None and any(reply.status >= 400 for reply in talk.log.responses)
-    if not refused and not any("error" in each for each in said):
-        raise talk.violation("nothing says that it is wrong", since=since)
+    since = len(probe.log.entries)
+    entry = await probe.send_and_fence([])
+    refused = probe.http is not None and any(response.status >= 400 for response in probe.log.responses)
+    if not refused and not any("error" in each for each in entry):
+        raise probe.violation("nothing says that it is wrong", since=since)
 
 
 def _request(id: str) -> JSONObject:

@@ -24,9 +24,9 @@ SCOPES = ("public", "private")
     since=BORN,
     cause="`ttlMs` and `cacheScope` came with 2026-07-28: 0 and private promise nothing.",
 )
-def caching_hints(records: Sequence[MessageLog]) -> JudgedItems:
+def caching_hints(logs: Sequence[MessageLog]) -> JudgedItems:
     """The results of server/discover, the lists and resources/read say how long they may be kept, and by whom."""
-    for each in _cacheable_results(records):
+    for each in _cacheable_results(logs):
         yield
         missing = [name for name in ("ttlMs", "cacheScope") if name not in each.result]
         if missing:
@@ -41,9 +41,9 @@ def caching_hints(records: Sequence[MessageLog]) -> JudgedItems:
     since=BORN,
     cause="A moment, or -1 for no limit, stands where a duration should.",
 )
-def caching_ttl(records: Sequence[MessageLog]) -> JudgedItems:
+def caching_ttl(logs: Sequence[MessageLog]) -> JudgedItems:
     """`ttlMs` is a whole number of milliseconds, and not negative."""
-    for each in _cacheable_results(records):
+    for each in _cacheable_results(logs):
         if "ttlMs" in each.result:
             yield
             ttl = each.result["ttlMs"]
@@ -59,9 +59,9 @@ def caching_ttl(records: Sequence[MessageLog]) -> JudgedItems:
     since=BORN,
     cause="A word of HTTP stands there that is none of these two (`no-store`).",
 )
-def caching_scope(records: Sequence[MessageLog]) -> JudgedItems:
+def caching_scope(logs: Sequence[MessageLog]) -> JudgedItems:
     """`cacheScope` is public or private."""
-    for each in _cacheable_results(records):
+    for each in _cacheable_results(logs):
         if "cacheScope" in each.result:
             yield
             if each.result["cacheScope"] not in SCOPES:
@@ -76,16 +76,16 @@ def caching_scope(records: Sequence[MessageLog]) -> JudgedItems:
     since=BORN,
     cause="The scope is found for each page by what stands on it: take the narrowest for all.",
 )
-async def caching_one_scope(talk: Probe) -> None:
+async def caching_one_scope(probe: Probe) -> None:
     """All pages of a list have the same `cacheScope`."""
     judged = 0
     for listing in LIST_KINDS:
-        if talk.has_capability(listing.capability):
-            pages = await talk.pages(listing.method, listing.key, optional=True)
+        if probe.has_capability(listing.capability):
+            pages = await probe.pages(listing.method, listing.key, optional=True)
             scopes = [preview_json(page.get("cacheScope")) for page in pages]
             judged += len(pages) > 1
             if len(set(scopes)) > 1:
-                raise talk.violation(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
+                raise probe.violation(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
     if not judged:
         raise NotApplicable("every list has one page")
 
@@ -98,9 +98,9 @@ async def caching_one_scope(talk: Probe) -> None:
     since=BORN,
     cause="The hints are added to every result of the method, and not to final ones only.",
 )
-def caching_interim(records: Sequence[MessageLog]) -> JudgedItems:
+def caching_interim(logs: Sequence[MessageLog]) -> JudgedItems:
     """A result that asks for input does not say how long it may be kept."""
-    for each in answered_requests(records):
+    for each in answered_requests(logs):
         if _kind(each) == "input_required":
             yield
             for name in ("ttlMs", "cacheScope"):
@@ -108,8 +108,8 @@ def caching_interim(records: Sequence[MessageLog]) -> JudgedItems:
                     raise each.violation(f"it has {name}")
 
 
-def _cacheable_results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
-    return (each for each in answered_requests(records, *CACHED) if complete_result(each.result))
+def _cacheable_results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
+    return (each for each in answered_requests(logs, *CACHED) if complete_result(each.result))
 
 
 def _kind(each: AnsweredRequest) -> object:

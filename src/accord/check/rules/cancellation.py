@@ -38,13 +38,13 @@ _LONGEST = 3.0
     at=BEHAVIOUR,
     cause="The handler is stopped, and its end is sent as an error; or it is not stopped at all.",
 )
-async def cancel_no_answer(talk: Probe) -> None:
+async def cancel_no_answer(probe: Probe) -> None:
     """A request that was cancelled while it was at work is not answered."""
-    call = await start_slow_call(talk)
-    _cancel(talk, call.id)
-    await talk.fence()
-    if await talk.wait_for_message(lambda message: is_response(message) and message.get("id") == call.id, _LONGEST):
-        raise talk.violation("the call is answered after it was cancelled", since=call.since)
+    call = await start_slow_call(probe)
+    _cancel(probe, call.id)
+    await probe.fence()
+    if await probe.wait_for_message(lambda message: is_response(message) and message.get("id") == call.id, _LONGEST):
+        raise probe.violation("the call is answered after it was cancelled", since=call.since)
 
 
 @rule(
@@ -54,18 +54,16 @@ async def cancel_no_answer(talk: Probe) -> None:
     at=BEHAVIOUR,
     cause="Cancelling only drops the answer: stop the handler itself.",
 )
-def cancel_stops(records: Sequence[MessageLog]) -> JudgedItems:
+def cancel_stops(logs: Sequence[MessageLog]) -> JudgedItems:
     """A request that was cancelled is not worked on any more."""
-    for record in records:
+    for log in logs:
         ended = _CancelledTokens()
-        for said, message in logged_messages(record):
-            if said.direction == SENT:
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT:
                 ended.add_sent(message)
                 continue
             if message.get("method") == PROGRESS and id_key(_params(message).get("progressToken")) in ended.ended:
-                raise ObservedMessage(record, said, message).violation(
-                    "it tells of its progress after it was cancelled"
-                )
+                raise ObservedMessage(log, entry, message).violation("it tells of its progress after it was cancelled")
             ended.add_received(message)
         yield from ended.ended
 
@@ -101,32 +99,32 @@ class _CancelledTokens:
     at=(f"{OLD}#error-handling", f"{NEW}#error-handling"),
     cause="A notification that cannot be followed is answered with an error, or ends the connection.",
 )
-async def cancel_ignored(talk: Probe) -> None:
+async def cancel_ignored(probe: Probe) -> None:
     """A cancellation that names no request in flight changes nothing and gets no answer."""
-    done = await talk.request(talk.harmless_method)
-    ids: tuple[Any, ...] = (talk.unknown_name, 999_999_999, done.id, "", None, {}, [1])
+    done = await probe.request(probe.harmless_method)
+    ids: tuple[Any, ...] = (probe.unknown_name, 999_999_999, done.id, "", None, {}, [1])
     wrong: list[Any] = [{"requestId": id, "reason": "accord check"} for id in ids]
     for params in (*wrong, {}, [], None):
-        await _require_ignored(talk, {"jsonrpc": "2.0", "method": CANCELLED, "params": params})
-    await _require_ignored(talk, {"jsonrpc": "2.0", "method": CANCELLED})
+        await _require_ignored(probe, {"jsonrpc": "2.0", "method": CANCELLED, "params": params})
+    await _require_ignored(probe, {"jsonrpc": "2.0", "method": CANCELLED})
 
 
-async def _require_ignored(talk: Probe, message: JSONObject) -> None:
-    since = len(talk.log.entries)
-    talk.send(message)
-    said = [each for each in await talk.fence() if is_response(each)]
-    if said and (talk.http is None or "result" in said[0]):
-        raise talk.violation(
-            f"{preview_json(said[0])} is said to {preview_json(message)}", since=since, symptom=NOTIFICATION_ANSWERED
+async def _require_ignored(probe: Probe, message: JSONObject) -> None:
+    since = len(probe.log.entries)
+    probe.send(message)
+    entry = [each for each in await probe.fence() if is_response(each)]
+    if entry and (probe.http is None or "result" in entry[0]):
+        raise probe.violation(
+            f"{preview_json(entry[0])} is said to {preview_json(message)}", since=since, symptom=NOTIFICATION_ANSWERED
         )
 
 
 @cancel_ignored.case("ids of requests that are sent only then", over=LINE_TRANSPORTS)
-async def cancel_ignored_ids_requests_sent_only(talk: Probe) -> None:
+async def cancel_ignored_ids_requests_sent_only(probe: Probe) -> None:
     for number in range(3):
-        _cancel(talk, f"accord-check-early-{number}")
-        await talk.fence()
-        await talk.result(talk.harmless_method, id=f"accord-check-early-{number}")
+        _cancel(probe, f"accord-check-early-{number}")
+        await probe.fence()
+        await probe.result(probe.harmless_method, id=f"accord-check-early-{number}")
 
 
 _FIFTY = "fifty requests, each cancelled at once, and one that is not"
@@ -144,21 +142,21 @@ _FIFTY = "fifty requests, each cancelled at once, and one that is not"
     at=TIMING,
     cause="A request is taken out of the table twice, or the task that is stopped is the one that reads.",
 )
-async def cancel_race(talk: Probe) -> None:
+async def cancel_race(probe: Probe) -> None:
     """A request that is done when its cancellation comes is answered once or not at all, and others are not touched."""
-    since = len(talk.log.entries)
+    since = len(probe.log.entries)
     for number in range(50):
-        talk.begin(talk.harmless_method, id=f"accord-check-race-{number}")
-        _cancel(talk, f"accord-check-race-{number}")
-    kept = talk.begin(talk.harmless_method)
+        probe.begin(probe.harmless_method, id=f"accord-check-race-{number}")
+        _cancel(probe, f"accord-check-race-{number}")
+    kept = probe.begin(probe.harmless_method)
     await kept.wait()
-    await talk.fence()
+    await probe.fence()
     counted: dict[Any, int] = {}
-    for each in talk.other_messages(since, kept.id):
+    for each in probe.other_messages(since, kept.id):
         if is_response(each) and each.get("id") is not None:  # what has no id answers a notification
             counted[id_key(each.get("id"))] = counted.get(id_key(each.get("id")), 0) + 1
     if max(counted.values(), default=0) > 1:
-        raise talk.violation("a request was answered twice after it was cancelled", since=since)
+        raise probe.violation("a request was answered twice after it was cancelled", since=since)
 
 
 @rule(
@@ -169,12 +167,12 @@ async def cancel_race(talk: Probe) -> None:
     until=PER_REQUEST_SINCE,
     cause="initialize is kept among the requests that can be cancelled, and the session goes with it.",
 )
-async def cancel_initialize(talk: Probe) -> None:
+async def cancel_initialize(probe: Probe) -> None:
     """To cancel initialize, which a client must not do, does not take back what was agreed."""
-    for message in talk.log.sent_messages():
+    for message in probe.log.sent_messages():
         if message.get("method") == "initialize":
-            talk.send({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": message["id"]}})
-    await talk.fence()
+            probe.send({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": message["id"]}})
+    await probe.fence()
 
 
 @rule(
@@ -185,12 +183,12 @@ async def cancel_initialize(talk: Probe) -> None:
     until=PER_REQUEST_SINCE,
     cause="The id of the client's request is used: a server that gives up on that answers with an error.",
 )
-def cancel_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def cancel_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server cancels only requests that it sent itself, and no tasks."""
-    for record in records:
+    for log in logs:
         issued: dict[tuple[type, Any], JSONObject] = {}
-        for said, message in logged_messages(record):
-            if said.direction == SENT:
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT:
                 continue
             if "method" in message and "id" in message:
                 issued[id_key(message["id"])] = message
@@ -198,11 +196,11 @@ def cancel_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
                 yield
                 request = issued.get(id_key(_cancelled_id(message)))
                 if request is None:
-                    raise ObservedMessage(record, said, message).violation(
+                    raise ObservedMessage(log, entry, message).violation(
                         f"the server sent no request {preview_json(_cancelled_id(message))}"
                     )
                 if "task" in _params(request):
-                    raise ObservedMessage(record, said, message).violation(
+                    raise ObservedMessage(log, entry, message).violation(
                         "a task is cancelled: tasks/cancel is there for that"
                     )
 
@@ -215,16 +213,16 @@ def cancel_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
     since=PER_REQUEST_SINCE,
     cause="A request that takes too long is told off by a cancellation: answer it with an error.",
 )
-def cancel_only_subscriptions(records: Sequence[MessageLog]) -> JudgedItems:
+def cancel_only_subscriptions(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends a cancellation only to end a subscription, by the id of its request."""
-    for record in records:
-        staying = [name for name, row in table(record.revision, CLIENT).items() if row.stays]
-        listens = {id_key(message.get("id")) for message in record.sent_messages() if message.get("method") in staying}
-        for said, message in logged_messages(record):
-            if said.direction != SENT and message.get("method") == CANCELLED:
+    for log in logs:
+        staying = [name for name, row in table(log.revision, CLIENT).items() if row.stays]
+        listens = {id_key(message.get("id")) for message in log.sent_messages() if message.get("method") in staying}
+        for entry, message in logged_messages(log):
+            if entry.direction != SENT and message.get("method") == CANCELLED:
                 yield
                 if id_key(_cancelled_id(message)) not in listens:
-                    raise ObservedMessage(record, said, message).violation(
+                    raise ObservedMessage(log, entry, message).violation(
                         f"no subscription has the id {preview_json(_cancelled_id(message))}"
                     )
 
@@ -238,5 +236,5 @@ def _params(message: JSONObject) -> JSONObject:
     return params if isinstance(params, dict) else {}
 
 
-def _cancel(talk: Probe, id: Any) -> None:
-    talk.notify(CANCELLED, {"requestId": id, "reason": "accord check tries what happens"})
+def _cancel(probe: Probe, id: Any) -> None:
+    probe.notify(CANCELLED, {"requestId": id, "reason": "accord check tries what happens"})

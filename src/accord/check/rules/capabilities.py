@@ -31,9 +31,9 @@ _CAUSE = "Code for all clients sends to each: look at what this one declared, an
     until=ENDS,
     cause=_CAUSE,
 )
-def capabilities_only_declared(records: Sequence[MessageLog]) -> JudgedItems:
+def capabilities_only_declared(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends only what its own capabilities, and those of the client, allow."""
-    return _require_declared(records)
+    return _require_declared(logs)
 
 
 @rule(
@@ -44,16 +44,16 @@ def capabilities_only_declared(records: Sequence[MessageLog]) -> JudgedItems:
     until=STRICT,
     cause=_CAUSE,
 )
-def capabilities_declared_early(records: Sequence[MessageLog]) -> JudgedItems:
+def capabilities_declared_early(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends only what its own capabilities, and those of the client, allow."""
-    return _require_declared(records)
+    return _require_declared(logs)
 
 
-def _require_declared(records: Sequence[MessageLog]) -> JudgedItems:
-    for record in records:
-        ours, theirs = negotiated_capabilities(record)
-        for each in received_messages([record]):
-            row = table(record.revision, SERVER).get(str(each.message.get("method")))
+def _require_declared(logs: Sequence[MessageLog]) -> JudgedItems:
+    for log in logs:
+        ours, theirs = negotiated_capabilities(log)
+        for each in received_messages([log]):
+            row = table(log.revision, SERVER).get(str(each.message.get("method")))
             if row is not None and (row.needs or row.offers):
                 yield
                 _require_capability(each, "the server", theirs, row.offers)
@@ -79,9 +79,9 @@ _KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
     until=ENDS,
     cause="What a newer or an older revision has is sent to every client.",
 )
-def capabilities_revision(records: Sequence[MessageLog]) -> JudgedItems:
+def capabilities_revision(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends only requests and notifications that the agreed revision has."""
-    return _require_known_methods(records)
+    return _require_known_methods(logs)
 
 
 @rule(
@@ -92,13 +92,13 @@ def capabilities_revision(records: Sequence[MessageLog]) -> JudgedItems:
     until=STRICT,
     cause="What a newer revision has is sent to every client.",
 )
-def capabilities_revision_early(records: Sequence[MessageLog]) -> JudgedItems:
+def capabilities_revision_early(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends only requests and notifications that the agreed revision has."""
-    return _require_known_methods(records)
+    return _require_known_methods(logs)
 
 
-def _require_known_methods(records: Sequence[MessageLog]) -> JudgedItems:
-    for each in received_messages(records):
+def _require_known_methods(logs: Sequence[MessageLog]) -> JudgedItems:
+    for each in received_messages(logs):
         method = str(each.message.get("method"))
         if method in _KNOWN:
             yield
@@ -113,15 +113,15 @@ def _require_known_methods(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/lifecycle#capability-negotiation", "schema#servercapabilities"),
     cause="A capability is declared for which no handler is there.",
 )
-async def capabilities_served(talk: Probe) -> None:
+async def capabilities_served(probe: Probe) -> None:
     """What the server declares can be listed."""
-    declared = [capability for capability in LIST_METHODS if talk.has_capability(capability)]
+    declared = [capability for capability in LIST_METHODS if probe.has_capability(capability)]
     if not declared:
         raise NotApplicable("the server declares nothing that could be listed")
     for capability in declared:
-        answer = await talk.request(LIST_METHODS[capability])
+        answer = await probe.request(LIST_METHODS[capability])
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.violation(
+            raise probe.violation(
                 f"{capability} is declared, and {LIST_METHODS[capability]} is answered {preview_json(answer.error)}"
             )
 
@@ -134,24 +134,24 @@ async def capabilities_served(talk: Probe) -> None:
     since="2026-07-28",
     cause="Handlers are there for everything, and what is declared is written elsewhere.",
 )
-async def capabilities_gated(talk: Probe) -> None:
+async def capabilities_gated(probe: Probe) -> None:
     """A method that belongs to a capability which the server did not declare does not exist: -32601."""
-    missing = [capability for capability in LIST_METHODS if not talk.has_capability(capability)]
+    missing = [capability for capability in LIST_METHODS if not probe.has_capability(capability)]
     if not missing:
         raise NotApplicable("the server declares tools, resources and prompts")
     for capability in missing:
-        answer = await talk.request(LIST_METHODS[capability])
+        answer = await probe.request(LIST_METHODS[capability])
         if answer.code != METHOD_NOT_FOUND:
-            raise talk.violation(
+            raise probe.violation(
                 f"{LIST_METHODS[capability]} is answered with {preview_json(answer.error or answer.result)}"
             )
 
 
-def negotiated_capabilities(record: MessageLog) -> tuple[JSONObject, JSONObject]:
+def negotiated_capabilities(log: MessageLog) -> tuple[JSONObject, JSONObject]:
     """What each side declared in a conversation: ours, and the server's."""
     ours: JSONObject = {}
-    theirs: JSONObject = record.handshake_result
-    for _, message in logged_messages(record):
+    theirs: JSONObject = log.handshake_result
+    for _, message in logged_messages(log):
         if message.get("method") == "initialize":
             ours = get_object(message.get("params"))
         elif "protocolVersion" in get_object(message.get("result")):

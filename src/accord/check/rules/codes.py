@@ -43,9 +43,9 @@ RETIRED = frozenset((RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED))
     since="2026-07-28",
     cause="A code of the server's own lies in the range of the specification: take one outside -32768 to -32000.",
 )
-def codes_reserved(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_reserved(logs: Sequence[MessageLog]) -> JudgedItems:
     """Of the codes from -32099 to -32020 only those are used that the specification defines."""
-    return _require_no_code(records, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
+    return _require_no_code(logs, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
 
 
 @rule(
@@ -56,9 +56,9 @@ def codes_reserved(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="The error of the earlier revision is raised whatever revision the request has.",
 )
-def codes_retired(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_retired(logs: Sequence[MessageLog]) -> JudgedItems:
     """The codes -32002 and -32042 of earlier revisions are not used any more."""
-    return _require_no_code(records, RETIRED.__contains__)
+    return _require_no_code(logs, RETIRED.__contains__)
 
 
 @rule(
@@ -69,9 +69,9 @@ def codes_retired(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="A code of the server's own lies in a range that is closed: take one outside -32768 to -32000.",
 )
-def codes_legacy(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_legacy(logs: Sequence[MessageLog]) -> JudgedItems:
     """Codes from -32019 to -32000 are not used by new implementations."""
-    return _require_no_code(records, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
+    return _require_no_code(logs, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
 
 
 _STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
@@ -84,9 +84,9 @@ _STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
     at=CODES,
     cause="A code of the server's own lies in the reserved range.",
 )
-def codes_own(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_own(logs: Sequence[MessageLog]) -> JudgedItems:
     """Codes that JSON-RPC reserves, from -32768 to -32100, are used as it defines them, and others not at all."""
-    return _require_no_code(records, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
+    return _require_no_code(logs, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
 
 
 _DATA: dict[int, dict[str, type]] = {
@@ -103,9 +103,9 @@ _DATA: dict[int, dict[str, type]] = {
     since="2026-07-28",
     cause="The code is used for another purpose, or data was forgotten.",
 )
-def codes_defined_data(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_defined_data(logs: Sequence[MessageLog]) -> JudgedItems:
     """The errors -32021 and -32022 say in data what they are about."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if _code(each) in _DATA:
             yield
             data = each.message["error"].get("data")
@@ -126,18 +126,18 @@ _ECHO_LENGTH = 40
     at="schema#error",
     cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
 )
-def codes_one_sentence(records: Sequence[MessageLog]) -> JudgedItems:
+def codes_one_sentence(logs: Sequence[MessageLog]) -> JudgedItems:
     """The message of an error is one short sentence."""
-    for record in records:
+    for log in logs:
         requests: dict[Any, JSONObject] = {}
-        for said, message in logged_messages(record):
-            if said.direction == SENT:
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT:
                 requests[id_key(message.get("id"))] = message
                 continue
             error = message.get("error")
             text = error.get("message") if isinstance(error, dict) else None
-            each = ObservedMessage(record, said, message)
-            if isinstance(text, str) and not is_web_server_error(record, said, message):
+            each = ObservedMessage(log, entry, message)
+            if isinstance(text, str) and not is_web_server_error(log, entry, message):
                 yield
                 text = _without_request_text(text.strip(), requests.get(id_key(message.get("id")), {}))
                 if "\n" in text or len(text) > _LONG:
@@ -156,13 +156,13 @@ def _without_request_text(text: str, request: Any) -> str:
 
 
 @codes_own.case("what every feature has to refuse")
-async def codes_own_again(talk: Probe) -> None:
+async def codes_own_again(probe: Probe) -> None:
     for method, params in _REFUSED.items():
-        await talk.request(method, params)  # there are errors to read then
-    if not talk.rules.handshake:
+        await probe.request(method, params)  # there are errors to read then
+    if not probe.rules.handshake:
         unknown = "1900-01-01"
-        await talk.request(
-            talk.harmless_method, meta={PROTOCOL_VERSION: unknown}, headers={"MCP-Protocol-Version": unknown}
+        await probe.request(
+            probe.harmless_method, meta={PROTOCOL_VERSION: unknown}, headers={"MCP-Protocol-Version": unknown}
         )
 
 
@@ -179,15 +179,15 @@ _REFUSED: dict[str, JSONObject] = {
 }
 
 
-def _require_no_code(records: Sequence[MessageLog], is_wrong: Callable[[int], bool]) -> JudgedItems:
-    for each, code in _codes(records):
+def _require_no_code(logs: Sequence[MessageLog], is_wrong: Callable[[int], bool]) -> JudgedItems:
+    for each, code in _codes(logs):
         yield
         if is_wrong(code):
             raise each.violation(f"the code is {code}", symptom=f"code:{code}")
 
 
-def _codes(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:
-    return ((each, code) for each in received_messages(records) if (code := _code(each)))
+def _codes(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:
+    return ((each, code) for each in received_messages(logs) if (code := _code(each)))
 
 
 def _code(each: ObservedMessage) -> int:

@@ -26,14 +26,14 @@ _VALUES = 100
     since="2025-03-26",
     cause="The capability came with 2025-03-26, and is written by hand: clients do not ask without it.",
 )
-async def completion_declared(talk: Probe) -> None:
+async def completion_declared(probe: Probe) -> None:
     """A server that completes arguments declares the capability `completions`."""
-    if talk.has_capability("completions"):
+    if probe.has_capability("completions"):
         return
-    async for params in _arguments(talk):
-        answer = await talk.request("completion/complete", params)
+    async for params in _arguments(probe):
+        answer = await probe.request("completion/complete", params)
         if get_object(answer.result, "completion").get("values"):
-            raise talk.violation(f"it completes {preview_json(params)}, and does not declare `completions`")
+            raise probe.violation(f"it completes {preview_json(params)}, and does not declare `completions`")
 
 
 @rule(
@@ -44,13 +44,13 @@ async def completion_declared(talk: Probe) -> None:
     since="2025-03-26",
     cause="The method is answered although nobody has anything to propose.",
 )
-async def completion_unsupported(talk: Probe) -> None:
+async def completion_unsupported(probe: Probe) -> None:
     """A server that does not complete says so with the error -32601."""
-    if talk.has_capability("completions"):
+    if probe.has_capability("completions"):
         raise NotObserved("it completes")
-    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
+    answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -62,14 +62,14 @@ async def completion_unsupported(talk: Probe) -> None:
     since="2025-03-26",
     cause="The capability is declared, and no handler answers `completion/complete`.",
 )
-async def completion_answered(talk: Probe) -> None:
+async def completion_answered(probe: Probe) -> None:
     """A server that declares `completions` answers for the arguments that it lists."""
     judged = 0
-    async for params in _arguments(talk):
-        answer = await talk.request("completion/complete", params)
+    async for params in _arguments(probe):
+        answer = await probe.request("completion/complete", params)
         judged += 1
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.violation(f"{preview_json(params)} is answered with {preview_json(answer.error)}")
+            raise probe.violation(f"{preview_json(params)} is answered with {preview_json(answer.error)}")
     if not judged:
         raise NotObserved("no prompt or template has an argument")
 
@@ -81,16 +81,16 @@ async def completion_answered(talk: Probe) -> None:
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
     cause="All that there is is sent: cut it, and say how many there are in `total` and `hasMore`.",
 )
-async def completion_most(talk: Probe) -> None:
+async def completion_most(probe: Probe) -> None:
     """A completion has 100 values at most."""
     judged = 0
-    async for params in _arguments(talk):
-        answer = await talk.request("completion/complete", params)
+    async for params in _arguments(probe):
+        answer = await probe.request("completion/complete", params)
         values = get_object(answer.result, "completion").get("values")
         if isinstance(values, list):
             judged += 1
             if len(values) > _VALUES:
-                raise talk.violation(f"{len(values)} values come for {preview_json(params)}")
+                raise probe.violation(f"{len(values)} values come for {preview_json(params)}")
     if not judged:
         raise NotObserved("nothing was completed")
 
@@ -102,9 +102,9 @@ async def completion_most(talk: Probe) -> None:
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
     cause="The number of values that were left out stands where that of all should.",
 )
-def completion_total(records: Sequence[MessageLog]) -> JudgedItems:
+def completion_total(logs: Sequence[MessageLog]) -> JudgedItems:
     """`total` counts at least the values that are there."""
-    for each in answered_requests(records, "completion/complete"):
+    for each in answered_requests(logs, "completion/complete"):
         completion = get_object(each.result, "completion")
         total, values = completion.get("total"), completion.get("values")
         if isinstance(values, list) and isinstance(total, int):
@@ -122,11 +122,11 @@ def completion_total(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-03-26",
     cause="The handler proposes nothing instead of saying that there is no such prompt.",
 )
-async def completion_unknown_prompt(talk: Probe) -> None:
+async def completion_unknown_prompt(probe: Probe) -> None:
     """Completing for a prompt that does not exist gives the error -32602."""
-    answer = await talk.request("completion/complete", _params({"type": "ref/prompt", "name": talk.unknown_name}))
+    answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -138,11 +138,11 @@ async def completion_unknown_prompt(talk: Probe) -> None:
     since="2025-03-26",
     cause="Params are not checked before they are used.",
 )
-async def completion_missing_argument(talk: Probe) -> None:
+async def completion_missing_argument(probe: Probe) -> None:
     """Completing without an argument gives the error -32602."""
-    answer = await talk.request("completion/complete", {"ref": {"type": "ref/prompt", "name": talk.unknown_name}})
+    answer = await probe.request("completion/complete", {"ref": {"type": "ref/prompt", "name": probe.unknown_name}})
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -152,32 +152,32 @@ async def completion_missing_argument(talk: Probe) -> None:
     at="server/utilities/completion#security",
     cause="Params are used as they come.",
 )
-async def completion_inputs_checked(talk: Probe) -> None:
+async def completion_inputs_checked(probe: Probe) -> None:
     """completion/complete refuses a reference or an argument of the wrong type."""
     good: JSONObject = {"name": "a", "value": ""}
     for params in (
         {},
         {"ref": "a", "argument": good},
-        {"ref": {"type": talk.unknown_name}, "argument": good},
+        {"ref": {"type": probe.unknown_name}, "argument": good},
         {"ref": {"type": "ref/prompt"}, "argument": good},
         {"ref": {"type": "ref/prompt", "name": 5}, "argument": good},
         {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": 5}},
     ):
-        answer = await talk.request("completion/complete", params)
+        answer = await probe.request("completion/complete", params)
         if answer.error is None:
-            raise talk.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
+            raise probe.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
 
 
 def _params(ref: JSONObject, name: str = "a") -> JSONObject:
     return {"ref": ref, "argument": {"name": name, "value": ""}}
 
 
-async def _arguments(talk: Probe) -> AsyncIterator[JSONObject]:
+async def _arguments(probe: Probe) -> AsyncIterator[JSONObject]:
     """Params for the first arguments that are listed, of prompts and of templates."""
-    for prompt in (await talk.prompts())[:_MOST]:
+    for prompt in (await probe.prompts())[:_MOST]:
         for argument in get_objects(prompt, "arguments")[:1]:
             yield _params({"type": "ref/prompt", "name": prompt.get("name")}, str(argument.get("name")))
-    for template in (await talk.templates())[:_MOST]:
+    for template in (await probe.templates())[:_MOST]:
         for variable in _variables(str(template.get("uriTemplate")))[:1]:
             yield _params({"type": "ref/resource", "uri": template.get("uriTemplate")}, variable)
 

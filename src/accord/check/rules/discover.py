@@ -29,14 +29,14 @@ META = "basic/index#meta"
     since=SINCE,
     cause="The method was left out because clients need not call it: servers must have it.",
 )
-async def discover_answered(talk: Probe) -> None:
+async def discover_answered(probe: Probe) -> None:
     """server/discover is answered with the revisions that the server speaks, and its capabilities."""
-    result = await talk.result("server/discover")
+    result = await probe.result("server/discover")
     spoken = result.get("supportedVersions")
-    if not isinstance(spoken, list) or talk.revision not in spoken:
-        raise talk.violation(f"supportedVersions is {preview_json(spoken)}, and {talk.revision} is spoken")
+    if not isinstance(spoken, list) or probe.revision not in spoken:
+        raise probe.violation(f"supportedVersions is {preview_json(spoken)}, and {probe.revision} is spoken")
     if not isinstance(result.get("capabilities"), dict):
-        raise talk.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
+        raise probe.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
 
 
 @rule(
@@ -47,17 +47,17 @@ async def discover_answered(talk: Probe) -> None:
     since=SINCE,
     cause="The revision in _meta is not looked at, or the request is taken for one of an earlier revision.",
 )
-async def discover_unsupported_version(talk: Probe) -> None:
+async def discover_unsupported_version(probe: Probe) -> None:
     """A request in a revision that the server does not speak gets the error -32022, with those that it speaks."""
-    for method in ("server/discover", *_lists(talk)[:1]):
+    for method in ("server/discover", *_lists(probe)[:1]):
         for version in ("1900-01-01", "2999-12-31"):
-            answer = await talk.request(
+            answer = await probe.request(
                 method, meta={PROTOCOL_VERSION: version}, headers={"MCP-Protocol-Version": version}
             )
             data = (answer.error or {}).get("data")
             named = data.get("supported") if isinstance(data, dict) else None
-            if answer.code != UNSUPPORTED_VERSION or not isinstance(named, list) or talk.revision not in named:
-                raise talk.violation(
+            if answer.code != UNSUPPORTED_VERSION or not isinstance(named, list) or probe.revision not in named:
+                raise probe.violation(
                     f"{method} in {version} is answered with {preview_json(answer.error or answer.result)}"
                 )
 
@@ -70,15 +70,15 @@ async def discover_unsupported_version(talk: Probe) -> None:
     since=SINCE,
     cause="What is missing is taken from an earlier request, or replaced by a default.",
 )
-async def discover_missing_meta(talk: Probe) -> None:
+async def discover_missing_meta(probe: Probe) -> None:
     """A request without the revision or the capabilities of the client in _meta is refused."""
-    for method in ("server/discover", *_lists(talk)[:1]):
-        whole = request_body(talk, method, None, None)
+    for method in ("server/discover", *_lists(probe)[:1]):
+        whole = request_body(probe, method, None, None)
         for what, params in _params_without_meta(whole["params"]).items():
-            message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": method, **params}
-            answer = await talk.send(message).wait()
+            message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": method, **params}
+            answer = await probe.send(message).wait()
             if answer.error is None:
-                raise talk.violation(f"{method} without {what} is answered with {preview_json(answer.result)}")
+                raise probe.violation(f"{method} without {what} is answered with {preview_json(answer.result)}")
 
 
 def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
@@ -93,11 +93,11 @@ def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
 
 
 @discover_missing_meta.case("a number in the place of each")
-async def discover_missing_meta_number_place(talk: Probe) -> None:
+async def discover_missing_meta_number_place(probe: Probe) -> None:
     for name in (PROTOCOL_VERSION, CLIENT_CAPABILITIES):
-        answer = await talk.request(talk.harmless_method, meta={name: 7})
+        answer = await probe.request(probe.harmless_method, meta={name: 7})
         if answer.error is None:
-            raise talk.violation(f"with the number 7 as {name} the answer is {preview_json(answer.result)}")
+            raise probe.violation(f"with the number 7 as {name} the answer is {preview_json(answer.result)}")
 
 
 @rule(
@@ -108,14 +108,14 @@ async def discover_missing_meta_number_place(talk: Probe) -> None:
     since=SINCE,
     cause="What is missing is told by another code, or replaced by a default.",
 )
-async def discover_missing_capabilities_code(talk: Probe) -> None:
+async def discover_missing_capabilities_code(probe: Probe) -> None:
     """A request without the capabilities of the client in _meta gets the error -32602."""
-    params = request_body(talk, talk.harmless_method, None, None)["params"]
+    params = request_body(probe, probe.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_CAPABILITIES)
-    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
-    answer = await talk.send(message).wait()
+    message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": probe.harmless_method, "params": {"_meta": meta}}
+    answer = await probe.send(message).wait()
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"the answer is {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the answer is {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -126,14 +126,14 @@ async def discover_missing_capabilities_code(talk: Probe) -> None:
     since=SINCE,
     cause="clientInfo is required, as it was in initialize.",
 )
-async def discover_anonymous_client(talk: Probe) -> None:
+async def discover_anonymous_client(probe: Probe) -> None:
     """A request without clientInfo is answered like any other."""
-    params = request_body(talk, talk.harmless_method, None, None)["params"]
+    params = request_body(probe, probe.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_INFO)
-    message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": talk.harmless_method, "params": {"_meta": meta}}
-    answer = await talk.send(message, misbehaved=False).wait()
+    message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": probe.harmless_method, "params": {"_meta": meta}}
+    answer = await probe.send(message, misbehaved=False).wait()
     if answer.error is not None:
-        raise talk.violation(f"the answer is {preview_json(answer.error)}")
+        raise probe.violation(f"the answer is {preview_json(answer.error)}")
 
 
 @rule(
@@ -145,21 +145,23 @@ async def discover_anonymous_client(talk: Probe) -> None:
     since=SINCE,
     cause="Revision, client or capabilities are kept from the first request of a connection.",
 )
-async def discover_stateless(talk: Probe) -> None:
+async def discover_stateless(probe: Probe) -> None:
     """The answer to a request depends only on the request, not on earlier messages of the connection."""
-    for method in _lists(talk) or ["server/discover"]:
-        await talk.result(method)
+    for method in _lists(probe) or ["server/discover"]:
+        await probe.result(method)
 
 
 @discover_stateless.case("requests after one that was refused, by another client", kind="own", shares=True)
-async def discover_stateless_requests_refused_another_client(talk: Probe) -> None:
+async def discover_stateless_requests_refused_another_client(probe: Probe) -> None:
     wrong = "1900-01-01"
-    await talk.request(talk.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
-    await talk.result(talk.harmless_method)
+    await probe.request(probe.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
+    await probe.result(probe.harmless_method)
     other = {CLIENT_INFO: {"name": "another", "version": "2"}, CLIENT_CAPABILITIES: {}}
-    first, second = await talk.result(talk.harmless_method), await talk.result(talk.harmless_method, meta=other)
+    first, second = await probe.result(probe.harmless_method), await probe.result(probe.harmless_method, meta=other)
     if first.get("capabilities") != second.get("capabilities"):
-        raise talk.violation("the server declares other capabilities to another client on the same connection", since=0)
+        raise probe.violation(
+            "the server declares other capabilities to another client on the same connection", since=0
+        )
 
 
 @rule(
@@ -170,14 +172,14 @@ async def discover_stateless_requests_refused_another_client(talk: Probe) -> Non
     since=SINCE,
     cause="A connection is taken for one conversation.",
 )
-async def discover_many_at_once(talk: Probe) -> None:
+async def discover_many_at_once(probe: Probe) -> None:
     """Requests of several clients on one connection are answered at the same time, each for itself."""
     clients = [{CLIENT_INFO: {**INFO, "name": f"accord-check-{number}"}} for number in range(20)]
-    waiting = [talk.begin(talk.harmless_method, meta=client) for client in clients]
+    waiting = [probe.begin(probe.harmless_method, meta=client) for client in clients]
     for pending in waiting:
         answer = await pending.wait()
         if answer.error is not None:
-            raise talk.violation(f"one of them is answered with {preview_json(answer.error)}", since=0)
+            raise probe.violation(f"one of them is answered with {preview_json(answer.error)}", since=0)
 
 
 @rule(
@@ -189,21 +191,21 @@ async def discover_many_at_once(talk: Probe) -> None:
     since=SINCE,
     cause="initialize is an unknown method like any other: its sender learns nothing by which it could help itself.",
 )
-async def discover_initialize_names_versions(talk: Probe) -> None:
+async def discover_initialize_names_versions(probe: Probe) -> None:
     """A server without a handshake names the revisions that it speaks in its answer to initialize."""
     hello = {"method": "initialize", "params": initialize_params(HANDSHAKE[-1], {})}
     left_out = {"MCP-Protocol-Version": None, "Mcp-Method": None}
-    pending = talk.send({"jsonrpc": "2.0", "id": "accord-check-hello", **hello}, headers=left_out)
-    answer = await pending.wait(talk.settings.opening)
+    pending = probe.send({"jsonrpc": "2.0", "id": "accord-check-hello", **hello}, headers=left_out)
+    answer = await pending.wait(probe.settings.opening)
     if answer.error is None:
         raise NotApplicable("the server has a handshake as well")
-    if not _names_revision(talk, answer):
-        raise talk.violation(f"the answer is {preview_json(answer.error)}", since=0)
+    if not _names_revision(probe, answer):
+        raise probe.violation(f"the answer is {preview_json(answer.error)}", since=0)
 
 
-def _names_revision(talk: Probe, answer: Answer) -> bool:
-    spoken = talk.handshake_result.get("supportedVersions")
-    return any(str(version) in preview_json(answer.error, 10_000) for version in spoken or [talk.revision])
+def _names_revision(probe: Probe, answer: Answer) -> bool:
+    spoken = probe.handshake_result.get("supportedVersions")
+    return any(str(version) in preview_json(answer.error, 10_000) for version in spoken or [probe.revision])
 
 
 @rule(
@@ -214,15 +216,15 @@ def _names_revision(talk: Probe, answer: Answer) -> bool:
     since=SINCE,
     cause="Extensions are declared by a plain name, without the domain of who defines them.",
 )
-async def discover_extension_names(talk: Probe) -> None:
+async def discover_extension_names(probe: Probe) -> None:
     """The name of an extension is a prefix, a slash and a name: com.example/thing."""
-    declared = talk.capabilities.get("extensions")
+    declared = probe.capabilities.get("extensions")
     if not declared or not isinstance(declared, dict):
         raise NotApplicable("the server declares no extensions")
     for name, value in declared.items():
         prefix, slash, rest = name.rpartition("/")
         if not (slash and PREFIX.fullmatch(prefix) and NAME.fullmatch(rest)) or not isinstance(value, dict):
-            raise talk.violation(f"it declares {name!r}: {preview_json(value)}")
+            raise probe.violation(f"it declares {name!r}: {preview_json(value)}")
 
 
 @rule(
@@ -233,12 +235,14 @@ async def discover_extension_names(talk: Probe) -> None:
     since=SINCE,
     cause="The capabilities of the client are read with a closed type.",
 )
-async def discover_unknown_extension(talk: Probe) -> None:
+async def discover_unknown_extension(probe: Probe) -> None:
     """A client with an extension or a capability that the server does not know is served as any other."""
-    more: JSONObject = {"extensions": {f"com.example/{talk.unknown_name}": {"any": 1}}, "accordCheckNobody": {}}
-    answer = await talk.request(talk.harmless_method, meta={CLIENT_CAPABILITIES: {**talk.client_capabilities, **more}})
+    more: JSONObject = {"extensions": {f"com.example/{probe.unknown_name}": {"any": 1}}, "accordCheckNobody": {}}
+    answer = await probe.request(
+        probe.harmless_method, meta={CLIENT_CAPABILITIES: {**probe.client_capabilities, **more}}
+    )
     if answer.error is not None:
-        raise talk.violation(f"it is answered with {preview_json(answer.error)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error)}")
 
 
 _DESCRIPTION = 40
@@ -254,20 +258,20 @@ _DESCRIPTION = 40
     since=SINCE,
     cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
 )
-async def discover_instructions(talk: Probe) -> None:
+async def discover_instructions(probe: Probe) -> None:
     """The instructions do not repeat what the descriptions of tools say."""
-    said = talk.handshake_result.get("instructions")
-    if not isinstance(said, str):
+    entry = probe.handshake_result.get("instructions")
+    if not isinstance(entry, str):
         raise NotApplicable("it gives no instructions")
-    for tool in await talk.tools():
+    for tool in await probe.tools():
         description = " ".join(str(tool.get("description") or "").split())
-        if len(description) >= _DESCRIPTION and description in " ".join(said.split()):
-            raise talk.violation(f"the instructions hold the whole description of {preview_json(tool.get('name'))}")
+        if len(description) >= _DESCRIPTION and description in " ".join(entry.split()):
+            raise probe.violation(f"the instructions hold the whole description of {preview_json(tool.get('name'))}")
 
 
-def _lists(talk: Probe) -> list[str]:
+def _lists(probe: Probe) -> list[str]:
     """The methods that list what this server has."""
-    return [method for capability, method in LIST_METHODS.items() if talk.has_capability(capability)]
+    return [method for capability, method in LIST_METHODS.items() if probe.has_capability(capability)]
 
 
 def _without(meta: JSONObject, name: str) -> dict[str, Any]:

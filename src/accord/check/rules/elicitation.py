@@ -34,9 +34,9 @@ _COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "i
     since="2025-06-18",
     cause="The schema of a whole data type is sent: objects in objects, lists, references. Ask for plain fields.",
 )
-def asking_form(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_form(logs: Sequence[MessageLog]) -> JudgedItems:
     """A form is a flat object of texts, numbers, yes or no, and choices."""
-    for question in _forms(records):
+    for question in _forms(logs):
         yield
         wrong = _fault(question.params.get("requestedSchema"), question.received.log.revision)
         if wrong:
@@ -72,9 +72,9 @@ def _is_plain(field: JSONObject, revision: str) -> bool:
     since="2025-06-18",
     cause="A form goes through the client, which sees what is typed: send the person to a page instead.",
 )
-def asking_no_secrets(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_no_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
     """A form does not ask for passwords, keys or other secrets."""
-    for question in _forms(records):
+    for question in _forms(logs):
         yield
         schema = question.params.get("requestedSchema")
         properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -90,14 +90,14 @@ def asking_no_secrets(records: Sequence[MessageLog]) -> JudgedItems:
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
 )
-def asking_no_links(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_no_links(logs: Sequence[MessageLog]) -> JudgedItems:
     """A form has no links to click on: a person is sent to a page by its URL, and by nothing else."""
-    for question in _forms(records):
+    for question in _forms(logs):
         yield
         fields = get_object(question.params, "requestedSchema", "properties").values()
         # a field for a URL may show what one looks like
-        said = [get_object(field) for field in fields if get_object(field).get("format") != "uri"]
-        for text in (question.params.get("message"), *(each.get(key) for each in said for key in _WORDS)):
+        entry = [get_object(field) for field in fields if get_object(field).get("format") != "uri"]
+        for text in (question.params.get("message"), *(each.get(key) for each in entry for key in _WORDS)):
             if isinstance(text, str) and _LINK.search(text):
                 raise question.violation(f"a form says {text[:120]!r}")
 
@@ -109,9 +109,9 @@ def asking_no_links(records: Sequence[MessageLog]) -> JudgedItems:
     at="client/elicitation#url-mode-elicitation-requests",
     since="2025-11-25",
 )
-def asking_url(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_url(logs: Sequence[MessageLog]) -> JudgedItems:
     """The page that a person is sent to has a valid URL."""
-    for question in _pages(records):
+    for question in _pages(logs):
         yield
         if not _is_url(question.params.get("url")):
             raise question.violation(f"the URL of a page is {preview_json(question.params.get('url'))}")
@@ -125,9 +125,9 @@ def asking_url(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     cause="Whoever sees the URL is let in: it must lead to a page that asks who is there.",
 )
-def asking_url_safe(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_url_safe(logs: Sequence[MessageLog]) -> JudgedItems:
     """The URL of a page holds no name and password."""
-    for question, url in _urls(records):
+    for question, url in _urls(logs):
         yield
         if url.username or url.password:
             raise question.violation("the URL of a page holds a name or a password")
@@ -140,9 +140,9 @@ def asking_url_safe(records: Sequence[MessageLog]) -> JudgedItems:
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
 )
-def asking_url_https(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_url_https(logs: Sequence[MessageLog]) -> JudgedItems:
     """The page that a person is sent to is reached over HTTPS, but on their own machine."""
-    for question, url in _urls(records):
+    for question, url in _urls(logs):
         yield
         if url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise question.violation(f"a person is sent to {url.geturl()}")
@@ -156,11 +156,11 @@ def asking_url_https(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     until="2026-07-28",
 )
-def asking_completed(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_completed(logs: Sequence[MessageLog]) -> JudgedItems:
     """That a page is done is told only to the client that was sent there, by the id it was given."""
-    for record in records:
-        known = {preview_json(page.get("elicitationId")) for page in _requested_pages(record)}
-        for message in record.received_messages():
+    for log in logs:
+        known = {preview_json(page.get("elicitationId")) for page in _requested_pages(log)}
+        for message in log.received_messages():
             if message.get("method") == "notifications/elicitation/complete":
                 yield
                 params = message.get("params")
@@ -178,11 +178,11 @@ def asking_completed(records: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
     cause="The id is a constant, or that of the tool: a client cannot tell which page was done.",
 )
-def asking_page_ids(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_page_ids(logs: Sequence[MessageLog]) -> JudgedItems:
     """Each page that a person is sent to has an id of its own."""
-    for record in records:
+    for log in logs:
         known: dict[str, str] = {}  # of one conversation: a server may begin again to count with the next
-        for page in _requested_pages(record):
+        for page in _requested_pages(log):
             yield
             id, url = preview_json(page.get("elicitationId")), preview_json(page.get("url"))
             if known.setdefault(id, url) != url:
@@ -197,10 +197,10 @@ def asking_page_ids(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     until="2026-07-28",
 )
-def asking_url_required(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_url_required(logs: Sequence[MessageLog]) -> JudgedItems:
     """An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message."""
-    for record in records:
-        for message in record.received_messages():
+    for log in logs:
+        for message in log.received_messages():
             error = message.get("error")
             if isinstance(error, dict) and error.get("code") == -32042:
                 yield
@@ -209,26 +209,26 @@ def asking_url_required(records: Sequence[MessageLog]) -> JudgedItems:
                     raise Violation(f"the data of error -32042 is {preview_json(error.get('data'))}")
 
 
-def _forms(records: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
-    return (question for question in input_requests(records) if question.is_form)
+def _forms(logs: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
+    return (question for question in input_requests(logs) if question.is_form)
 
 
-def _pages(records: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
-    return (question for question in input_requests(records) if question.is_url)
+def _pages(logs: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
+    return (question for question in input_requests(logs) if question.is_url)
 
 
-def _urls(records: Sequence[MessageLog]) -> Iterator[tuple[ServerInputRequest, SplitResult]]:
+def _urls(logs: Sequence[MessageLog]) -> Iterator[tuple[ServerInputRequest, SplitResult]]:
     """The URLs of all pages that have a valid one."""
-    for question in _pages(records):
+    for question in _pages(logs):
         url = str(question.params.get("url"))
         if _is_url(url):
             yield question, urlsplit(url)
 
 
-def _requested_pages(record: MessageLog) -> Iterator[JSONObject]:
+def _requested_pages(log: MessageLog) -> Iterator[JSONObject]:
     """Every page that a client was sent to: by a request, or by an error -32042."""
-    yield from (question.params for question in _pages([record]))
-    yield from (page for message in record.received_messages() for page in _pages_in_error(message))
+    yield from (question.params for question in _pages([log]))
+    yield from (page for message in log.received_messages() for page in _pages_in_error(message))
 
 
 def _pages_in_error(message: JSONObject) -> Iterator[JSONObject]:
@@ -261,9 +261,9 @@ def _is_url(value: Any) -> bool:
     at="client/sampling#message-content-constraints",
     since="2025-11-25",
 )
-def asking_tool_results(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_tool_results(logs: Sequence[MessageLog]) -> JudgedItems:
     """What goes to a model after it used tools has one result for each use, and nothing beside them."""
-    for question in sampling_requests(records):
+    for question in sampling_requests(logs):
         yield
         used: list[str] = []
         for blocks in _message_blocks(question.params):
@@ -283,9 +283,9 @@ def asking_tool_results(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     cause="The schema describes another form than the one in which the result is passed on.",
 )
-def asking_tool_output(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_tool_output(logs: Sequence[MessageLog]) -> JudgedItems:
     """What a tool has given in structured form, and a model is told, fits the `outputSchema` of that tool."""
-    for question in sampling_requests(records):
+    for question in sampling_requests(logs):
         schemas = {
             preview_json(tool.get("name")): get_object(tool, "outputSchema")
             for tool in get_objects(question.params, "tools")

@@ -28,36 +28,32 @@ PLACES = ("basic/index#messages", "basic/messages")
     cause="Messages are written by hand: each needs jsonrpc with the text 2.0, and the form of a request, a "
     "notification or an answer.",
 )
-def envelope_json_rpc(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_json_rpc(logs: Sequence[MessageLog]) -> JudgedItems:
     """Every message of the server is a JSON-RPC 2.0 object that says so."""
-    for record in records:
-        for said in record.entries:
+    for log in logs:
+        for entry in log.entries:
             if (
-                said.direction == RECEIVED
-                and said.message is not None
-                and not is_web_server_error(record, said, said.message)
+                entry.direction == RECEIVED
+                and entry.message is not None
+                and not is_web_server_error(log, entry, entry.message)
             ):
                 yield
-                _check_entry(record, said)
+                _check_entry(log, entry)
 
 
-def _check_entry(record: MessageLog, said: LogEntry) -> None:
-    many = isinstance(said.message, list)
-    if many and not (RULES[record.revision].batches and said.message):
-        raise ObservedMessage(record, said, {}).violation(
-            "an array came where this revision knows only single messages"
-        )
-    for each in said.message if many else [said.message]:
+def _check_entry(log: MessageLog, entry: LogEntry) -> None:
+    many = isinstance(entry.message, list)
+    if many and not (RULES[log.revision].batches and entry.message):
+        raise ObservedMessage(log, entry, {}).violation("an array came where this revision knows only single messages")
+    for each in entry.message if many else [entry.message]:
         if not isinstance(each, dict):
-            raise ObservedMessage(record, said, {}).violation(f"it is no object: {preview_json(each)}")
+            raise ObservedMessage(log, entry, {}).violation(f"it is no object: {preview_json(each)}")
         if each.get("jsonrpc") != "2.0":
-            raise ObservedMessage(record, said, each).violation(f"jsonrpc is {preview_json(each.get('jsonrpc'))}")
+            raise ObservedMessage(log, entry, each).violation(f"jsonrpc is {preview_json(each.get('jsonrpc'))}")
         if not isinstance(each.get("method", ""), str):
-            raise ObservedMessage(record, said, each).violation(
-                f"the method is no text: {preview_json(each['method'])}"
-            )
+            raise ObservedMessage(log, entry, each).violation(f"the method is no text: {preview_json(each['method'])}")
         if "method" not in each and not is_response(each):
-            raise ObservedMessage(record, said, each).violation("it has neither a method nor a result nor an error")
+            raise ObservedMessage(log, entry, each).violation("it has neither a method nor a result nor an error")
 
 
 @rule(
@@ -67,9 +63,9 @@ def _check_entry(record: MessageLog, said: LogEntry) -> None:
     at=PLACES,
     cause="Arguments are passed by position, or null is written where params should be left out.",
 )
-def envelope_params(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_params(logs: Sequence[MessageLog]) -> JudgedItems:
     """The params of a request or a notification, where there are any, are an object."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if "method" in each.message:
             yield
             if not isinstance(each.message.get("params", {}), dict):
@@ -83,9 +79,9 @@ def envelope_params(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/index#responses", "basic/messages#responses"),
     cause="The serialiser writes both fields, one of them as null: leave out the one that is not set.",
 )
-def envelope_result_or_error(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_result_or_error(logs: Sequence[MessageLog]) -> JudgedItems:
     """An answer has a result or an error, and never both."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if "method" not in each.message and "id" in each.message:
             yield
             found = [field for field in ("result", "error") if field in each.message]
@@ -100,9 +96,9 @@ def envelope_result_or_error(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/index#result-responses", "basic/messages#responses"),
     cause="The handler's value is sent as it is: where there is nothing to say, the result is an empty object.",
 )
-def envelope_result_object(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_result_object(logs: Sequence[MessageLog]) -> JudgedItems:
     """A result is an object."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if "result" in each.message and not _is_null_beside(each.message, "error"):
             yield
             if not isinstance(each.message["result"], dict):
@@ -116,14 +112,14 @@ def envelope_result_object(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/index#error-responses", "basic/messages#responses"),
     cause="An exception is written as a bare text, or its message is not one.",
 )
-async def envelope_error_form(talk: Probe) -> None:
+async def envelope_error_form(probe: Probe) -> None:
     """An error is an object with a code and a message that is a text."""
-    await talk.request(talk.unknown_name)  # there is an error to read then
+    await probe.request(probe.unknown_name)  # there is an error to read then
 
 
 @envelope_error_form.case("all errors")
-def envelope_error_form_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for each in received_messages(records):
+def envelope_error_form_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for each in received_messages(logs):
         if _has_error(each.message):
             yield
             error = each.message["error"]
@@ -138,14 +134,14 @@ def envelope_error_form_reading(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/index#error-responses", "basic/messages#responses"),
     cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
 )
-async def envelope_error_code(talk: Probe) -> None:
+async def envelope_error_code(probe: Probe) -> None:
     """The code of an error is an integer."""
-    await talk.request(talk.unknown_name)  # there is an error to read then
+    await probe.request(probe.unknown_name)  # there is an error to read then
 
 
 @envelope_error_code.case("all errors")
-def envelope_error_code_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for each in received_messages(records):
+def envelope_error_code_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for each in received_messages(logs):
         error = each.message.get("error")
         if isinstance(error, dict) and "code" in error:
             yield
@@ -160,9 +156,9 @@ def envelope_error_code_reading(records: Sequence[MessageLog]) -> JudgedItems:
     at=("basic/index#notifications", "basic/messages#notifications"),
     cause="Notifications are sent by the function for requests: nobody will ever answer them.",
 )
-def envelope_notification_without_id(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_notification_without_id(logs: Sequence[MessageLog]) -> JudgedItems:
     """A notification of the server has no id."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if str(each.message.get("method", "")).startswith("notifications/"):
             yield
             if "id" in each.message:
@@ -177,9 +173,9 @@ def envelope_notification_without_id(records: Sequence[MessageLog]) -> JudgedIte
     since="2026-07-28",
     cause="Code for earlier revisions asks the client directly: answer input_required instead.",
 )
-def envelope_no_server_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def envelope_no_server_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """A server sends no requests: it asks by its answers."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         yield
         name = str(each.message.get("method", ""))
         if "id" in each.message and name and not name.startswith("notifications/"):
@@ -211,26 +207,26 @@ _MOST = 10
     at="basic#messages",
     cause="A field is left out, is null instead of absent, or has the shape of another revision.",
 )
-def shapes_messages(records: Sequence[MessageLog]) -> JudgedItems:
+def shapes_messages(logs: Sequence[MessageLog]) -> JudgedItems:
     """Every message of the server has the fields that its type requires, each of the type that the revision says."""
     kinds: dict[str, Violation] = {}
-    for record in records:
-        for wrong in type_mismatches(record):
+    for log in logs:
+        for wrong in type_mismatches(log):
             if wrong.symptom not in kinds and len(kinds) < _MOST:
-                kinds[wrong.symptom] = _violation(record, wrong)
+                kinds[wrong.symptom] = _violation(log, wrong)
     if kinds:
         first, *more = kinds.values()
         first.more = tuple(more)
         raise first
-    yield from (said for record in records for said in record.entries if said.direction == RECEIVED)
+    yield from (entry for log in logs for entry in log.entries if entry.direction == RECEIVED)
 
 
-def _violation(record: MessageLog, wrong: TypeMismatch) -> Violation:
+def _violation(log: MessageLog, wrong: TypeMismatch) -> Violation:
     request = wrong.request
-    about = [said for said in record.entries if said is wrong.entry or (request and said.message is request)]
+    about = [entry for entry in log.entries if entry is wrong.entry or (request and entry.message is request)]
     return Violation(
         f"{wrong.what}: at {wrong.where}: {wrong.why}",
         symptom=wrong.symptom,
-        evidence=record.evidence(about=about),
+        evidence=log.evidence(about=about),
         during=[about[0].case],
     )

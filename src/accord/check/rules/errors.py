@@ -31,12 +31,12 @@ STRANGE = ("tools/nobody", "nobody", "rpc.nobody", "", "__class__", "toString", 
     at=("basic/index#messages", "basic/messages"),
     cause="Requests without a handler fall through: they get an empty result, or none at all.",
 )
-async def errors_unknown_method(talk: Probe) -> None:
+async def errors_unknown_method(probe: Probe) -> None:
     """A request for a method that does not exist is answered with an error."""
-    for name in (talk.unknown_name, *STRANGE):
-        answer = await talk.request(name)
+    for name in (probe.unknown_name, *STRANGE):
+        answer = await probe.request(name)
         if answer.error is None:
-            raise talk.violation(f"{name!r} has a result: {preview_json(answer.result)}")
+            raise probe.violation(f"{name!r} has a result: {preview_json(answer.result)}")
 
 
 @rule(
@@ -47,29 +47,29 @@ async def errors_unknown_method(talk: Probe) -> None:
     cause="The message is held against the types of all known requests first, so that an unknown method looks like "
     "wrong params.",
 )
-async def errors_method_not_found(talk: Probe) -> None:
+async def errors_method_not_found(probe: Probe) -> None:
     """The error for an unknown method has the code -32601."""
-    _require_method_not_found(talk, await talk.request(f"{talk.unknown_name}/list"))
+    _require_method_not_found(probe, await probe.request(f"{probe.unknown_name}/list"))
 
 
 @errors_method_not_found.case("methods that went with the handshake", since="2026-07-28")
-async def errors_method_not_found_method_not_found_methods_went_handshake(talk: Probe) -> None:
+async def errors_method_not_found_method_not_found_methods_went_handshake(probe: Probe) -> None:
     for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
-        _require_method_not_found(talk, await talk.request(gone, params))
+        _require_method_not_found(probe, await probe.request(gone, params))
 
 
-def _require_method_not_found(talk: Probe, answer: Answer) -> None:
+def _require_method_not_found(probe: Probe, answer: Answer) -> None:
     if answer.code == 0:
         raise NotObserved(f"HTTP refuses it without a JSON-RPC error: {preview_json(answer.error)}")
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.violation(
+        raise probe.violation(
             f"{answer.request['method']} is answered with {preview_json(answer.error or answer.result)}"
         )
 
 
-def _invalid(talk: Probe) -> dict[str, JSONObject]:
+def _invalid(probe: Probe) -> dict[str, JSONObject]:
     """Requests with one field of a wrong type each, by what is wrong."""
-    method = talk.harmless_method
+    method = probe.harmless_method
     return {
         "without jsonrpc": {"method": method, "id": "accord-check-1"},
         "of JSON-RPC 1.0": {"jsonrpc": "1.0", "method": method, "id": "accord-check-2"},
@@ -89,20 +89,20 @@ def _invalid(talk: Probe) -> dict[str, JSONObject]:
     at=("basic/index#messages", "basic/messages"),
     cause="What cannot be read is logged and dropped: its sender waits for ever.",
 )
-async def errors_invalid_request(talk: Probe) -> None:
+async def errors_invalid_request(probe: Probe) -> None:
     """A request that is not in order, but has an id, is answered with an error."""
-    invalid = _invalid(talk)
-    talk.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
-    waiting = {what: talk.send(message) for what, message in invalid.items()}
-    said = await talk.fence()
+    invalid = _invalid(probe)
+    probe.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
+    waiting = {what: probe.send(message) for what, message in invalid.items()}
+    entry = await probe.fence()
     await asyncio.wait([pending.future for pending in waiting.values()], timeout=PATIENCE)
-    nameless = sum(1 for each in said if is_response(each) and each.get("id") is None)
+    nameless = sum(1 for each in entry if is_response(each) and each.get("id") is None)
     silent = [what for what, pending in waiting.items() if not pending.is_done]
     if len(silent) > nameless:
-        raise talk.violation(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
+        raise probe.violation(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
     served = [what for what, pending in waiting.items() if pending.is_done and _has_result(pending.future)]
     if served:
-        raise talk.violation(f"a result comes for a request {', and for one '.join(served)}", since=0)
+        raise probe.violation(f"a result comes for a request {', and for one '.join(served)}", since=0)
 
 
 def _has_result(future: asyncio.Future[Answer]) -> bool:
@@ -116,16 +116,18 @@ def _has_result(future: asyncio.Future[Answer]) -> bool:
     at=("basic/index#error-codes", "basic/index#messages", "basic/messages"),
     cause="Bytes that cannot be read are dropped without a word to their sender.",
 )
-def errors_parse_error(records: Sequence[MessageLog]) -> JudgedItems:
+def errors_parse_error(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is no JSON is answered with the error -32700."""
-    for record in records:
-        bad = [said for said in record.entries if said.direction == SENT and said.message is None]
-        errors = [each.message.get("error") for each in received_messages([record])]
+    for log in logs:
+        bad = [entry for entry in log.entries if entry.direction == SENT and entry.message is None]
+        errors = [each.message.get("error") for each in received_messages([log])]
         if bad:
             yield
         if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
-            said = record.evidence(about=bad)
-            raise Violation("nothing says that it could not be read", evidence=said, during=[each.case for each in bad])
+            entry = log.evidence(about=bad)
+            raise Violation(
+                "nothing says that it could not be read", evidence=entry, during=[each.case for each in bad]
+            )
 
 
 @rule(
@@ -136,12 +138,12 @@ def errors_parse_error(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     cause="A placeholder is written into the id, since an earlier revision required one.",
 )
-def errors_unreadable_id(records: Sequence[MessageLog]) -> JudgedItems:
+def errors_unreadable_id(logs: Sequence[MessageLog]) -> JudgedItems:
     """An error for a message whose id cannot be read has no id, or null; never a made-up one."""
-    for record in records:
-        ours = {id_key(message["id"]) for message in record.sent_messages() if "id" in message}
-        for each in received_messages([record]):
-            if is_response(each.message) and (was_refused_by_http(each) or _was_unreadable(record, each.entry)):
+    for log in logs:
+        ours = {id_key(message["id"]) for message in log.sent_messages() if "id" in message}
+        for each in received_messages([log]):
+            if is_response(each.message) and (was_refused_by_http(each) or _was_unreadable(log, each.entry)):
                 yield
                 id = each.message.get("id")
                 if id is not None and id_key(id) not in ours and not _is_rounded(id):
@@ -153,11 +155,11 @@ def _is_rounded(id: Any) -> bool:
     return isinstance(id, int | float) and abs(id) >= 2**53
 
 
-def _was_unreadable(record: MessageLog, answer: LogEntry) -> bool:
+def _was_unreadable(log: MessageLog, answer: LogEntry) -> bool:
     """Whether something without a readable id was sent before it, over HTTP on its own stream."""
-    before = record.entries[: record.entries.index(answer)]
-    unreadable = [said for said in before if said.direction == SENT and said.message is None]
-    return any(record.transport != "http" or said.stream == answer.stream for said in unreadable)
+    before = log.entries[: log.entries.index(answer)]
+    unreadable = [entry for entry in before if entry.direction == SENT and entry.message is None]
+    return any(log.transport != "http" or entry.stream == answer.stream for entry in unreadable)
 
 
 NOTIFICATIONS: tuple[JSONObject, ...] = (
@@ -177,16 +179,16 @@ NOTIFICATIONS: tuple[JSONObject, ...] = (
     at=("basic/index#notifications", "basic/messages#notifications"),
     cause="Whatever has no handler is answered with an error: look whether there is an id first.",
 )
-async def errors_notification_answered(talk: Probe) -> None:
+async def errors_notification_answered(probe: Probe) -> None:
     """A notification is never answered, known or unknown, in order or not."""
     for message in NOTIFICATIONS:
-        since = len(talk.log.entries)
-        talk.send(message)
-        for each in await talk.fence():
-            if is_response(each) and _answers_notification(talk, each):
-                raise talk.violation(f"{message['method']}, without an id, is answered", since=since)
+        since = len(probe.log.entries)
+        probe.send(message)
+        for each in await probe.fence():
+            if is_response(each) and _answers_notification(probe, each):
+                raise probe.violation(f"{message['method']}, without an id, is answered", since=since)
 
 
-def _answers_notification(talk: Probe, answer: JSONObject) -> bool:
+def _answers_notification(probe: Probe, answer: JSONObject) -> bool:
     """Whether a response has no id, and is not the body of an HTTP refusal."""
-    return answer.get("id") is None and ("result" in answer or talk.http is None)
+    return answer.get("id") is None and ("result" in answer or probe.http is None)

@@ -41,12 +41,12 @@ _DIGITS = 16
     since=SINCE,
     cause="The id is made of the request id, or of the name of the tool and its arguments, which come again.",
 )
-async def ext_tasks_unique_ids(talk: Probe) -> None:
+async def ext_tasks_unique_ids(probe: Probe) -> None:
     """Each task has an id of its own."""
-    ids = [await start_task(talk) for _ in range(3)]
-    await cancel_tasks(talk, *ids)
+    ids = [await start_task(probe) for _ in range(3)]
+    await cancel_tasks(probe, *ids)
     if len(set(ids)) < len(ids):
-        raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
+        raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
 @rule(
@@ -58,9 +58,9 @@ async def ext_tasks_unique_ids(talk: Probe) -> None:
     since=SINCE,
     cause="Tasks are counted, or named by the time: take a random UUID, since whoever knows an id may get at the task.",
 )
-def ext_tasks_unguessable(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nobody can guess the id of a task."""
-    made = [each for each in answered_requests(records, "tools/call") if is_task(each.result)]
+    made = [each for each in answered_requests(logs, "tools/call") if is_task(each.result)]
     ids = {id: each for each in made if isinstance(id := each.result.get("taskId"), str)}
     start, end = _common_prefix_length(list(ids)), _common_prefix_length([id[::-1] for id in ids])
     for id, answered in ids.items():
@@ -84,9 +84,9 @@ def _common_prefix_length(ids: Sequence[str]) -> int:
     since=SINCE,
     cause="The task is stored by the work itself, which begins later, or in a store that other processes see later.",
 )
-def ext_tasks_durable(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_durable(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task can be looked at as soon as the call that became it is answered."""
-    for made, looks in _polled_tasks(records):
+    for made, looks in _polled_tasks(logs):
         if looks:
             yield
             if _code(looks[0]) in (INVALID_PARAMS, METHOD_NOT_FOUND):
@@ -103,10 +103,10 @@ def ext_tasks_durable(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="It is deleted when its result was fetched: a client whose connection broke comes back for it.",
 )
-def ext_tasks_kept(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_kept(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task is found until its time is over (`ttlMs`), also when it is done."""
-    ends = _expiry_times(records)
-    for made, looks in _polled_tasks(records):
+    ends = _expiry_times(logs)
+    for made, looks in _polled_tasks(logs):
         id = made.result.get("taskId")
         for look in looks[1:]:
             if look.request_entry.at < ends.get(preview_json(id), 0.0):
@@ -115,11 +115,11 @@ def ext_tasks_kept(records: Sequence[MessageLog]) -> JudgedItems:
                     raise look.violation("a task is gone before its time is over")
 
 
-def _expiry_times(records: Sequence[MessageLog]) -> dict[str, float]:
+def _expiry_times(logs: Sequence[MessageLog]) -> dict[str, float]:
     """When each task may be deleted, at the soonest, by the clock of the records: `ttlMs` may change."""
     first: dict[str, TaskObservation] = {}
     found: dict[str, float] = {}
-    for state in task_states(records):
+    for state in task_states(logs):
         made = first.setdefault(preview_json(state.id), state)
         ttl = state.task.get("ttlMs")
         if ttl is None or isinstance(ttl, int | float):
@@ -128,13 +128,13 @@ def _expiry_times(records: Sequence[MessageLog]) -> dict[str, float]:
     return found
 
 
-def _polled_tasks(records: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[AnsweredRequest]]]:
+def _polled_tasks(logs: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[AnsweredRequest]]]:
     """Each call that became a task, and the looks at it before we gave it up, in order: nothing is said of how long a
     cancelled task is found.
     """
-    looks = sorted(answered_requests(records, "tasks/get"), key=lambda each: each.request_entry.at)
-    given_up = {_id(each): each.request_entry.at for each in answered_requests(records, "tasks/cancel")}
-    for made in answered_requests(records, "tools/call"):
+    looks = sorted(answered_requests(logs, "tasks/get"), key=lambda each: each.request_entry.at)
+    given_up = {_id(each): each.request_entry.at for each in answered_requests(logs, "tasks/cancel")}
+    for made in answered_requests(logs, "tools/call"):
         if is_task(made.result):
             id = made.result.get("taskId")
             own = [each for each in looks if _id(each) == id and each.request_entry.at < given_up.get(id, float("inf"))]
@@ -158,16 +158,16 @@ def _code(answered: AnsweredRequest) -> Any:
     since=SINCE,
     cause="The lookup fails with an internal error, or a task of another state is made up.",
 )
-async def ext_tasks_unknown(talk: Probe) -> None:
+async def ext_tasks_unknown(probe: Probe) -> None:
     """tasks/get of a task that nobody has is refused with error -32602."""
-    for id in (talk.unknown_name, "786512e2-9e0d-44bd-8f29-789f320fe840"):
-        await _require_refused(talk, "tasks/get", {"taskId": id})
+    for id in (probe.unknown_name, "786512e2-9e0d-44bd-8f29-789f320fe840"):
+        await _require_refused(probe, "tasks/get", {"taskId": id})
 
 
 @ext_tasks_unknown.case("no id, and a number", needs=CAPABILITY, over=LINE_TRANSPORTS)
-async def ext_tasks_unknown_id_number(talk: Probe) -> None:
+async def ext_tasks_unknown_id_number(probe: Probe) -> None:
     for params in ({}, {"taskId": 7}):
-        await _require_refused(talk, "tasks/get", params)
+        await _require_refused(probe, "tasks/get", params)
 
 
 @rule(
@@ -179,10 +179,10 @@ async def ext_tasks_unknown_id_number(talk: Probe) -> None:
     since=SINCE,
     cause="They are acknowledged before the task is looked for.",
 )
-async def ext_tasks_unknown_changed(talk: Probe) -> None:
+async def ext_tasks_unknown_changed(probe: Probe) -> None:
     """tasks/update and tasks/cancel of a task that nobody has are refused with error -32602."""
-    await _require_refused(talk, "tasks/update", {"taskId": talk.unknown_name, "inputResponses": {}})
-    await _require_refused(talk, "tasks/cancel", {"taskId": talk.unknown_name})
+    await _require_refused(probe, "tasks/update", {"taskId": probe.unknown_name, "inputResponses": {}})
+    await _require_refused(probe, "tasks/cancel", {"taskId": probe.unknown_name})
 
 
 @rule(
@@ -194,18 +194,18 @@ async def ext_tasks_unknown_changed(talk: Probe) -> None:
     since=SINCE,
     cause="It is declared, and the handlers are not there, or have the names of 2025-11-25.",
 )
-async def ext_tasks_served(talk: Probe) -> None:
+async def ext_tasks_served(probe: Probe) -> None:
     """A server that declares the extension has all of its methods: tasks/get, tasks/update and tasks/cancel."""
     for method in TASK_METHODS:
         more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = await send_request(talk, method, {"taskId": talk.unknown_name, **more}, misbehaved=True)
+        answer = await send_request(probe, method, {"taskId": probe.unknown_name, **more}, misbehaved=True)
         if answer.code == METHOD_NOT_FOUND:
-            raise talk.violation(f"{method} is answered with {preview_json(answer.error)}")
+            raise probe.violation(f"{method} is answered with {preview_json(answer.error)}")
 
 
-async def _require_refused(talk: Probe, method: str, params: dict[str, Any]) -> None:
-    answer = await send_request(talk, method, params, misbehaved=True)
+async def _require_refused(probe: Probe, method: str, params: dict[str, Any]) -> None:
+    answer = await send_request(probe, method, params, misbehaved=True)
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(
+        raise probe.violation(
             f"{method} with {preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
         )

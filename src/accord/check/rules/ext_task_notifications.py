@@ -47,18 +47,18 @@ _FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")
     since=SINCE,
     cause="`taskIds` is not looked at, or whoever knows the id of a task may listen.",
 )
-async def ext_tasks_listen_gated(talk: Probe) -> None:
+async def ext_tasks_listen_gated(probe: Probe) -> None:
     """A subscription to tasks is refused with error -32021 to who does not declare the extension."""
-    pending = _subscribe(talk, talk.unknown_name, talk.client_capabilities)
-    said = await talk.wait_for_message(lambda each: subscription_id(each) is not None or _answers(each, pending))
-    said = pending.future.result().message if pending.is_done else said
-    if said is None:
-        raise talk.violation("it is not answered", since=pending.since)
-    error = get_object(said, "error")
+    pending = _subscribe(probe, probe.unknown_name, probe.client_capabilities)
+    entry = await probe.wait_for_message(lambda each: subscription_id(each) is not None or _answers(each, pending))
+    entry = pending.future.result().message if pending.is_done else entry
+    if entry is None:
+        raise probe.violation("it is not answered", since=pending.since)
+    error = get_object(entry, "error")
     if error.get("code") == METHOD_NOT_FOUND:
         raise NotApplicable("the server has no subscriptions")
     if error.get("code") != MISSING_CLIENT_CAPABILITY:
-        raise talk.violation(f"it is answered with {preview_json(error or said)}", since=pending.since)
+        raise probe.violation(f"it is answered with {preview_json(error or entry)}", since=pending.since)
 
 
 @rule(
@@ -72,13 +72,13 @@ async def ext_tasks_listen_gated(talk: Probe) -> None:
     since=SINCE,
     cause="All tasks of the server are granted, or `taskIds` is given back as a flag.",
 )
-async def ext_tasks_granted(talk: Probe) -> None:
+async def ext_tasks_granted(probe: Probe) -> None:
     """The tasks that a subscription is granted are among those which it wanted."""
-    id = await start_task(talk)
-    granted = await _granted_tasks(talk, id)
-    await cancel_tasks(talk, id)
+    id = await start_task(probe)
+    granted = await _granted_tasks(probe, id)
+    await cancel_tasks(probe, id)
     if not isinstance(granted, list) or not set(map(repr, granted)) <= {repr(id)}:
-        raise talk.violation(f"taskIds is {preview_json(granted)}, and {id!r} was wanted")
+        raise probe.violation(f"taskIds is {preview_json(granted)}, and {id!r} was wanted")
 
 
 @rule(
@@ -92,17 +92,17 @@ async def ext_tasks_granted(talk: Probe) -> None:
     since=SINCE,
     cause="Tasks are granted, and nothing is told of them: leave out of the acknowledgment what will not be told.",
 )
-async def ext_tasks_told(talk: Probe) -> None:
+async def ext_tasks_told(probe: Probe) -> None:
     """Who subscribed to a task, and was granted it, is told when it is over."""
-    id = await start_task(talk)
-    granted = await _granted_tasks(talk, id)
+    id = await start_task(probe)
+    granted = await _granted_tasks(probe, id)
     if not isinstance(granted, list) or id not in granted:
         raise NotObserved("the server grants no news of tasks")
-    since = len(talk.log.entries)
-    await finish_task(talk, id)
-    is_told = any(_reports_end(each, id) for each in talk.other_messages(since, None))
-    if not is_told and await talk.wait_for_message(lambda each: _reports_end(each, id)) is None:
-        raise talk.violation("a task is over, and its subscription is not told", since=since)
+    since = len(probe.log.entries)
+    await finish_task(probe, id)
+    is_told = any(_reports_end(each, id) for each in probe.other_messages(since, None))
+    if not is_told and await probe.wait_for_message(lambda each: _reports_end(each, id)) is None:
+        raise probe.violation("a task is over, and its subscription is not told", since=since)
 
 
 def _reports_end(message: JSONObject, id: str) -> bool:
@@ -123,11 +123,11 @@ def _reports_end(message: JSONObject, id: str) -> bool:
     since=SINCE,
     cause="News of all tasks go to all clients, as in 2025-11-25: whoever hears of a task gets its result as well.",
 )
-def ext_tasks_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is told of a task bears the id of a subscription that wanted this task."""
-    for record in records:
-        wishes = requested_filters(record)
-        for each in received_messages([record]):
+    for log in logs:
+        wishes = requested_filters(log)
+        for each in received_messages([log]):
             if each.message.get("method") == STATUS_NOTIFICATION:
                 yield
                 wanted = wishes.get(id_key(subscription_id(each.message)), {}).get("taskIds")
@@ -144,12 +144,10 @@ def ext_tasks_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="Only the new status is told, as in 2025-11-25: the client has to ask again.",
 )
-def ext_tasks_news_whole(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_news_whole(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is told of a task is all that tasks/get would say: also its result, its error, or what it asks."""
-    known = {
-        preview_json(each.id): each.task for each in task_states(records) if each.is_final and not is_task(each.task)
-    }
-    for each in received_messages(records):
+    known = {preview_json(each.id): each.task for each in task_states(logs) if each.is_final and not is_task(each.task)}
+    for each in received_messages(logs):
         if each.message.get("method") == STATUS_NOTIFICATION:
             yield
             params = get_object(each.message, "params")
@@ -174,27 +172,27 @@ def _outcome(state: JSONObject) -> tuple[object, object]:
     since=SINCE,
     cause="Whatever the work says while it runs is sent where its state is: say it in `statusMessage`.",
 )
-def ext_tasks_no_progress(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_no_progress(logs: Sequence[MessageLog]) -> JudgedItems:
     """On a subscription to tasks come no notifications of progress, and no logs."""
-    for record in records:
-        wishes = {id: wish for id, wish in requested_filters(record).items() if wish.get("taskIds")}
-        for told in subscription_notifications(record):
+    for log in logs:
+        wishes = {id: wish for id, wish in requested_filters(log).items() if wish.get("taskIds")}
+        for told in subscription_notifications(log):
             if id_key(told.subscription_id) in wishes:
                 yield
                 if told.method in _FORBIDDEN_NOTIFICATIONS:
                     raise told.received.violation(f"{told.method} comes on a subscription to a task")
 
 
-async def _granted_tasks(talk: Probe, id: str) -> object:
+async def _granted_tasks(probe: Probe, id: str) -> object:
     """The tasks that are granted to a subscription to this one; none where the server has no subscriptions."""
-    pending = _subscribe(talk, id, None)
-    said = await wait_for_acknowledgment(talk, pending)
-    return get_object(said, "params", "notifications").get("taskIds", [])
+    pending = _subscribe(probe, id, None)
+    entry = await wait_for_acknowledgment(probe, pending)
+    return get_object(entry, "params", "notifications").get("taskIds", [])
 
 
-def _subscribe(talk: Probe, id: str, ours: JSONObject | None) -> PendingAnswer:
+def _subscribe(probe: Probe, id: str, ours: JSONObject | None) -> PendingAnswer:
     return start_request(
-        talk, "subscriptions/listen", {"notifications": {"taskIds": [id]}}, ours=ours, misbehaved=False
+        probe, "subscriptions/listen", {"notifications": {"taskIds": [id]}}, ours=ours, misbehaved=False
     )
 
 

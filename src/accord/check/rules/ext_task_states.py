@@ -33,11 +33,11 @@ from accord.messages.base import JSONObject
     since=SINCE,
     cause="The result is written as in 2025-11-25, inside `task`, or as any other result: `complete`.",
 )
-def ext_tasks_marked(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_marked(logs: Sequence[MessageLog]) -> JudgedItems:
     """A call that becomes a task says so: its `resultType` is `task`, and what is known of the task stands
     beside it.
     """
-    for answered in answered_requests(records, "tools/call"):
+    for answered in answered_requests(logs, "tools/call"):
         if isinstance(answered.result, dict):
             yield
             if "content" not in answered.result and not is_task(answered.result) and _describes_task(answered.result):
@@ -60,9 +60,9 @@ def _describes_task(result: JSONObject) -> bool:
     since=SINCE,
     cause="Lists and reads are deferred as well; the extension has no other method than tools/call that can be.",
 )
-def ext_tasks_calls_only(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_calls_only(logs: Sequence[MessageLog]) -> JudgedItems:
     """`resultType` is `task` for a call that becomes a task, and nowhere else."""
-    for answered in answered_requests(records):
+    for answered in answered_requests(logs):
         method = answered.request["method"]
         if method != "tools/call" and method not in TASK_METHODS and isinstance(answered.result, dict):
             yield
@@ -79,9 +79,9 @@ def ext_tasks_calls_only(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="It is `task`, as for the call that became the task, or the status of the task.",
 )
-def ext_tasks_complete(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_complete(logs: Sequence[MessageLog]) -> JudgedItems:
     """The `resultType` of tasks/get, tasks/update and tasks/cancel is `complete`."""
-    for answered in answered_requests(records, *TASK_METHODS):
+    for answered in answered_requests(logs, *TASK_METHODS):
         if isinstance(answered.result, dict):
             yield
             kind = answered.result.get("resultType")
@@ -99,9 +99,9 @@ def ext_tasks_complete(records: Sequence[MessageLog]) -> JudgedItems:
     cause="`ttl` and `pollInterval` are `ttlMs` and `pollIntervalMs` now; a status has fields of its own: `result`, "
     "`error`, `inputRequests`.",
 )
-def ext_tasks_shapes(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_shapes(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is said of a task is of the type that the extension has for its status."""
-    for state in task_states(records):
+    for state in task_states(logs):
         yield
         fault = (handle_fault if is_task(state.task) else state_fault)(state.task, state.received.log.revision)
         if fault:
@@ -117,9 +117,9 @@ def ext_tasks_shapes(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="The value that the tool returned stands there as it is, or an error of JSON-RPC.",
 )
-def ext_tasks_result(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
     """The `result` of a task that is completed is what the call would have been answered: the result of a tool."""
-    for state in task_states(records):
+    for state in task_states(logs):
         if state.status == "completed" and isinstance(state.task.get("result"), dict):
             yield
             fault = result_fault(state.task["result"], state.received.log.revision)
@@ -136,9 +136,9 @@ def ext_tasks_result(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="Seconds since 1970, or the way in which the language prints a time.",
 )
-def ext_tasks_times(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task says when it was made and when it last changed, as times of ISO 8601."""
-    for state in task_states(records):
+    for state in task_states(logs):
         for name in ("createdAt", "lastUpdatedAt"):
             yield
             fault = time_fault(state.task.get(name))
@@ -155,10 +155,10 @@ def ext_tasks_times(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="A cancellation that comes too late is written over the end, or work that goes on is.",
 )
-def ext_tasks_final(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task that is completed, failed or cancelled stays so, with the same result or error."""
     over: dict[str, TaskObservation] = {}
-    for state in sorted(task_states(records), key=lambda each: each.received.entry.at):
+    for state in sorted(task_states(logs), key=lambda each: each.received.entry.at):
         yield
         # only what was asked after the end was heard: answers may overtake each other
         last = over.get(preview_json(state.id))
@@ -191,10 +191,10 @@ def _may_fail(last: TaskObservation, state: TaskObservation) -> bool:
     since=SINCE,
     cause="The status is made of `isError`, as 2025-11-25 has it.",
 )
-def ext_tasks_failed(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task whose tool ends with `isError` is completed: `failed` is for errors of JSON-RPC alone."""
-    plain, calls = _calls(records)
-    for state in task_states(records):
+    plain, calls = _calls(logs)
+    for state in task_states(logs):
         if state.is_final and not is_task(state.task):
             yield
             call = calls.get(preview_json(state.id))
@@ -202,11 +202,11 @@ def ext_tasks_failed(records: Sequence[MessageLog]) -> JudgedItems:
                 raise state.received.violation("a task is failed, and what its tool does is no error of JSON-RPC")
 
 
-def _calls(records: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
+def _calls(logs: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
     """The calls that ended with `isError` at once; and the calls of tasks, by their ids."""
     plain: set[str] = set()
     calls: dict[str, str] = {}
-    for answered in answered_requests(records, "tools/call"):
+    for answered in answered_requests(logs, "tools/call"):
         params = get_object(answered.request, "params")
         call = repr((params.get("name"), params.get("arguments")))
         if is_task(answered.result):
@@ -224,9 +224,9 @@ def _calls(records: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
     at=f"{PAGE}#task-execution-errors",
     since=SINCE,
 )
-def ext_tasks_failed_why(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/get says why a task has failed, in `statusMessage`."""
-    for state in task_states(records):
+    for state in task_states(logs):
         if state.status == "failed" and not is_task(state.task):
             yield
             if not state.task.get("statusMessage"):

@@ -48,9 +48,9 @@ _FEW = 3
     cause="Capabilities are remembered by connection, or not looked at: read those of each request. In 2025-11-25 the "
     "extension does not exist.",
 )
-def ext_tasks_undeclared(records: Sequence[MessageLog]) -> JudgedItems:
+def ext_tasks_undeclared(logs: Sequence[MessageLog]) -> JudgedItems:
     """Only a request that declares the tasks extension is answered with a task, whatever was declared before."""
-    for answered in answered_requests(records):
+    for answered in answered_requests(logs):
         if isinstance(answered.result, dict) and not declares_extension(answered.request):
             if answered.request["method"] == "tools/call":
                 yield
@@ -59,11 +59,11 @@ def ext_tasks_undeclared(records: Sequence[MessageLog]) -> JudgedItems:
 
 
 @ext_tasks_undeclared.case("a call, after one that declared it", since=SINCE, needs=CAPABILITY, calls=True)
-async def ext_tasks_undeclared_call_declared(talk: Probe) -> None:
-    tool = (await task_tools(talk))[0]
-    await cancel_tasks(talk, await start_task(talk))
-    if is_task((await call_tool(talk, tool, ours=talk.client_capabilities)).result):
-        raise talk.violation("a call that does not declare the extension becomes a task")
+async def ext_tasks_undeclared_call_declared(probe: Probe) -> None:
+    tool = (await task_tools(probe))[0]
+    await cancel_tasks(probe, await start_task(probe))
+    if is_task((await call_tool(probe, tool, ours=probe.client_capabilities)).result):
+        raise probe.violation("a call that does not declare the extension becomes a task")
 
 
 @ext_tasks_undeclared.case(
@@ -74,10 +74,10 @@ async def ext_tasks_undeclared_call_declared(talk: Probe) -> None:
     calls=True,
     capabilities={"extensions": {EXTENSION: {}}},
 )
-async def ext_tasks_undeclared_calls_client_2025_11(talk: Probe) -> None:
-    for tool in (await talk.callable_tools())[:_FEW]:
-        if is_task((await talk.request("tools/call", call_params(tool))).result):
-            raise talk.violation(f"a plain call becomes a task of an extension that {talk.revision} does not have")
+async def ext_tasks_undeclared_calls_client_2025_11(probe: Probe) -> None:
+    for tool in (await probe.callable_tools())[:_FEW]:
+        if is_task((await probe.request("tools/call", call_params(tool))).result):
+            raise probe.violation(f"a plain call becomes a task of an extension that {probe.revision} does not have")
 
 
 @rule(
@@ -91,31 +91,31 @@ async def ext_tasks_undeclared_calls_client_2025_11(talk: Probe) -> None:
     since=SINCE,
     cause="The refusal is a tool error, or has another code (-32003 in drafts): a client cannot know what to declare.",
 )
-async def ext_tasks_needed(talk: Probe) -> None:
+async def ext_tasks_needed(probe: Probe) -> None:
     """A call that can only be a task, and does not declare the extension, is refused with error -32021,
     which names it.
     """
-    for tool in (await task_tools(talk))[:_FEW]:
-        error = await _refusal(talk, tool)
-        if error and (error.get("code") == MISSING_CLIENT_CAPABILITY or await _works(talk, tool)):
+    for tool in (await task_tools(probe))[:_FEW]:
+        error = await _refusal(probe, tool)
+        if error and (error.get("code") == MISSING_CLIENT_CAPABILITY or await _works(probe, tool)):
             wanted = get_object(error, "data", "requiredCapabilities", "extensions")
             if error.get("code") != MISSING_CLIENT_CAPABILITY or EXTENSION not in wanted:
-                raise talk.violation(f"a plain call of {tool.get('name')!r} is answered with {preview_json(error)}")
+                raise probe.violation(f"a plain call of {tool.get('name')!r} is answered with {preview_json(error)}")
             return
     raise NotObserved("each tool that becomes a task can be called without one")
 
 
-async def _refusal(talk: Probe, tool: JSONObject) -> JSONObject:
+async def _refusal(probe: Probe, tool: JSONObject) -> JSONObject:
     """The error of a call that does not declare the extension; empty if there is none, or no answer in time."""
     with contextlib.suppress(NotObserved):
-        return (await call_tool(talk, tool, ours=talk.client_capabilities)).error or {}
+        return (await call_tool(probe, tool, ours=probe.client_capabilities)).error or {}
     return {}
 
 
-async def _works(talk: Probe, tool: JSONObject) -> bool:
+async def _works(probe: Probe, tool: JSONObject) -> bool:
     """Whether the same call succeeds as a task."""
-    result = (await call_tool(talk, tool)).result
-    return is_task(result) and (await finish_task(talk, str(result.get("taskId")))).get("status") == "completed"
+    result = (await call_tool(probe, tool)).result
+    return is_task(result) and (await finish_task(probe, str(result.get("taskId")))).get("status") == "completed"
 
 
 @rule(
@@ -127,19 +127,21 @@ async def _works(talk: Probe, tool: JSONObject) -> bool:
     since=SINCE,
     cause="Only the request that made the task was looked at: each request declares anew.",
 )
-async def ext_tasks_gated(talk: Probe) -> None:
+async def ext_tasks_gated(probe: Probe) -> None:
     # that there is no such task is as true: "Invalid or nonexistent `taskId`: `-32602`"
     """tasks/get, tasks/update and tasks/cancel are refused with error -32021 to who does not declare the extension."""
-    await _require_refused(talk, talk.unknown_name, talk.client_capabilities, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS)
+    await _require_refused(
+        probe, probe.unknown_name, probe.client_capabilities, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS
+    )
 
 
 @ext_tasks_gated.case("requests for a new task", needs=CAPABILITY, calls=True)
-async def ext_tasks_gated_requests_new_task(talk: Probe) -> None:
-    id = await start_task(talk)
+async def ext_tasks_gated_requests_new_task(probe: Probe) -> None:
+    id = await start_task(probe)
     try:
-        await _require_refused(talk, id, talk.client_capabilities, MISSING_CLIENT_CAPABILITY)
+        await _require_refused(probe, id, probe.client_capabilities, MISSING_CLIENT_CAPABILITY)
     finally:
-        await cancel_tasks(talk, id)
+        await cancel_tasks(probe, id)
 
 
 @rule(
@@ -152,24 +154,24 @@ async def ext_tasks_gated_requests_new_task(talk: Probe) -> None:
     since=SINCE,
     cause="`tasks` among the capabilities of the client is taken for the extension.",
 )
-async def ext_tasks_legacy_client(talk: Probe) -> None:
+async def ext_tasks_legacy_client(probe: Probe) -> None:
     """A client that declares the tasks of 2025-11-25 has not declared the extension."""
-    tool, id = (await task_tools(talk))[0], await start_task(talk)
-    legacy = {**talk.client_capabilities, "tasks": _LEGACY}
+    tool, id = (await task_tools(probe))[0], await start_task(probe)
+    legacy = {**probe.client_capabilities, "tasks": _LEGACY}
     try:
-        await _require_refused(talk, id, legacy, MISSING_CLIENT_CAPABILITY)
+        await _require_refused(probe, id, legacy, MISSING_CLIENT_CAPABILITY)
     finally:
-        await cancel_tasks(talk, id)
-    if is_task((await call_tool(talk, tool, ours=legacy)).result):
-        raise talk.violation("a call of such a client becomes a task")
+        await cancel_tasks(probe, id)
+    if is_task((await call_tool(probe, tool, ours=legacy)).result):
+        raise probe.violation("a call of such a client becomes a task")
 
 
-async def _require_refused(talk: Probe, id: str, ours: JSONObject, *codes: int) -> None:
+async def _require_refused(probe: Probe, id: str, ours: JSONObject, *codes: int) -> None:
     for method in TASK_METHODS:
         more: JSONObject = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = await send_request(talk, method, {"taskId": id, **more}, ours=ours, misbehaved=True)
+        answer = await send_request(probe, method, {"taskId": id, **more}, ours=ours, misbehaved=True)
         if answer.code not in codes:
-            raise talk.violation(f"{method} is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"{method} is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -181,10 +183,10 @@ async def _require_refused(talk: Probe, id: str, ours: JSONObject, *codes: int) 
     since=SINCE,
     cause="The same capabilities are told in all revisions.",
 )
-async def ext_tasks_legacy_declared(talk: Probe) -> None:
+async def ext_tasks_legacy_declared(probe: Probe) -> None:
     """A server with the tasks extension does not declare `tasks` as 2025-11-25 has it any more."""
-    if "tasks" in talk.capabilities:
-        raise Violation(f"its capabilities are {preview_json(talk.capabilities)}")
+    if "tasks" in probe.capabilities:
+        raise Violation(f"its capabilities are {preview_json(probe.capabilities)}")
 
 
 @rule(
@@ -198,17 +200,17 @@ async def ext_tasks_legacy_declared(talk: Probe) -> None:
     since=SINCE,
     cause="The field still asks for a task, or is refused.",
 )
-async def ext_tasks_task_param(talk: Probe) -> None:
+async def ext_tasks_task_param(probe: Probe) -> None:
     """`task` in the params of a call, which 2025-11-25 has, changes nothing."""
-    done = [each for each in answered_requests(talk.peer_logs, "tools/call") if declares_extension(each.request)]
+    done = [each for each in answered_requests(probe.peer_logs, "tools/call") if declares_extension(each.request)]
     tasks = {get_object(each.request, "params").get("name") for each in done if is_task(each.result)}
     plain = {
         get_object(each.request, "params").get("name") for each in done if "content" in get_object(each.result)
     } - tasks
-    for tool in [tool for tool in await callable_tools(talk) if tool.get("name") in plain][:_FEW]:
-        answer = await call_tool(talk, tool, task={"ttl": 60_000})
+    for tool in [tool for tool in await callable_tools(probe) if tool.get("name") in plain][:_FEW]:
+        answer = await call_tool(probe, tool, task={"ttl": 60_000})
         if answer.error is not None or is_task(answer.result):
-            raise talk.violation(f"with `task` the answer is {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"with `task` the answer is {preview_json(answer.error or answer.result)}")
     if not plain:
         raise NotObserved("no tool is known to give a plain result")
 
@@ -222,8 +224,8 @@ async def ext_tasks_task_param(talk: Probe) -> None:
     since=SINCE,
     cause="The methods of both revisions stand in one table.",
 )
-async def ext_tasks_removed(talk: Probe) -> None:
+async def ext_tasks_removed(probe: Probe) -> None:
     """tasks/result, which 2025-11-25 has, is no method any more: error -32601."""
-    answer = await send_request(talk, "tasks/result", {"taskId": talk.unknown_name}, misbehaved=True)
+    answer = await send_request(probe, "tasks/result", {"taskId": probe.unknown_name}, misbehaved=True)
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")

@@ -46,14 +46,14 @@ _END = b"\r\n\r\n"
     over=HTTP,
     cause="Without Content-Length the body is taken to be empty, or the server waits for it.",
 )
-async def http_chunked(talk: Probe) -> None:
+async def http_chunked(probe: Probe) -> None:
     """A body without a length, in chunks, is read, or refused with an error status."""
-    message = traceable_request(talk)
-    async with raw_connection(talk) as socket:
-        await send_pieces(talk, socket, encode_chunked_post(talk, message))
-        reply = await read_responses(talk, socket, [message])
-        if parse_status(reply) < FIRST_ERROR_STATUS:
-            require_ordered_results([message], reply)
+    message = traceable_request(probe)
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, encode_chunked_post(probe, message))
+        response = await read_responses(probe, socket, [message])
+        if parse_status(response) < FIRST_ERROR_STATUS:
+            require_ordered_results([message], response)
 
 
 @rule(
@@ -66,14 +66,14 @@ async def http_chunked(talk: Probe) -> None:
     over=HTTP,
     cause="The error of a limit is not caught, or the connection hangs: answer 413.",
 )
-async def http_big_body(talk: Probe) -> None:
+async def http_big_body(probe: Probe) -> None:
     """A body of 5 MB is read, or refused with an error status, and what follows is served."""
-    message = traceable_request(talk)
+    message = traceable_request(probe)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _BODY
-    reply = await talk.post(message)
-    await talk.fence()
-    if not reply.status and not reply.is_closed:
-        raise talk.violation("nothing comes for a body of 5 MB")
+    response = await probe.post(message)
+    await probe.fence()
+    if not response.status and not response.is_closed:
+        raise probe.violation("nothing comes for a body of 5 MB")
 
 
 @rule(
@@ -86,14 +86,14 @@ async def http_big_body(talk: Probe) -> None:
     over=HTTP,
     cause="The error of a limit is not caught, and the connection hangs: answer 431.",
 )
-async def http_long_header(talk: Probe) -> None:
+async def http_long_header(probe: Probe) -> None:
     """A header of 100 KB is read, or refused, and what follows is served."""
-    whole, body = encode_post(talk, traceable_request(talk), {"x-filler": "x" * _HEADER})
-    async with raw_connection(talk) as socket:
-        await send_pieces(talk, socket, whole + body)
-        reply = await socket.read(talk.settings.timeout, until=_END)
-        await talk.fence()
-        if not reply and not socket.closed:
+    whole, body = encode_post(probe, traceable_request(probe), {"x-filler": "x" * _HEADER})
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, whole + body)
+        response = await socket.read(probe.settings.timeout, until=_END)
+        await probe.fence()
+        if not response and not socket.closed:
             raise Violation("nothing comes for a header of 100 KB, and the connection stays open")
 
 
@@ -107,15 +107,15 @@ async def http_long_header(talk: Probe) -> None:
     over=HTTP,
     cause="A web server written by hand takes whatever comes for a request: read its first line before all else.",
 )
-async def http_nonsense(talk: Probe) -> None:
+async def http_nonsense(probe: Probe) -> None:
     """What is no HTTP request is refused, or the connection is closed, and what follows is served."""
     for nonsense in _NO_REQUESTS:
-        async with raw_connection(talk) as socket:
-            await send_pieces(talk, socket, nonsense)
-            await talk.fence()
-            reply = await socket.read(10 * PAUSE, until=_END)
-            if 0 < parse_status(reply) < 300:
-                raise Violation(f"{nonsense!r} is answered with status {parse_status(reply)}")
+        async with raw_connection(probe) as socket:
+            await send_pieces(probe, socket, nonsense)
+            await probe.fence()
+            response = await socket.read(10 * PAUSE, until=_END)
+            if 0 < parse_status(response) < 300:
+                raise Violation(f"{nonsense!r} is answered with status {parse_status(response)}")
 
 
 @rule(
@@ -127,15 +127,15 @@ async def http_nonsense(talk: Probe) -> None:
     over=HTTP,
     cause="What was read beyond the end of the first request is thrown away.",
 )
-async def http_pipelined(talk: Probe) -> None:
+async def http_pipelined(probe: Probe) -> None:
     """Two requests that come at once on one connection are both answered, in their order."""
-    messages = [traceable_request(talk), traceable_request(talk)]
-    async with raw_connection(talk) as socket:
-        await send_pieces(talk, socket, b"".join(part for message in messages for part in encode_post(talk, message)))
-        reply = await read_responses(talk, socket, messages)
-        if b"\r\nconnection: close" in reply.lower() and reply.count(b'"jsonrpc"') < len(messages):
+    messages = [traceable_request(probe), traceable_request(probe)]
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, b"".join(part for message in messages for part in encode_post(probe, message)))
+        response = await read_responses(probe, socket, messages)
+        if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
             raise NotObserved("it closes the connection after each answer")
-        require_ordered_results(messages, reply)
+        require_ordered_results(messages, response)
 
 
 _HALF_OPEN = 50
@@ -152,44 +152,44 @@ _HALF_OPEN = 50
     cause="The error of a broken connection ends more than that connection: catch it where the request is read and "
     "where the answer is written.",
 )
-async def http_cut_requests(talk: Probe) -> None:
+async def http_cut_requests(probe: Probe) -> None:
     """A client that disconnects in the middle of a request does not affect other clients."""
-    whole, _ = encode_post(talk, traceable_request(talk))
-    await _send_and_abort(talk, whole[: len(whole) // 2])
+    whole, _ = encode_post(probe, traceable_request(probe))
+    await _send_and_abort(probe, whole[: len(whole) // 2])
 
 
 @http_cut_requests.case("a body that breaks off", kind="own")
-async def http_cut_requests_body_breaks_off(talk: Probe) -> None:
-    whole, body = encode_post(talk, traceable_request(talk))
-    await _send_and_abort(talk, whole + body[: len(body) // 2])
+async def http_cut_requests_body_breaks_off(probe: Probe) -> None:
+    whole, body = encode_post(probe, traceable_request(probe))
+    await _send_and_abort(probe, whole + body[: len(body) // 2])
 
 
 @http_cut_requests.case("ten clients that do not wait for the answer", kind="own")
-async def http_cut_requests_ten_clients_do_not(talk: Probe) -> None:
+async def http_cut_requests_ten_clients_do_not(probe: Probe) -> None:
     for _ in range(10):
-        whole, body = encode_post(talk, traceable_request(talk))
-        await _send_and_abort(talk, whole + body)
+        whole, body = encode_post(probe, traceable_request(probe))
+        await _send_and_abort(probe, whole + body)
 
 
 @http_cut_requests.case("a stream whose client is gone", kind="own")
-async def http_cut_requests_stream_whose_client_gone(talk: Probe) -> None:
-    if talk.rules.handshake:
-        await _send_and_abort(talk, encode_get(talk), wait=True)
+async def http_cut_requests_stream_whose_client_gone(probe: Probe) -> None:
+    if probe.rules.handshake:
+        await _send_and_abort(probe, encode_get(probe), wait=True)
     else:
         whole, body = encode_post(
-            talk, talk.build_request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            probe, probe.build_request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         )
-        await _send_and_abort(talk, whole + body, wait=True)
+        await _send_and_abort(probe, whole + body, wait=True)
 
 
-async def _send_and_abort(talk: Probe, data: bytes, *, wait: bool = False) -> None:
+async def _send_and_abort(probe: Probe, data: bytes, *, wait: bool = False) -> None:
     """Send this on a connection of its own and close it; then others must be served."""
-    async with raw_connection(talk) as socket:
-        await send_pieces(talk, socket, data)
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, data)
         if wait:
-            await socket.read(talk.settings.timeout, until=b"\r\n\r\n")
+            await socket.read(probe.settings.timeout, until=b"\r\n\r\n")
         socket.abort()
-        await talk.fence()
+        await probe.fence()
 
 
 @rule(
@@ -201,14 +201,14 @@ async def _send_and_abort(talk: Probe, data: bytes, *, wait: bool = False) -> No
     over=HTTP,
     cause="What is there at the first read is taken for the body: read as much as Content-Length says.",
 )
-async def http_slow_body(talk: Probe) -> None:
+async def http_slow_body(probe: Probe) -> None:
     """A body is read whole, however slowly its bytes come."""
-    message = traceable_request(talk)
-    whole, body = encode_post(talk, message)
+    message = traceable_request(probe)
+    whole, body = encode_post(probe, message)
     size = len(body) // 5 + 1
-    async with raw_connection(talk) as socket:
-        await send_pieces(talk, socket, whole, *(body[start : start + size] for start in range(0, len(body), size)))
-        require_ordered_results([message], await read_responses(talk, socket, [message]))
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, whole, *(body[start : start + size] for start in range(0, len(body), size)))
+        require_ordered_results([message], await read_responses(probe, socket, [message]))
 
 
 @rule(
@@ -221,20 +221,20 @@ async def http_slow_body(talk: Probe) -> None:
     over=HTTP,
     cause="Each connection has a thread or a worker until its request is whole.",
 )
-async def http_half_open(talk: Probe) -> None:
+async def http_half_open(probe: Probe) -> None:
     """Fifty connections on which a request never comes to its end do not keep another client from being served."""
-    message = traceable_request(talk)
-    whole, body = encode_post(talk, message)
+    message = traceable_request(probe)
+    whole, body = encode_post(probe, message)
     async with AsyncExitStack() as others:
-        await asyncio.gather(*(_open_half_request(talk, others, whole + body[:-1]) for _ in range(_HALF_OPEN)))
-        async with raw_connection(talk) as last:
-            await send_pieces(talk, last, whole + body)
-            require_ordered_results([message], await read_responses(talk, last, [message]))
-    await talk.fence()
+        await asyncio.gather(*(_open_half_request(probe, others, whole + body[:-1]) for _ in range(_HALF_OPEN)))
+        async with raw_connection(probe) as last:
+            await send_pieces(probe, last, whole + body)
+            require_ordered_results([message], await read_responses(probe, last, [message]))
+    await probe.fence()
 
 
-async def _open_half_request(talk: Probe, until: AsyncExitStack, data: bytes) -> None:
+async def _open_half_request(probe: Probe, until: AsyncExitStack, data: bytes) -> None:
     """Send this on a connection that stays open."""
-    socket = await open_socket(talk)
+    socket = await open_socket(probe)
     until.callback(socket.abort)
-    await send_pieces(talk, socket, data)
+    await send_pieces(probe, socket, data)

@@ -42,30 +42,30 @@ _VALIDATION = f"{_PLACE}#server-validation"
     cause="The header is not compared with the body: a proxy that routes or limits by it sees another request than "
     "the server serves.",
 )
-async def http_method_header(talk: Probe) -> None:
+async def http_method_header(probe: Probe) -> None:
     """A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020."""
     await _require_mismatch(
-        talk, talk.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
+        probe, probe.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
     )
 
 
 @http_method_header.case("another method")
-async def http_method_header_another_method(talk: Probe) -> None:
+async def http_method_header_another_method(probe: Probe) -> None:
     await _require_mismatch(
-        talk, talk.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
+        probe, probe.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
     )
 
 
 @http_method_header.case("the method in capital letters")
-async def http_method_header_method_capital_letters(talk: Probe) -> None:
+async def http_method_header_method_capital_letters(probe: Probe) -> None:
     # "Header values (such as method names) are case-sensitive."
     headers = {"Mcp-Method": "SERVER/DISCOVER"}
-    await _require_mismatch(talk, talk.build_request("server/discover"), headers, "Mcp-Method in capital letters")
+    await _require_mismatch(probe, probe.build_request("server/discover"), headers, "Mcp-Method in capital letters")
 
 
 @http_method_header.case("an empty Mcp-Method")
-async def http_method_header_empty_mcp_method(talk: Probe) -> None:
-    await _require_mismatch(talk, talk.build_request("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
+async def http_method_header_empty_mcp_method(probe: Probe) -> None:
+    await _require_mismatch(probe, probe.build_request("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
 
 
 _NAMES: dict[str, Any] = {
@@ -87,31 +87,35 @@ _NAMES: dict[str, Any] = {
     over=HTTP,
     cause="The header is not compared with the body: who may use which tool is decided by it on the way.",
 )
-async def http_name_header(talk: Probe) -> None:
+async def http_name_header(probe: Probe) -> None:
     """A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020."""
-    resources = await talk.resources()
+    resources = await probe.resources()
     if not resources:
         raise NotObserved("there is no resource")
-    await _wrong_names(talk, "resources/read", {"uri": resources[0].get("uri")})
+    await _wrong_names(probe, "resources/read", {"uri": resources[0].get("uri")})
 
 
 @http_name_header.case("five wrong forms of the name of a prompt", needs="prompts")
-async def http_name_header_five_wrong_forms_name_prompt(talk: Probe) -> None:
-    prompts = await talk.prompts()
+async def http_name_header_five_wrong_forms_name_prompt(probe: Probe) -> None:
+    prompts = await probe.prompts()
     if not prompts:
         raise NotObserved("there is no prompt")
-    await _wrong_names(talk, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
+    await _wrong_names(probe, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
 
 
 @http_name_header.case("five wrong forms of the name of a tool", needs="tools", calls=True)
-async def http_name_header_five_wrong_forms_name_tool(talk: Probe) -> None:
-    tool = (await talk.callable_tools())[0]
-    await _wrong_names(talk, "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))})
+async def http_name_header_five_wrong_forms_name_tool(probe: Probe) -> None:
+    tool = (await probe.callable_tools())[0]
+    await _wrong_names(
+        probe, "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
+    )
 
 
-async def _wrong_names(talk: Probe, method: str, params: JSONObject) -> None:
+async def _wrong_names(probe: Probe, method: str, params: JSONObject) -> None:
     for what, value in _NAMES.items():
-        await _require_mismatch(talk, talk.build_request(method, params), {"Mcp-Name": value}, f"{method} with {what}")
+        await _require_mismatch(
+            probe, probe.build_request(method, params), {"Mcp-Name": value}, f"{method} with {what}"
+        )
 
 
 @rule(
@@ -124,15 +128,15 @@ async def _wrong_names(talk: Probe, method: str, params: JSONObject) -> None:
     over=HTTP,
     cause="The value is compared as it is written.",
 )
-async def http_name_encoded(talk: Probe) -> None:
+async def http_name_encoded(probe: Probe) -> None:
     """A name that stands in Mcp-Name in Base64 is decoded before it is compared."""
-    resources = await talk.resources()
+    resources = await probe.resources()
     if not resources:
         raise NotObserved("there is no resource")
     uri = str(resources[0].get("uri"))
     value = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
     await _require_accepted(
-        talk, talk.build_request("resources/read", {"uri": uri}), {"Mcp-Name": value}, "Mcp-Name in Base64"
+        probe, probe.build_request("resources/read", {"uri": uri}), {"Mcp-Name": value}, "Mcp-Name in Base64"
     )
 
 
@@ -145,14 +149,14 @@ async def http_name_encoded(talk: Probe) -> None:
     over=HTTP,
     cause="Names are compared as they were sent: HTTP libraries of other languages write them otherwise.",
 )
-async def http_header_names(talk: Probe) -> None:
+async def http_header_names(probe: Probe) -> None:
     """The names of headers count whatever the case of their letters."""
-    message = traceable_request(talk)
-    whole, body = encode_post(talk, message)
+    message = traceable_request(probe)
+    whole, body = encode_post(probe, message)
     shouted = re.sub(rb"(?im)^mcp-[^:]+", lambda name: name[0].upper(), whole)
-    async with raw_connection(talk) as socket:  # what posts for us writes all names in lower case
-        await send_pieces(talk, socket, shouted + body)
-        require_ordered_results([message], await read_responses(talk, socket, [message]))
+    async with raw_connection(probe) as socket:  # what posts for us writes all names in lower case
+        await send_pieces(probe, socket, shouted + body)
+        require_ordered_results([message], await read_responses(probe, socket, [message]))
 
 
 @rule(
@@ -166,14 +170,14 @@ async def http_header_names(talk: Probe) -> None:
     over=HTTP,
     cause="Only the standard headers are compared: arguments that are marked with x-mcp-header are, too.",
 )
-async def http_param_header(talk: Probe) -> None:
+async def http_param_header(probe: Probe) -> None:
     """A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020."""
-    tool, header, _ = await _tool_with_header(talk)
-    message = talk.build_request(
+    tool, header, _ = await _tool_with_header(probe)
+    message = probe.build_request(
         "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
     )
     for value, what in (("accord-check-another", "another value"), (None, "no value")):
-        await _require_mismatch(talk, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
+        await _require_mismatch(probe, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
 
 @rule(
@@ -187,14 +191,14 @@ async def http_param_header(talk: Probe) -> None:
     over=HTTP,
     cause="Every header that a schema names is demanded, whatever the arguments.",
 )
-async def http_param_absent(talk: Probe) -> None:
+async def http_param_absent(probe: Probe) -> None:
     """No Mcp-Param header is wanted for an argument that is left out, or is null."""
-    tool, _, path = await _tool_with_header(talk, required=False)
+    tool, _, path = await _tool_with_header(probe, required=False)
     arguments = {name: value for name, value in get_object(minimal_arguments(tool)).items() if name != path}
-    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
-    reply = await talk.post(message, misbehaved=False)
-    if error_of(reply).get("code") == HEADER_MISMATCH:
-        raise Violation(f"it is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+    message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    response = await probe.post(message, misbehaved=False)
+    if error_of(response).get("code") == HEADER_MISMATCH:
+        raise Violation(f"it is answered with {describe_response(response)}", evidence=http_evidence(response))
 
 
 _NO_HEADER = "accord-check-n\u00e9"
@@ -211,19 +215,19 @@ _NO_HEADER = "accord-check-n\u00e9"
     over=HTTP,
     cause="Bytes beyond ASCII are taken as UTF-8 or Latin-1: whoever reads them on the way may read otherwise.",
 )
-async def http_bad_values(talk: Probe) -> None:
+async def http_bad_values(probe: Probe) -> None:
     """A header whose value has characters that no header may have gets status 400 and error -32020."""
-    message = talk.build_request("tools/call", {"name": _NO_HEADER, "arguments": {}})
-    await _require_mismatch(talk, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
+    message = probe.build_request("tools/call", {"name": _NO_HEADER, "arguments": {}})
+    await _require_mismatch(probe, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
 
 
 @http_bad_values.case("an argument beyond ASCII in its header", needs="tools", calls=True)
-async def http_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
-    tool, header, argument = await _tool_with_header(talk, type_="string")
+async def http_bad_values_argument_beyond_ascii_header(probe: Probe) -> None:
+    tool, header, argument = await _tool_with_header(probe, type_="string")
     arguments = {**get_object(minimal_arguments(tool)), argument: _NO_HEADER}
-    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     await _require_mismatch(
-        talk, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}"
+        probe, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}"
     )
 
 
@@ -238,21 +242,21 @@ async def http_bad_values_argument_beyond_ascii_header(talk: Probe) -> None:
     over=HTTP,
     cause="Header and argument are compared as texts.",
 )
-async def http_param_numbers(talk: Probe) -> None:
+async def http_param_numbers(probe: Probe) -> None:
     """A number in an Mcp-Param header is compared as a number: 42.0 is 42."""
-    tool, header, path = await _tool_with_header(talk, type_="integer")
+    tool, header, path = await _tool_with_header(probe, type_="integer")
     arguments = get_object(minimal_arguments(tool))
-    message = talk.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
-    reply = await talk.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
-    if error_of(reply).get("code") == HEADER_MISMATCH:
-        raise Violation(f"{arguments[path]}.0 is taken for another number", evidence=http_evidence(reply))
+    message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
+    response = await probe.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
+    if error_of(response).get("code") == HEADER_MISMATCH:
+        raise Violation(f"{arguments[path]}.0 is taken for another number", evidence=http_evidence(response))
 
 
 async def _tool_with_header(
-    talk: Probe, *, required: bool = True, type_: str | None = None
+    probe: Probe, *, required: bool = True, type_: str | None = None
 ) -> tuple[JSONObject, str, str]:
     """A tool that may be called, the header of an argument that it must have (or need not), and that argument."""
-    for tool in await talk.callable_tools():
+    for tool in await probe.callable_tools():
         schema = tool.get("inputSchema")
         try:
             found = mirrored(schema)
@@ -268,11 +272,11 @@ async def _tool_with_header(
     raise NotObserved("no tool that may be called has such an argument with x-mcp-header")
 
 
-async def _require_mismatch(talk: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
-    require_refusal(talk, await talk.post(message, headers), what, status=400, code=HEADER_MISMATCH)
+async def _require_mismatch(probe: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+    require_refusal(probe, await probe.post(message, headers), what, status=400, code=HEADER_MISMATCH)
 
 
-async def _require_accepted(talk: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
-    reply = await talk.post(message, headers, misbehaved=False)
-    if not has_result(reply):
-        raise Violation(f"{what} is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+async def _require_accepted(probe: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
+    response = await probe.post(message, headers, misbehaved=False)
+    if not has_result(response):
+        raise Violation(f"{what} is answered with {describe_response(response)}", evidence=http_evidence(response))

@@ -33,9 +33,9 @@ SENDING_2026 = "basic/transports/streamable-http#sending-messages"
     over=HTTP,
     cause="The handler writes its own response, without a content type, or with text/plain or text/html.",
 )
-def http_content_type(records: Sequence[MessageLog]) -> JudgedItems:
+def http_content_type(logs: Sequence[MessageLog]) -> JudgedItems:
     """A request is answered with JSON or with a stream of events, and the response says which."""
-    for posted in posted_messages(records):
+    for posted in posted_messages(logs):
         if posted.response.status == 200 and "id" in posted.request and "method" in posted.request:
             yield
             kind = posted.response.headers.get("content-type", "").lower()
@@ -52,18 +52,20 @@ def http_content_type(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="Notifications go the way of requests: answer them with 202 before anything is dispatched.",
 )
-async def http_accepted(talk: Probe) -> None:
+async def http_accepted(probe: Probe) -> None:
     """A notification that is accepted gets status 202 and no body; one that is not gets an error status."""
-    done = await talk.request(talk.harmless_method)
+    done = await probe.request(probe.harmless_method)
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": done.id}}
-    reply = await talk.post(message, misbehaved=False)
-    if not reply.status:
-        raise NotObserved(f"no response came: {reply.error}")
-    if reply.status >= FIRST_ERROR_STATUS:
+    response = await probe.post(message, misbehaved=False)
+    if not response.status:
+        raise NotObserved(f"no response came: {response.error}")
+    if response.status >= FIRST_ERROR_STATUS:
         return
-    if reply.status != 202 or reply.body.strip():
-        body = f" and a body of {len(reply.body)} bytes" if reply.body else ""
-        raise Violation(f"a notification is answered with HTTP {reply.status}{body}", evidence=http_evidence(reply))
+    if response.status != 202 or response.body.strip():
+        body = f" and a body of {len(response.body)} bytes" if response.body else ""
+        raise Violation(
+            f"a notification is answered with HTTP {response.status}{body}", evidence=http_evidence(response)
+        )
 
 
 @rule(
@@ -75,14 +77,14 @@ async def http_accepted(talk: Probe) -> None:
     over=HTTP,
     cause="The error of the parser is sent as a JSON-RPC error with status 200: clients and proxies take it for good.",
 )
-async def http_bad_body(talk: Probe) -> None:
+async def http_bad_body(probe: Probe) -> None:
     """A body that is no message gets an error status."""
-    require_refusal(talk, await talk.post(b"{no json"), "a body that is no JSON")
+    require_refusal(probe, await probe.post(b"{no json"), "a body that is no JSON")
 
 
 @http_bad_body.case("an empty body")
-async def http_bad_body_empty_body(talk: Probe) -> None:
-    require_refusal(talk, await talk.post(b""), "an empty body")
+async def http_bad_body_empty_body(probe: Probe) -> None:
+    require_refusal(probe, await probe.post(b""), "an empty body")
 
 
 @rule(
@@ -95,22 +97,22 @@ async def http_bad_body_empty_body(talk: Probe) -> None:
     over=HTTP,
     cause="No route for GET at this path, or one that answers with a page: send 405 where there is no stream.",
 )
-def http_get(records: Sequence[MessageLog]) -> JudgedItems:
+def http_get(logs: Sequence[MessageLog]) -> JudgedItems:
     """A GET that takes events gets a stream of events, or status 405."""
-    for record in records:
-        if record.kind != "shared":
+    for log in logs:
+        if log.kind != "shared":
             continue  # it may have ended before its GET came through
         replies = [
-            reply
-            for reply in record.responses
-            if reply.method == "GET" and "last-event-id" not in reply.request_headers
+            response
+            for response in log.responses
+            if response.method == "GET" and "last-event-id" not in response.request_headers
         ]
-        for reply in replies[:1]:  # a second stream of one session may be refused
-            if reply.status in (401, 403, 404, 0) or "mcp-protocol-version" not in reply.request_headers:
+        for response in replies[:1]:  # a second stream of one session may be refused
+            if response.status in (401, 403, 404, 0) or "mcp-protocol-version" not in response.request_headers:
                 continue
             yield
-            if not is_event_stream(reply) and reply.status != 405:
-                raise Violation(f"GET is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+            if not is_event_stream(response) and response.status != 405:
+                raise Violation(f"GET is answered with {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -123,16 +125,16 @@ def http_get(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="All that a session has to say is written to its newest stream.",
 )
-def http_get_no_answers(records: Sequence[MessageLog]) -> JudgedItems:
+def http_get_no_answers(logs: Sequence[MessageLog]) -> JudgedItems:
     """An answer is sent on the stream of its request; a GET carries it only if it resumes that stream."""
-    for record in records:
-        for reply in record.responses:
-            if reply.method != "GET" or not is_event_stream(reply) or "last-event-id" in reply.request_headers:
+    for log in logs:
+        for response in log.responses:
+            if response.method != "GET" or not is_event_stream(response) or "last-event-id" in response.request_headers:
                 continue
             yield
-            for message in reply.messages:
+            for message in response.messages:
                 if isinstance(message, dict) and "method" not in message and message.get("id") is not None:
-                    raise Violation("an answer came on the stream of a GET", evidence=http_evidence(reply))
+                    raise Violation("an answer came on the stream of a GET", evidence=http_evidence(response))
 
 
 @rule(
@@ -144,10 +146,10 @@ def http_get_no_answers(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="The JSON-RPC error is sent with status 200 or 400.",
 )
-async def http_unknown_method(talk: Probe) -> None:
+async def http_unknown_method(probe: Probe) -> None:
     """A method that the server does not have gets status 404 and error -32601."""
-    reply = await talk.post(talk.build_request(talk.unknown_name), misbehaved=False)
-    require_refusal(talk, reply, "an unknown method", status=404, code=METHOD_NOT_FOUND)
+    response = await probe.post(probe.build_request(probe.unknown_name), misbehaved=False)
+    require_refusal(probe, response, "an unknown method", status=404, code=METHOD_NOT_FOUND)
 
 
 @rule(
@@ -158,11 +160,13 @@ async def http_unknown_method(talk: Probe) -> None:
     since="2026-07-28",
     over=HTTP,
 )
-async def http_no_posted_answers(talk: Probe) -> None:
+async def http_no_posted_answers(probe: Probe) -> None:
     """A posted answer is refused: the server has asked nothing."""
-    reply = await talk.post({"jsonrpc": "2.0", "id": 1, "result": {}})
-    if reply.status and reply.status < FIRST_ERROR_STATUS and reply.status != 202:
-        raise Violation(f"a posted answer is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+    response = await probe.post({"jsonrpc": "2.0", "id": 1, "result": {}})
+    if response.status and response.status < FIRST_ERROR_STATUS and response.status != 202:
+        raise Violation(
+            f"a posted answer is answered with {describe_response(response)}", evidence=http_evidence(response)
+        )
 
 
 @rule(
@@ -174,25 +178,25 @@ async def http_no_posted_answers(talk: Probe) -> None:
     over=HTTP,
     cause="Routes of earlier revisions answer without a look at MCP-Protocol-Version.",
 )
-async def http_get_gone(talk: Probe) -> None:
+async def http_get_gone(probe: Probe) -> None:
     """A GET or a DELETE of this revision gets status 405: there are no sessions, and no streams but those
     of requests.
     """
-    await _require_not_allowed(talk, "GET")
+    await _require_not_allowed(probe, "GET")
 
 
 @http_get_gone.case("a DELETE")
-async def http_get_gone_delete(talk: Probe) -> None:
-    await _require_not_allowed(talk, "DELETE")
+async def http_get_gone_delete(probe: Probe) -> None:
+    await _require_not_allowed(probe, "DELETE")
 
 
-async def _require_not_allowed(talk: Probe, method: str) -> None:
-    assert talk.http is not None, "it is over HTTP"
-    headers = {"Accept": "text/event-stream", "Content-Type": None, "MCP-Protocol-Version": talk.revision}
-    reply = talk.http.open_stream(headers) if method == "GET" else await talk.http.fetch(method, None, headers)
-    await talk.fence()
-    if reply.status != 405:
-        raise Violation(f"{method} is answered with {describe_response(reply)}", evidence=http_evidence(reply))
+async def _require_not_allowed(probe: Probe, method: str) -> None:
+    assert probe.http is not None, "it is over HTTP"
+    headers = {"Accept": "text/event-stream", "Content-Type": None, "MCP-Protocol-Version": probe.revision}
+    response = probe.http.open_stream(headers) if method == "GET" else await probe.http.fetch(method, None, headers)
+    await probe.fence()
+    if response.status != 405:
+        raise Violation(f"{method} is answered with {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -203,18 +207,20 @@ async def _require_not_allowed(talk: Probe, method: str) -> None:
     since="2026-07-28",
     over=HTTP,
 )
-async def http_error_status(talk: Probe) -> None:
+async def http_error_status(probe: Probe) -> None:
     """The errors that are about the request itself (-32020, -32021, -32022, and a missing `_meta`) have status 400."""
-    await talk.post(harmless_request(talk), {"Mcp-Method": None})  # there is an error to read then
+    await probe.post(harmless_request(probe), {"Mcp-Method": None})  # there is an error to read then
 
 
 @http_error_status.case("all errors that were sent")
-def http_error_status_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for record in records:
-        for said in record.entries:
-            if said.direction == SENT and 0 < said.stream <= len(record.responses):
-                reply = record.responses[said.stream - 1]
-                if error_of(reply).get("code") in (-32020, -32021, -32022):
+def http_error_status_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for log in logs:
+        for entry in log.entries:
+            if entry.direction == SENT and 0 < entry.stream <= len(log.responses):
+                response = log.responses[entry.stream - 1]
+                if error_of(response).get("code") in (-32020, -32021, -32022):
                     yield
-                    if reply.status != 400 and not is_event_stream(reply):
-                        raise Violation(f"it came with {describe_response(reply)}", evidence=http_evidence(reply, said))
+                    if response.status != 400 and not is_event_stream(response):
+                        raise Violation(
+                            f"it came with {describe_response(response)}", evidence=http_evidence(response, entry)
+                        )

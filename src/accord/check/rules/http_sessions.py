@@ -36,15 +36,15 @@ _CALLED = 5
     over=HTTP,
     cause="The id is made of text with spaces or other characters: use a UUID, or random bytes in hex.",
 )
-def http_session_id(records: Sequence[MessageLog]) -> JudgedItems:
+def http_session_id(logs: Sequence[MessageLog]) -> JudgedItems:
     """The id of a session has visible ASCII characters only."""
-    for record in records:
-        for reply in record.responses:
-            id = reply.headers.get(SESSION)
+    for log in logs:
+        for response in log.responses:
+            id = response.headers.get(SESSION)
             if id is not None:
                 yield
                 if not id or not all("!" <= character <= "~" for character in id):
-                    raise Violation(f"the id of a session is {id!r}", evidence=http_evidence(reply))
+                    raise Violation(f"the id of a session is {id!r}", evidence=http_evidence(response))
 
 
 @rule(
@@ -58,11 +58,11 @@ def http_session_id(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="Ids are counted, or made from the time or an address: use secrets.token_hex or a random UUID.",
 )
-async def http_session_unguessable(talk: Probe) -> None:
+async def http_session_unguessable(probe: Probe) -> None:
     """The ids of sessions are unique and cannot be guessed."""
-    ids = [_session(talk)]
+    ids = [_session(probe)]
     for _ in range(_OPENED - 1):
-        other = await talk.open_another()
+        other = await probe.open_another()
         ids.append(_session(other))
         await other.close()
     if len(set(ids)) < len(ids):
@@ -83,11 +83,11 @@ async def http_session_unguessable(talk: Probe) -> None:
     over=HTTP,
     cause="A request without a session opens a new one unasked, or is served without any.",
 )
-async def http_session_required(talk: Probe) -> None:
+async def http_session_required(probe: Probe) -> None:
     """A server that gives ids refuses, with status 400, a request without one."""
-    _session(talk)
-    reply = await talk.post(harmless_request(talk), {SESSION: None})
-    require_refusal(talk, reply, "a request without the id of its session", status=400)
+    _session(probe)
+    response = await probe.post(harmless_request(probe), {SESSION: None})
+    require_refusal(probe, response, "a request without the id of its session", status=400)
 
 
 @rule(
@@ -102,16 +102,18 @@ async def http_session_required(talk: Probe) -> None:
     cause="An unknown id is answered with 400 or 500, or a new session is made for it: then clients cannot know that "
     "they have to begin anew.",
 )
-async def http_session_ended(talk: Probe) -> None:
+async def http_session_ended(probe: Probe) -> None:
     """Once a session has ended, requests with its id get status 404."""
-    _session(talk)
-    wire = _wire(talk)
-    reply = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
-    if reply.status in (404, 405, 501):
-        raise NotApplicable(f"clients cannot end a session (DELETE: {describe_response(reply)})")
-    if reply.status >= FIRST_ERROR_STATUS:
-        raise Violation(f"DELETE is answered with {describe_response(reply)}", evidence=http_evidence(reply))
-    require_refusal(talk, await talk.post(harmless_request(talk)), "a request in a session that has ended", status=404)
+    _session(probe)
+    wire = _wire(probe)
+    response = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(probe)})
+    if response.status in (404, 405, 501):
+        raise NotApplicable(f"clients cannot end a session (DELETE: {describe_response(response)})")
+    if response.status >= FIRST_ERROR_STATUS:
+        raise Violation(f"DELETE is answered with {describe_response(response)}", evidence=http_evidence(response))
+    require_refusal(
+        probe, await probe.post(harmless_request(probe)), "a request in a session that has ended", status=404
+    )
     wire.session_id = None
 
 
@@ -128,16 +130,16 @@ async def http_session_ended(talk: Probe) -> None:
     over=HTTP,
     cause="The answer to a call is written to a session that is gone, and the exception ends more than that session.",
 )
-async def http_session_ends_alone(talk: Probe) -> None:
+async def http_session_ends_alone(probe: Probe) -> None:
     """The end of one session leaves others as they are, also while its calls are under way."""
-    _session(talk)
-    other = await talk.open_another()
-    calls = await _calls(talk)
+    _session(probe)
+    other = await probe.open_another()
+    calls = await _calls(probe)
     for call in calls:
-        talk.begin("tools/call", call)
-    await talk.fence()
-    wire = _wire(talk)
-    await wire.fetch("DELETE", None, {"Content-Type": None, **_version(talk)})
+        probe.begin("tools/call", call)
+    await probe.fence()
+    wire = _wire(probe)
+    await wire.fetch("DELETE", None, {"Content-Type": None, **_version(probe)})
     wire.session_id = None
     for call in calls:  # which take as long as those that were left
         await other.request("tools/call", call)
@@ -156,11 +158,13 @@ async def http_session_ends_alone(talk: Probe) -> None:
     cause="A server that was restarted, or that drops idle sessions, has forgotten ids that clients still use. Only by "
     "404 they learn that they have to begin anew.",
 )
-async def http_session_unknown(talk: Probe) -> None:
+async def http_session_unknown(probe: Probe) -> None:
     """The id of a session that the server does not know is refused with status 404."""
-    _session(talk)
-    reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
-    require_refusal(talk, reply, "a request with an id that was never given", status=404, symptom=http_session_ended.id)
+    _session(probe)
+    response = await probe.post(harmless_request(probe), {SESSION: "accord-check-never-given-0123456789"})
+    require_refusal(
+        probe, response, "a request with an id that was never given", status=404, symptom=http_session_ended.id
+    )
 
 
 @rule(
@@ -173,12 +177,12 @@ async def http_session_unknown(talk: Probe) -> None:
     over=HTTP,
     cause="Answers are matched by the JSON-RPC id alone: two clients with the same ids get each other's.",
 )
-async def http_sessions_apart(talk: Probe) -> None:
+async def http_sessions_apart(probe: Probe) -> None:
     """What one session asks is answered there, though another uses the same request ids."""
-    other = await talk.open_another()
+    other = await probe.open_another()
     try:
-        method = talk.harmless_method
-        pairs = [(each, each.begin(method, id=f"same-{number}")) for number in range(8) for each in (talk, other)]
+        method = probe.harmless_method
+        pairs = [(each, each.begin(method, id=f"same-{number}")) for number in range(8) for each in (probe, other)]
         for each, pending in pairs:
             answer = await pending.wait()
             if answer.error is not None:
@@ -190,13 +194,13 @@ async def http_sessions_apart(talk: Probe) -> None:
 @http_sessions_apart.case(
     "tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True
 )
-async def http_sessions_apart_tools_called_conversations_same(talk: Probe) -> None:
-    other = await talk.open_another()
-    calls = await _calls(talk)
+async def http_sessions_apart_tools_called_conversations_same(probe: Probe) -> None:
+    other = await probe.open_another()
+    calls = await _calls(probe)
     waiting = [
         each.begin("tools/call", call, id=f"same-call-{number}")
         for number, call in enumerate(calls)
-        for each in (talk, other)
+        for each in (probe, other)
     ]
     for pending in waiting:
         await pending.wait()
@@ -212,38 +216,38 @@ async def http_sessions_apart_tools_called_conversations_same(talk: Probe) -> No
     over=HTTP,
     cause="Sessions of earlier revisions are looked up before the revision of the request is.",
 )
-async def http_session_ignored(talk: Probe) -> None:
+async def http_session_ignored(probe: Probe) -> None:
     """Session ids are ignored, and none is issued."""
-    reply = await talk.post(harmless_request(talk), {SESSION: "accord-check-never-given-0123456789"})
-    if not has_result(reply):
+    response = await probe.post(harmless_request(probe), {SESSION: "accord-check-never-given-0123456789"})
+    if not has_result(response):
         raise Violation(
-            f"a request with the id of a session is answered with {describe_response(reply)}",
-            evidence=http_evidence(reply),
+            f"a request with the id of a session is answered with {describe_response(response)}",
+            evidence=http_evidence(response),
         )
-    if SESSION in reply.headers:
-        raise Violation("the id of a session is given", evidence=http_evidence(reply))
+    if SESSION in response.headers:
+        raise Violation("the id of a session is given", evidence=http_evidence(response))
 
 
-async def _calls(talk: Probe) -> list[JSONObject]:
+async def _calls(probe: Probe) -> list[JSONObject]:
     """Return the params of calls of tools."""
-    return [{"name": tool.get("name"), "arguments": {}} for tool in (await talk.callable_tools())[:_CALLED]]
+    return [{"name": tool.get("name"), "arguments": {}} for tool in (await probe.callable_tools())[:_CALLED]]
 
 
-def _session(talk: Probe) -> str:
-    wire = _wire(talk)
+def _session(probe: Probe) -> str:
+    wire = _wire(probe)
     if wire.session_id is None:
         raise NotApplicable("the server has no sessions")
     return wire.session_id
 
 
-def _wire(talk: Probe) -> HTTPWire:
-    if talk.http is None:
+def _wire(probe: Probe) -> HTTPWire:
+    if probe.http is None:
         raise NotObserved("it is not over HTTP")
-    return talk.http
+    return probe.http
 
 
-def _version(talk: Probe) -> dict[str, str | None]:
-    return {"MCP-Protocol-Version": talk.revision}
+def _version(probe: Probe) -> dict[str, str | None]:
+    return {"MCP-Protocol-Version": probe.revision}
 
 
 def _is_counter(ids: Sequence[str]) -> bool:

@@ -29,9 +29,9 @@ _RESUMING = "basic/transports#resumability-and-redelivery"
     over=HTTP,
     cause="The server keeps no events: without ids a broken stream loses the answer.",
 )
-def http_primed(records: Sequence[MessageLog]) -> JudgedItems:
+def http_primed(logs: Sequence[MessageLog]) -> JudgedItems:
     """A stream begins with an event that has an id and no data, so that a client can come back."""
-    for posted in posted_messages(records):
+    for posted in posted_messages(logs):
         first = next(_events(posted.response), None)
         if posted.is_stream and first is not None and not _is_other_revision(posted):
             yield
@@ -55,15 +55,15 @@ def _is_other_revision(posted: PostedMessage) -> bool:
     over=HTTP,
     cause="The response is kept open after the answer: connections pile up at the client.",
 )
-async def http_stream_ends(talk: Probe) -> None:
+async def http_stream_ends(probe: Probe) -> None:
     """A stream ends when the answer has been sent."""
-    pending = talk.begin(talk.harmless_method)
+    pending = probe.begin(probe.harmless_method)
     await pending.wait()
-    reply = talk.log.responses[pending.stream - 1]
-    await talk.fence()
-    await talk.wait_for_response_end(pending.stream)
-    if not reply.is_closed:
-        raise Violation("the stream is still open long after the answer", evidence=http_evidence(reply))
+    response = probe.log.responses[pending.stream - 1]
+    await probe.fence()
+    await probe.wait_for_response_end(pending.stream)
+    if not response.is_closed:
+        raise Violation("the stream is still open long after the answer", evidence=http_evidence(response))
 
 
 @rule(
@@ -76,16 +76,16 @@ async def http_stream_ends(talk: Probe) -> None:
     over=HTTP,
     cause="Events are counted for each stream from 1: put the stream into the id.",
 )
-def http_event_ids(records: Sequence[MessageLog]) -> JudgedItems:
+def http_event_ids(logs: Sequence[MessageLog]) -> JudgedItems:
     """The ids of events are unique over all streams of a session."""
-    for record in records:
-        fresh = [reply for reply in record.responses if "last-event-id" not in reply.request_headers]
-        ids = Counter(event.id for reply in fresh for event in _events(reply) if event.id)
+    for log in logs:
+        fresh = [response for response in log.responses if "last-event-id" not in response.request_headers]
+        ids = Counter(event.id for response in fresh for event in _events(response) if event.id)
         yield from ids
         twice = [id for id, count in ids.items() if count > 1]
         if twice:
-            reply = next(reply for reply in fresh for event in _events(reply) if event.id == twice[0])
-            raise Violation(f"two events have the id {twice[0]!r}", evidence=http_evidence(reply))
+            response = next(response for response in fresh for event in _events(response) if event.id == twice[0])
+            raise Violation(f"two events have the id {twice[0]!r}", evidence=http_evidence(response))
 
 
 @rule(
@@ -98,20 +98,20 @@ def http_event_ids(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="Messages are written to every open stream of the session.",
 )
-def http_one_stream(records: Sequence[MessageLog]) -> JudgedItems:
+def http_one_stream(logs: Sequence[MessageLog]) -> JudgedItems:
     """Each message comes on one stream only."""
-    for record in records:
+    for log in logs:
         seen: dict[str, int] = {}
-        for reply in record.responses:
-            for key in _unique_messages(reply) if "last-event-id" not in reply.request_headers else ():
+        for response in log.responses:
+            for key in _unique_messages(response) if "last-event-id" not in response.request_headers else ():
                 yield
-                if seen.setdefault(key, reply.stream) != reply.stream:
-                    raise Violation(f"two streams have the message {key}", evidence=http_evidence(reply))
+                if seen.setdefault(key, response.stream) != response.stream:
+                    raise Violation(f"two streams have the message {key}", evidence=http_evidence(response))
 
 
-def _unique_messages(reply: LoggedResponse) -> Iterator[str]:
+def _unique_messages(response: LoggedResponse) -> Iterator[str]:
     """Yield the keys of messages that are never sent twice: requests, and progress, which grows."""
-    for message in reply.messages:
+    for message in response.messages:
         method = message.get("method") if isinstance(message, dict) else None
         if method is not None and ("id" in message or method == "notifications/progress"):
             yield preview_json(message)
@@ -130,14 +130,14 @@ def _unique_messages(reply: LoggedResponse) -> Iterator[str]:
     over=HTTP,
     cause="Last-Event-ID is looked up among the events of the whole session: keep events by stream.",
 )
-async def http_replay(talk: Probe) -> None:
+async def http_replay(probe: Probe) -> None:
     """A resumed stream continues with its own messages, and no others."""
-    await call_tools(talk)
-    stream, id = _resumable_stream(talk)
-    assert talk.http is not None, "it is over HTTP"
-    again = talk.http.open_stream({"Last-Event-ID": id, "MCP-Protocol-Version": talk.revision})
-    await talk.fence()
-    await talk.fence()
+    await call_tools(probe)
+    stream, id = _resumable_stream(probe)
+    assert probe.http is not None, "it is over HTTP"
+    again = probe.http.open_stream({"Last-Event-ID": id, "MCP-Protocol-Version": probe.revision})
+    await probe.fence()
+    await probe.fence()
     own = [preview_json(message) for message in stream.messages]
     foreign = [message for message in again.messages if preview_json(message) not in own]
     if is_event_stream(again) and foreign:
@@ -146,12 +146,12 @@ async def http_replay(talk: Probe) -> None:
         raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
 
 
-def _resumable_stream(talk: Probe) -> tuple[LoggedResponse, str]:
+def _resumable_stream(probe: Probe) -> tuple[LoggedResponse, str]:
     """A stream that has ended, and the id of its first event. Raises `NotObserved` where there is none."""
-    for reply in talk.log.responses:
-        ids = [event.id for event in _events(reply) if event.id]
-        if ids and reply.is_closed and reply.method == "POST":
-            return reply, ids[0]
+    for response in probe.log.responses:
+        ids = [event.id for event in _events(response) if event.id]
+        if ids and response.is_closed and response.method == "POST":
+            return response, ids[0]
     raise NotObserved("no stream of a call that ended has events with ids")
 
 
@@ -168,20 +168,20 @@ def _resumable_stream(talk: Probe) -> tuple[LoggedResponse, str]:
     over=HTTP,
     cause="The handler is cancelled when the connection is gone, as web frameworks do by themselves.",
 )
-async def http_disconnect_is_no_cancel(talk: Probe) -> None:
+async def http_disconnect_is_no_cancel(probe: Probe) -> None:
     """A broken stream does not cancel its request: the client can resume it to get the answer."""
-    call = await start_slow_call(talk)
-    assert talk.http is not None, "it is over HTTP"
-    stream = talk.log.responses[call.stream - 1]
+    call = await start_slow_call(probe)
+    assert probe.http is not None, "it is over HTTP"
+    stream = probe.log.responses[call.stream - 1]
     last = next((event.id for event in reversed(list(_events(stream))) if event.id), None)
     if last is None:
         raise NotObserved("the events of its streams have no ids")
-    talk.http.close_stream(call.stream)
-    await talk.fence()
+    probe.http.close_stream(call.stream)
+    await probe.fence()
     answer = None
     for _ in range(2):  # the second time for what was kept and not sent on
-        again = talk.http.open_stream({"Last-Event-ID": last, "MCP-Protocol-Version": talk.revision})
-        answer = answer or await talk.wait_for_message(
+        again = probe.http.open_stream({"Last-Event-ID": last, "MCP-Protocol-Version": probe.revision})
+        answer = answer or await probe.wait_for_message(
             lambda message: "method" not in message and message.get("id") == call.id
         )
     if not is_event_stream(again):
@@ -202,9 +202,9 @@ async def http_disconnect_is_no_cancel(talk: Probe) -> None:
     over=HTTP,
     cause="Sampling, elicitation or roots are asked as in earlier revisions.",
 )
-def http_no_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def http_no_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """No requests of the server come on a stream: it asks with `input_required`."""
-    for posted in posted_messages(records):
+    for posted in posted_messages(logs):
         if posted.is_stream:
             yield
         for message in posted.response.messages:
@@ -222,9 +222,9 @@ def http_no_requests(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     over=HTTP,
 )
-def http_no_buffering(records: Sequence[MessageLog]) -> JudgedItems:
+def http_no_buffering(logs: Sequence[MessageLog]) -> JudgedItems:
     """A stream says `X-Accel-Buffering: no`, so that proxies pass its events on at once."""
-    for posted in posted_messages(records):
+    for posted in posted_messages(logs):
         if posted.is_stream:
             yield
             if posted.response.headers.get("x-accel-buffering", "").lower() != "no":
@@ -239,15 +239,15 @@ def http_no_buffering(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     over=HTTP,
 )
-async def http_last_event_id(talk: Probe) -> None:
+async def http_last_event_id(probe: Probe) -> None:
     """Last-Event-ID is ignored: streams are not resumed."""
-    answer = await talk.request("server/discover", headers={"Last-Event-ID": "1"})
+    answer = await probe.request("server/discover", headers={"Last-Event-ID": "1"})
     if answer.error is not None:
-        raise talk.violation(f"a request with Last-Event-ID fails: {preview_json(answer.error)}")
+        raise probe.violation(f"a request with Last-Event-ID fails: {preview_json(answer.error)}")
 
 
-def _events(reply: LoggedResponse) -> Iterator[ServerSentEvent]:
-    return (event for event in reply.events if isinstance(event, ServerSentEvent))
+def _events(response: LoggedResponse) -> Iterator[ServerSentEvent]:
+    return (event for event in response.events if isinstance(event, ServerSentEvent))
 
 
 @rule(
@@ -259,9 +259,9 @@ def _events(reply: LoggedResponse) -> Iterator[ServerSentEvent]:
     over=HTTP,
     cause="The stream is closed when the handler fails, or by a timeout of the web server.",
 )
-def http_answered(records: Sequence[MessageLog]) -> JudgedItems:
+def http_answered(logs: Sequence[MessageLog]) -> JudgedItems:
     """A stream does not end before the answer has come on it, unless a client can come back for it."""
-    for posted in posted_messages(records):
+    for posted in posted_messages(logs):
         asked = "id" in posted.request and "method" in posted.request
         if not (asked and posted.is_stream and posted.response.is_closed) or posted.response.error:
             continue

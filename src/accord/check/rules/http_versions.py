@@ -40,27 +40,27 @@ _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"
     over=HTTP,
     cause="MCP-Protocol-Version is not looked at.",
 )
-async def http_version_unsupported(talk: Probe) -> None:
+async def http_version_unsupported(probe: Probe) -> None:
     """A request that names a revision the server does not have gets status 400."""
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
-    require_refusal(talk, reply, f"MCP-Protocol-Version: {NEVER}", status=400)
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
+    require_refusal(probe, response, f"MCP-Protocol-Version: {NEVER}", status=400)
 
 
 @http_version_unsupported.case("a header that is no revision", until="2026-07-28")
-async def http_version_unsupported_header_revision(talk: Probe) -> None:
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "yes"})
-    require_refusal(talk, reply, "MCP-Protocol-Version: yes", status=400)
+async def http_version_unsupported_header_revision(probe: Probe) -> None:
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": "yes"})
+    require_refusal(probe, response, "MCP-Protocol-Version: yes", status=400)
 
 
 @http_version_unsupported.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
-async def http_version_unsupported_revision_not_header_meta(talk: Probe) -> None:
-    message = talk.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
-    reply = await talk.post(message, {"MCP-Protocol-Version": NEVER})
-    require_refusal(talk, reply, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
-    data = error_of(reply).get("data")
+async def http_version_unsupported_revision_not_header_meta(probe: Probe) -> None:
+    message = probe.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
+    response = await probe.post(message, {"MCP-Protocol-Version": NEVER})
+    require_refusal(probe, response, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
+    data = error_of(response).get("data")
     supported = data.get("supported") if isinstance(data, dict) else None
-    if not isinstance(supported, list) or talk.revision not in supported:
-        raise Violation("the error does not list the revisions that the server has", evidence=http_evidence(reply))
+    if not isinstance(supported, list) or probe.revision not in supported:
+        raise Violation("the error does not list the revisions that the server has", evidence=http_evidence(response))
 
 
 @rule(
@@ -73,12 +73,13 @@ async def http_version_unsupported_revision_not_header_meta(talk: Probe) -> None
     over=HTTP,
     cause="The header is demanded: clients of 2025-03-26 do not know it.",
 )
-async def http_version_absent(talk: Probe) -> None:
+async def http_version_absent(probe: Probe) -> None:
     """A request without MCP-Protocol-Version is served: the handshake has said which revision it is."""
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
-    if not has_result(reply):
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": None})
+    if not has_result(response):
         raise Violation(
-            f"a request without the header is answered with {describe_response(reply)}", evidence=http_evidence(reply)
+            f"a request without the header is answered with {describe_response(response)}",
+            evidence=http_evidence(response),
         )
 
 
@@ -91,18 +92,20 @@ async def http_version_absent(talk: Probe) -> None:
     over=HTTP,
     cause="One of the two is trusted alone: what a proxy sees in the header is not what the server does.",
 )
-async def http_version_mismatch(talk: Probe) -> None:
+async def http_version_mismatch(probe: Probe) -> None:
     """A request whose header and `_meta` name different revisions gets status 400 and error -32020."""
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": "2025-11-25"})
-    require_refusal(talk, reply, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH)
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": "2025-11-25"})
+    require_refusal(
+        probe, response, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH
+    )
 
 
 @http_version_mismatch.case("a revision in the header that there is not")
-async def http_version_mismatch_revision_header_not(talk: Probe) -> None:
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": NEVER})
-    require_refusal(talk, reply, "another revision in the header than in `_meta`", status=400)
-    if error_of(reply).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
-        raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
+async def http_version_mismatch_revision_header_not(probe: Probe) -> None:
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
+    require_refusal(probe, response, "another revision in the header than in `_meta`", status=400)
+    if error_of(response).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
+        raise Violation(f"it is refused with {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -114,19 +117,19 @@ async def http_version_mismatch_revision_header_not(talk: Probe) -> None:
     over=HTTP,
     cause="The header is not demanded: what a proxy lets through for lack of it is served.",
 )
-async def http_version_missing(talk: Probe) -> None:
+async def http_version_missing(probe: Probe) -> None:
     """A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400."""
     hello = {
         "jsonrpc": "2.0",
-        "id": talk.next_id(),
+        "id": probe.next_id(),
         "method": "initialize",
         "params": initialize_params("2025-03-26", {}),
     }
     headers = {"MCP-Protocol-Version": None, "Mcp-Method": None}
-    if has_result(await talk.post(hello, headers)):
+    if has_result(await probe.post(hello, headers)):
         raise NotApplicable("it serves older revisions, too")
-    reply = await talk.post(harmless_request(talk), {"MCP-Protocol-Version": None})
-    require_refusal(talk, reply, "a request without MCP-Protocol-Version", status=400)
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": None})
+    require_refusal(probe, response, "a request without MCP-Protocol-Version", status=400)
 
 
 PLACES = ("basic/transports#security-warning", "basic/transports/streamable-http#security-endpoint")
@@ -169,33 +172,33 @@ FOREIGN_HOSTS = (
     cause="No check of Origin: any page that a person opens can talk to this server (DNS rebinding). Turn on the "
     "protection of your SDK, with the hosts and origins that are yours.",
 )
-async def http_origin(talk: Probe) -> None:
+async def http_origin(probe: Probe) -> None:
     """A request with an Origin that is not the server's own is refused."""
-    _require_refused(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
+    _require_refused(await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
 
 
 @http_origin.case("a GET from a page of another site")
-async def http_origin_get_from_page_another(talk: Probe) -> None:
-    assert talk.http is not None, "it is over HTTP"
+async def http_origin_get_from_page_another(probe: Probe) -> None:
+    assert probe.http is not None, "it is over HTTP"
     headers = {"Origin": FOREIGN_ORIGINS[0], "Accept": "text/event-stream", "Content-Type": None}
-    reply = talk.http.open_stream({**headers, "MCP-Protocol-Version": talk.revision})
-    await talk.fence()
-    talk.http.close_stream(reply.stream)
-    if reply.status in (404, 405, 501):
-        raise NotApplicable(f"it has no GET ({describe_response(reply)})")
-    if is_event_stream(reply):
-        raise Violation(f"GET with Origin {FOREIGN_ORIGINS[0]} opens a stream", evidence=http_evidence(reply))
+    response = probe.http.open_stream({**headers, "MCP-Protocol-Version": probe.revision})
+    await probe.fence()
+    probe.http.close_stream(response.stream)
+    if response.status in (404, 405, 501):
+        raise NotApplicable(f"it has no GET ({describe_response(response)})")
+    if is_event_stream(response):
+        raise Violation(f"GET with Origin {FOREIGN_ORIGINS[0]} opens a stream", evidence=http_evidence(response))
 
 
 @http_origin.case("an opening from a page of another site", kind="raw", over=HTTP)
-async def http_origin_opening_from_page_another(talk: Probe) -> None:
-    if not talk.rules.handshake:
+async def http_origin_opening_from_page_another(probe: Probe) -> None:
+    if not probe.rules.handshake:
         raise NotApplicable("nothing is opened in this revision")
-    hello = talk.build_request(
+    hello = probe.build_request(
         "initialize",
-        {"protocolVersion": talk.revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+        {"protocolVersion": probe.revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
     )
-    _require_refused(await talk.post(hello, {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
+    _require_refused(await probe.post(hello, {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
 
 
 @rule(
@@ -206,12 +209,12 @@ async def http_origin_opening_from_page_another(talk: Probe) -> None:
     over=HTTP,
     cause="Origins are compared by their beginning or with a loose pattern: compare scheme, host and port, parsed.",
 )
-async def http_origin_forms(talk: Probe) -> None:
+async def http_origin_forms(probe: Probe) -> None:
     """An Origin counts as the server's own only if it is so as a whole, not if it begins or ends like it."""
-    if has_result(await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})):
+    if has_result(await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]})):
         raise NotApplicable("it takes any Origin, as http/origin says")
     for origin in FOREIGN_ORIGINS[1:]:
-        _require_refused(await talk.post(harmless_request(talk), {"Origin": origin}), origin)
+        _require_refused(await probe.post(harmless_request(probe), {"Origin": origin}), origin)
 
 
 @rule(
@@ -223,13 +226,13 @@ async def http_origin_forms(talk: Probe) -> None:
     over=HTTP,
     cause="The check answers 400 or 401: clients and people cannot tell why.",
 )
-async def http_origin_status(talk: Probe) -> None:
+async def http_origin_status(probe: Probe) -> None:
     """What is refused for its Origin gets status 403."""
-    reply = await talk.post(harmless_request(talk), {"Origin": FOREIGN_ORIGINS[0]})
-    if reply.status < FIRST_ERROR_STATUS:
+    response = await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]})
+    if response.status < FIRST_ERROR_STATUS:
         raise NotApplicable("it takes any Origin, as http/origin says")
-    if reply.status != 403:
-        raise Violation(f"it is refused with {describe_response(reply)}", evidence=http_evidence(reply))
+    if response.status != 403:
+        raise Violation(f"it is refused with {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -240,21 +243,22 @@ async def http_origin_status(talk: Probe) -> None:
     over=HTTP,
     cause="No check of Host: a name that somebody lets point to 127.0.0.1 reaches this server from a page.",
 )
-async def http_host(talk: Probe) -> None:
+async def http_host(probe: Probe) -> None:
     """A server on this machine answers to its own names only."""
-    assert talk.http is not None, "it is over HTTP"
-    url = urlsplit(talk.http.url)
+    assert probe.http is not None, "it is over HTTP"
+    url = urlsplit(probe.http.url)
     if url.hostname not in _LOCAL:
         raise NotApplicable("the server is not on this machine")
     for host in FOREIGN_HOSTS:
         name = host.format(port=url.port or 80)
-        reply = await talk.post(harmless_request(talk), {"Host": name})
-        if has_result(reply):
-            raise Violation(f"a request with Host {name} is served", evidence=http_evidence(reply))
+        response = await probe.post(harmless_request(probe), {"Host": name})
+        if has_result(response):
+            raise Violation(f"a request with Host {name} is served", evidence=http_evidence(response))
 
 
-def _require_refused(reply: LoggedResponse, origin: str) -> None:
-    if reply.status and reply.status < FIRST_ERROR_STATUS:
+def _require_refused(response: LoggedResponse, origin: str) -> None:
+    if response.status and response.status < FIRST_ERROR_STATUS:
         raise Violation(
-            f"a request with Origin {origin} is answered with {describe_response(reply)}", evidence=http_evidence(reply)
+            f"a request with Origin {origin} is answered with {describe_response(response)}",
+            evidence=http_evidence(response),
         )

@@ -28,14 +28,14 @@ IDS: dict[str, tuple[Any, ...]] = {
 }
 
 
-async def _require_same_ids(talk: Probe, ids: Sequence[Any]) -> None:
+async def _require_same_ids(probe: Probe, ids: Sequence[Any]) -> None:
     for id in ids:
-        pending = talk.begin(talk.harmless_method, id=id)
-        said = await talk.fence()
+        pending = probe.begin(probe.harmless_method, id=id)
+        entry = await probe.fence()
         taken = (str(id),) if pending.is_done else (str(id), "None")  # a GET may be refused without an id meanwhile
-        for each in said:
+        for each in entry:
             if is_response(each) and id_key(each.get("id")) != id_key(id) and str(each.get("id")) in taken:
-                raise talk.violation(
+                raise probe.violation(
                     f"{preview_json(id)} is answered as {preview_json(each.get('id'))}", since=pending.since
                 )
         await pending.wait()
@@ -49,47 +49,47 @@ async def _require_same_ids(talk: Probe, ids: Sequence[Any]) -> None:
     cause="Ids are kept as texts, or as floating point numbers, or an id that counts as false (0, an empty text) is "
     "taken for none: keep the JSON value as it came.",
 )
-async def ids_same(talk: Probe) -> None:
+async def ids_same(probe: Probe) -> None:
     """An answer has exactly the id of its request: the same text, or the same number."""
-    await _require_same_ids(talk, IDS["numbers"])
+    await _require_same_ids(probe, IDS["numbers"])
 
 
 @ids_same.case("ids that are texts, the empty one among them")
-async def ids_same_ids_texts_empty_among(talk: Probe) -> None:
-    await _require_same_ids(talk, IDS["texts"])
+async def ids_same_ids_texts_empty_among(probe: Probe) -> None:
+    await _require_same_ids(probe, IDS["texts"])
 
 
 @ids_same.case("a number and its text at the same time")
-async def ids_same_number_text_same_time(talk: Probe) -> None:
-    number, text = talk.begin(talk.harmless_method, id=_TWIN), talk.begin(talk.harmless_method, id=str(_TWIN))
+async def ids_same_number_text_same_time(probe: Probe) -> None:
+    number, text = probe.begin(probe.harmless_method, id=_TWIN), probe.begin(probe.harmless_method, id=str(_TWIN))
     await number.wait()
     await text.wait()
 
 
 @ids_same.case("all answers")
-def ids_same_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for record in records:
+def ids_same_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for log in logs:
         known: set[tuple[type, Any]] = set()
         is_lawful, streams = True, set[int]()
-        for said in record.entries:
-            is_lawful = is_lawful and not said.misbehaved
-            if said.direction == SENT:
+        for entry in log.entries:
+            is_lawful = is_lawful and not entry.misbehaved
+            if entry.direction == SENT:
                 known.update(
-                    id_key(each["id"]) for each in message_objects(said.message) if "method" in each and "id" in each
+                    id_key(each["id"]) for each in message_objects(entry.message) if "method" in each and "id" in each
                 )
-                streams.add(said.stream)
+                streams.add(entry.stream)
                 continue
-            for answer in _answers_in(record, said, streams):
+            for answer in _answers_in(log, entry, streams):
                 yield
                 if id_key(answer.get("id")) not in known and (is_lawful or "result" in answer):
-                    _raise_unknown_id(ObservedMessage(record, said, answer))
+                    _raise_unknown_id(ObservedMessage(log, entry, answer))
 
 
-def _answers_in(record: MessageLog, said: LogEntry, streams: set[int]) -> list[JSONObject]:
+def _answers_in(log: MessageLog, entry: LogEntry, streams: set[int]) -> list[JSONObject]:
     """The answers in a message. Over HTTP, what comes on a stream that no message of ours opened is sent again."""
-    if record.transport == "http" and said.stream not in streams:
+    if log.transport == "http" and entry.stream not in streams:
         return []
-    return [each for each in message_objects(said.message) if is_response(each)]
+    return [each for each in message_objects(entry.message) if is_response(each)]
 
 
 def _raise_unknown_id(answer: ObservedMessage) -> None:
@@ -107,32 +107,32 @@ def _raise_unknown_id(answer: ObservedMessage) -> None:
     at=("basic/index#responses", "basic/messages#responses"),
     cause="After an error has been sent the handler goes on, and its result is sent as well.",
 )
-def ids_one_answer(records: Sequence[MessageLog]) -> JudgedItems:
+def ids_one_answer(logs: Sequence[MessageLog]) -> JudgedItems:
     """A request gets one answer, and no second one."""
     # not for cancelled requests: a second answer depends on timing, and `cancel/race` judges that
-    for record in records:
+    for log in logs:
         asked: Counter[tuple[type, Any]] = Counter()
         cancelled: set[tuple[type, Any]] = set()
         streams: set[int] = set()
-        for said in record.entries:
-            if said.direction == SENT:
-                streams.add(said.stream)
-                asked.update(id_key(each["id"]) for each in message_objects(said.message) if _has_id(each))
-                cancelled.update(id_key(get_object(each, "params").get("requestId")) for each in _cancellations(said))
+        for entry in log.entries:
+            if entry.direction == SENT:
+                streams.add(entry.stream)
+                asked.update(id_key(each["id"]) for each in message_objects(entry.message) if _has_id(each))
+                cancelled.update(id_key(get_object(each, "params").get("requestId")) for each in _cancellations(entry))
                 continue
-            for answer in _answers_in(record, said, streams):
+            for answer in _answers_in(log, entry, streams):
                 id = id_key(answer.get("id"))
                 if id in asked:
                     yield
                     asked.subtract([id])
                 if asked[id] < 0 and id not in cancelled:
-                    raise ObservedMessage(record, said, answer).violation(
+                    raise ObservedMessage(log, entry, answer).violation(
                         f"{preview_json(answer.get('id'))} was answered before"
                     )
 
 
-def _cancellations(said: LogEntry) -> list[JSONObject]:
-    return [each for each in message_objects(said.message) if each.get("method") == "notifications/cancelled"]
+def _cancellations(entry: LogEntry) -> list[JSONObject]:
+    return [each for each in message_objects(entry.message) if each.get("method") == "notifications/cancelled"]
 
 
 def _has_id(message: JSONObject) -> bool:
@@ -147,9 +147,9 @@ def _has_id(message: JSONObject) -> bool:
     until="2026-07-28",
     cause="Null, which JSON-RPC allows, is no id here.",
 )
-def ids_of_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def ids_of_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """A request of the server has an id that is a text or an integer."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if _is_request(each.message):
             yield
             if type(each.message["id"]) not in (int, str):
@@ -164,13 +164,13 @@ def ids_of_requests(records: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
     cause="Ids are counted for each stream or each call, and not for the session.",
 )
-def ids_unused(records: Sequence[MessageLog]) -> JudgedItems:
+def ids_unused(logs: Sequence[MessageLog]) -> JudgedItems:
     """A request of the server has an id that it did not use before in this session."""
-    for record in records:
+    for log in logs:
         used: dict[tuple[type, Any], Any] = {}
-        for each in received_messages([record]):
+        for each in received_messages([log]):
             id = id_key(each.message.get("id"))
-            if _is_request(each.message) and each.entry.stream not in _resumed_streams(record):
+            if _is_request(each.message) and each.entry.stream not in _resumed_streams(log):
                 yield
                 if id in used:
                     raise each.violation(
@@ -179,9 +179,9 @@ def ids_unused(records: Sequence[MessageLog]) -> JudgedItems:
                 used[id] = each.entry
 
 
-def _resumed_streams(record: MessageLog) -> set[int]:
+def _resumed_streams(log: MessageLog) -> set[int]:
     """Streams on which messages come again that came before."""
-    return {reply.stream for reply in record.responses if "last-event-id" in reply.request_headers}
+    return {response.stream for response in log.responses if "last-event-id" in response.request_headers}
 
 
 @rule(
@@ -192,10 +192,10 @@ def _resumed_streams(record: MessageLog) -> set[int]:
     since="2026-07-28",
     cause="All ids that ever came are remembered, as if there were sessions still.",
 )
-async def ids_again(talk: Probe) -> None:
+async def ids_again(probe: Probe) -> None:
     """An id may be used again once its request was answered."""
     for _ in range(3):
-        await talk.result(talk.harmless_method, id="accord-check-again")
+        await probe.result(probe.harmless_method, id="accord-check-again")
 
 
 def _is_request(message: JSONObject) -> bool:

@@ -36,14 +36,14 @@ _PLACES = (
     at=_PLACES,
     cause="Elicitation, sampling or roots are asked for without a look at the client's capabilities.",
 )
-async def asking_declared(talk: Probe) -> None:
+async def asking_declared(probe: Probe) -> None:
     """The server asks only for what its client has declared."""
-    await call_tools(talk)
+    await call_tools(probe)
 
 
 @asking_declared.case("all questions")
-def asking_declared_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for question in input_requests(records):
+def asking_declared_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for question in input_requests(logs):
         yield
         if question.method in _NEEDS and _NEEDS[question.method] not in question.received.log.client_capabilities:
             raise question.violation(f"{question.method} is asked of a client that did not declare it")
@@ -57,9 +57,9 @@ def asking_declared_reading(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="Sampling, elicitation or roots are asked as in earlier revisions.",
 )
-def asking_by_results(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_by_results(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server sends no requests: what it wants to know it asks in a result, `input_required`."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         yield
         if "method" in each.message and "id" in each.message:
             raise each.violation(f"a request came: {preview_json(each.message['method'])}", symptom="asks-by-request")
@@ -73,9 +73,9 @@ def asking_by_results(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="The lack is told as a tool error or with another code: a client cannot know what to declare.",
 )
-def asking_missing_capability(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_missing_capability(logs: Sequence[MessageLog]) -> JudgedItems:
     """What cannot be done without a capability that the client lacks is refused with error -32021, which names it."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         error = each.message.get("error")
         if isinstance(error, dict) and error.get("code") == MISSING_CLIENT_CAPABILITY:
             yield
@@ -99,11 +99,11 @@ def asking_missing_capability(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
     cause="Only the presence of elicitation is looked at, not its modes.",
 )
-async def asking_modes(talk: Probe) -> None:
+async def asking_modes(probe: Probe) -> None:
     """A client that can only fill in forms is not sent to a page, and one that can only visit pages is
     shown no form.
     """
-    await call_tools(talk)
+    await call_tools(probe)
 
 
 @asking_modes.case(
@@ -113,13 +113,13 @@ async def asking_modes(talk: Probe) -> None:
     calls=True,
     capabilities={"elicitation": {"url": {}}},
 )
-async def asking_modes_client_pages_only_tool(talk: Probe) -> None:
-    await call_tools(talk)
+async def asking_modes_client_pages_only_tool(probe: Probe) -> None:
+    await call_tools(probe)
 
 
 @asking_modes.case("all questions to people")
-def asking_modes_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for question in input_requests(records):
+def asking_modes_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for question in input_requests(logs):
         modes = question.received.log.client_capabilities.get("elicitation")
         if question.method == "elicitation/create" and isinstance(modes, dict):
             yield
@@ -140,23 +140,23 @@ def asking_modes_reading(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-06-18",
     cause="Only the good answer is thought of: handle decline and cancel, and an error to sampling.",
 )
-async def asking_declined(talk: Probe) -> None:
+async def asking_declined(probe: Probe) -> None:
     """A question that is declined or cancelled ends in an answer to the request, not in silence or an
     internal error.
     """
-    await _call_with_action(talk, {"action": "decline"})
+    await _call_with_action(probe, {"action": "decline"})
 
 
 @asking_declined.case("a person who cancels every question", kind="own", needs="tools", calls=True)
-async def asking_declined_person_cancels_question(talk: Probe) -> None:
-    await _call_with_action(talk, {"action": "cancel"})
+async def asking_declined_person_cancels_question(probe: Probe) -> None:
+    await _call_with_action(probe, {"action": "cancel"})
 
 
-async def _call_with_action(talk: Probe, action: JSONObject) -> None:
-    talk.canned_results["elicitation/create"] = action
-    for answer in await call_tools(talk):
+async def _call_with_action(probe: Probe, action: JSONObject) -> None:
+    probe.canned_results["elicitation/create"] = action
+    for answer in await call_tools(probe):
         if answer.code == -32603 and had_input_requests(answer):
-            raise talk.violation(f"{preview_json(action)} ends in an internal error: {preview_json(answer.error)}")
+            raise probe.violation(f"{preview_json(action)} ends in an internal error: {preview_json(answer.error)}")
 
 
 @rule(
@@ -170,11 +170,11 @@ async def _call_with_action(talk: Probe, action: JSONObject) -> None:
     until="2026-07-28",
     cause="The error of the client is not handled: the call hangs.",
 )
-async def asking_refused(talk: Probe) -> None:
+async def asking_refused(probe: Probe) -> None:
     """A model that is refused, and roots that cannot be listed, end in an answer to the request."""
-    talk.canned_results.clear()
-    talk.canned_results["ping"] = {}
-    await call_tools(talk)
+    probe.canned_results.clear()
+    probe.canned_results["ping"] = {}
+    await call_tools(probe)
 
 
 @rule(
@@ -188,14 +188,14 @@ async def asking_refused(talk: Probe) -> None:
     at="client/sampling#capabilities",
     since="2025-11-25",
 )
-async def asking_sampling_tools(talk: Probe) -> None:
+async def asking_sampling_tools(probe: Probe) -> None:
     """A model is given tools only where the client has declared sampling.tools."""
-    await call_tools(talk)
+    await call_tools(probe)
 
 
 @asking_sampling_tools.case("all questions to models")
-def asking_sampling_tools_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for question in sampling_requests(records):
+def asking_sampling_tools_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for question in sampling_requests(logs):
         yield
         given = "tools" in question.params or "toolChoice" in question.params
         if given and not declares(question.received.log.client_capabilities, "sampling.tools"):
@@ -209,9 +209,9 @@ def asking_sampling_tools_reading(records: Sequence[MessageLog]) -> JudgedItems:
     at="client/sampling#capabilities",
     since="2025-11-25",
 )
-def asking_include_context(records: Sequence[MessageLog]) -> JudgedItems:
+def asking_include_context(logs: Sequence[MessageLog]) -> JudgedItems:
     """Context of servers is asked for only where the client has declared sampling.context."""
-    for question in sampling_requests(records):
+    for question in sampling_requests(logs):
         yield
         wanted = question.params.get("includeContext", "none")
         if wanted != "none" and not declares(question.received.log.client_capabilities, "sampling.context"):
@@ -230,7 +230,7 @@ def asking_include_context(records: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
     cause="The content of an answer is used as it comes: check it against the schema that was asked for.",
 )
-async def asking_bad_forms(talk: Probe) -> None:
+async def asking_bad_forms(probe: Probe) -> None:
     """What is filled into a form is checked: fields of the wrong type do not make a call succeed."""
     asked: list[JSONObject] = []
 
@@ -239,22 +239,22 @@ async def asking_bad_forms(talk: Probe) -> None:
         asked.extend([request] if fields else [])
         return {"action": "accept", "content": {name: {"accord-check": []} for name in fields}}
 
-    talk.canned_results["elicitation/create"] = answer
-    for tool in await talk.callable_tools():
+    probe.canned_results["elicitation/create"] = answer
+    for tool in await probe.callable_tools():
         asked.clear()
-        found = await call_tools(talk, [tool])
+        found = await call_tools(probe, [tool])
         if asked and any(each.error is None and not get_object(each.result).get("isError") for each in found):
-            raise talk.violation(f"{tool.get('name')} succeeds with objects in the fields of its form")
-    if not any(question.is_form for question in input_requests([talk.log])):
+            raise probe.violation(f"{tool.get('name')} succeeds with objects in the fields of its form")
+    if not any(question.is_form for question in input_requests([probe.log])):
         raise NotObserved("no tool that may be called asks for a form")
 
 
 _ROOTS = "roots/list"
 
 
-async def _require_roots_request(talk: Probe) -> None:
-    await talk.fence()  # what a server asks at the beginning has come
-    if not any(question.method == _ROOTS for question in input_requests([talk.log])):
+async def _require_roots_request(probe: Probe) -> None:
+    await probe.fence()  # what a server asks at the beginning has come
+    if not any(question.method == _ROOTS for question in input_requests([probe.log])):
         raise NotApplicable("it does not ask for the roots by itself")
 
 
@@ -268,12 +268,12 @@ async def _require_roots_request(talk: Probe) -> None:
     until="2026-07-28",
     cause="The roots of the beginning are kept: handle `notifications/roots/list_changed`.",
 )
-async def asking_roots_again(talk: Probe) -> None:
+async def asking_roots_again(probe: Probe) -> None:
     """A server that asks for the roots when it is opened asks again when it is told that they have changed."""
-    await talk.fence()  # what a server asks at the beginning has come
-    since = len(talk.log.entries)
-    if not any(question.method == _ROOTS for question in input_requests([talk.log])):
+    await probe.fence()  # what a server asks at the beginning has come
+    since = len(probe.log.entries)
+    if not any(question.method == _ROOTS for question in input_requests([probe.log])):
         raise NotApplicable("it does not ask for the roots by itself")
-    talk.notify("notifications/roots/list_changed")
-    if await talk.wait_for_message(lambda message: message.get("method") == _ROOTS) is None:
-        raise talk.violation("the roots have changed, and it does not ask for them again", since=since)
+    probe.notify("notifications/roots/list_changed")
+    if await probe.wait_for_message(lambda message: message.get("method") == _ROOTS) is None:
+        raise probe.violation("the roots have changed, and it does not ask for them again", since=since)

@@ -36,9 +36,9 @@ ENDS = PER_REQUEST[0]
     until=ENDS,
     cause="A field of the result of initialize was forgotten.",
 )
-def lifecycle_hello(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_hello(logs: Sequence[MessageLog]) -> JudgedItems:
     """The answer to initialize has the revision, the server's capabilities, and its name and version."""
-    found = _initialize_results(records)
+    found = _initialize_results(logs)
     for each in found:
         yield
         info = each.result.get("serverInfo")
@@ -58,9 +58,9 @@ def lifecycle_hello(records: Sequence[MessageLog]) -> JudgedItems:
     until=ENDS,
     cause="The newest revision is answered whatever was asked for, or only the first client is listened to.",
 )
-def lifecycle_same_version(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_same_version(logs: Sequence[MessageLog]) -> JudgedItems:
     """A revision that the server speaks is agreed on whenever a client asks for it."""
-    for each in _initialize_results(records):
+    for each in _initialize_results(logs):
         if _requested_revision(each) == each.received.log.revision:
             yield
             if each.result.get("protocolVersion") != _requested_revision(each):
@@ -72,11 +72,11 @@ def _requested_revision(hello: AnsweredRequest) -> Any:
     return hello.request["params"].get("protocolVersion")
 
 
-def _initialize_results(records: Sequence[MessageLog]) -> list[AnsweredRequest]:
+def _initialize_results(logs: Sequence[MessageLog]) -> list[AnsweredRequest]:
     """What came for each initialize that was in order."""
     return [
         each
-        for each in answered_requests(records)
+        for each in answered_requests(logs)
         if each.request["method"] == "initialize" and "params" in each.request and isinstance(each.result, dict)
     ]
 
@@ -93,21 +93,21 @@ _UNKNOWN = "1900-01-01"
     until=ENDS,
     cause="The revision that was asked for is sent back without a look at it.",
 )
-async def lifecycle_other_version(talk: Probe) -> None:
+async def lifecycle_other_version(probe: Probe) -> None:
     """Asked for a revision that it does not speak, the server names another, which it does speak."""
-    version = await _negotiated_revision(talk, _UNKNOWN)
+    version = await _negotiated_revision(probe, _UNKNOWN)
     if version == _UNKNOWN:
-        raise talk.violation(f"asked for {_UNKNOWN} it agrees", since=0)
-    if version not in (None, talk.revision):
-        again = await _negotiated_revision(await talk.open_another_raw(), version)
+        raise probe.violation(f"asked for {_UNKNOWN} it agrees", since=0)
+    if version not in (None, probe.revision):
+        again = await _negotiated_revision(await probe.open_another_raw(), version)
         if again != version:
-            raise talk.violation(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
+            raise probe.violation(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
 
 
 @lifecycle_other_version.case("a revision that has no handshake", kind="raw")
-async def lifecycle_other_version_revision_handshake(talk: Probe) -> None:
-    if await _negotiated_revision(talk, ENDS) == ENDS:
-        raise talk.violation(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
+async def lifecycle_other_version_revision_handshake(probe: Probe) -> None:
+    if await _negotiated_revision(probe, ENDS) == ENDS:
+        raise probe.violation(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
 
 
 @rule(
@@ -118,9 +118,9 @@ async def lifecycle_other_version_revision_handshake(talk: Probe) -> None:
     until=ENDS,
     cause="A fixed revision is the answer, or the first of a list.",
 )
-def lifecycle_newest_version(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_newest_version(logs: Sequence[MessageLog]) -> JudgedItems:
     """Asked for a revision that it does not speak, the server names the newest that it speaks."""
-    for each in _initialize_results(records):
+    for each in _initialize_results(logs):
         named, spoken = each.result.get("protocolVersion"), each.received.log.revision
         if _requested_revision(each) == _UNKNOWN and named in HANDSHAKE:
             yield
@@ -128,9 +128,9 @@ def lifecycle_newest_version(records: Sequence[MessageLog]) -> JudgedItems:
                 raise each.violation(f"it names {named}, and speaks {spoken} as well")
 
 
-async def _negotiated_revision(talk: Probe, asked: str) -> str | None:
+async def _negotiated_revision(probe: Probe, asked: str) -> str | None:
     """The revision that is answered to `asked`, the first word of a conversation; None for an error."""
-    answer = await talk.request("initialize", initialize_params(asked, {}), seconds=talk.settings.opening)
+    answer = await probe.request("initialize", initialize_params(asked, {}), seconds=probe.settings.opening)
     return _result_revision(answer)
 
 
@@ -142,15 +142,15 @@ async def _negotiated_revision(talk: Probe, asked: str) -> str | None:
     until=ENDS,
     cause="Roots are asked for as soon as initialize is answered: wait for notifications/initialized.",
 )
-def lifecycle_no_early_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_no_early_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """Before it hears that the client is ready, the server sends no requests but pings."""
-    for record in records:
+    for log in logs:
         yield
-        for said, message in logged_messages(record):
-            if said.direction == SENT and message.get("method") == "notifications/initialized":
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT and message.get("method") == "notifications/initialized":
                 break
-            if said.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
-                raise ObservedMessage(record, said, message).violation(f"it asked for {message['method']} too early")
+            if entry.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
+                raise ObservedMessage(log, entry, message).violation(f"it asked for {message['method']} too early")
 
 
 @rule(
@@ -161,11 +161,11 @@ def lifecycle_no_early_requests(records: Sequence[MessageLog]) -> JudgedItems:
     until=ENDS,
     cause="Requests are served as they come: refuse them with an error until initialize was answered.",
 )
-def lifecycle_handshake_first(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_handshake_first(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nothing but pings is served before initialize."""
-    for record in records:
+    for log in logs:
         opened = False
-        for each in answered_requests([record]):
+        for each in answered_requests([log]):
             opened = opened or (each.request["method"] == "initialize" and each.result is not None)
             if not opened and each.request["method"] not in ("initialize", "ping"):
                 yield
@@ -182,16 +182,16 @@ def lifecycle_handshake_first(records: Sequence[MessageLog]) -> JudgedItems:
     until=ENDS,
     cause="The error of the first message ends the session, or leaves it half open.",
 )
-async def lifecycle_opens_after_error(talk: Probe) -> None:
+async def lifecycle_opens_after_error(probe: Probe) -> None:
     """What came too early, or a wrong initialize, does not keep the server from answering the right one."""
-    await talk.request(_list_of(talk))
-    for params in _invalid_initialize_params(talk.revision):
-        answer = await talk.send({"jsonrpc": "2.0", "id": talk.next_id(), "method": "initialize", **params}).wait()
+    await probe.request(_list_of(probe))
+    for params in _invalid_initialize_params(probe.revision):
+        answer = await probe.send({"jsonrpc": "2.0", "id": probe.next_id(), "method": "initialize", **params}).wait()
         if answer.error is None:
             raise NotObserved(f"a wrong initialize is good enough: {preview_json(params)}")
-    answer = await _initialize(talk)
+    answer = await _initialize(probe)
     if answer.error is not None:
-        raise talk.violation(f"then initialize is answered with {preview_json(answer.error)}", since=0)
+        raise probe.violation(f"then initialize is answered with {preview_json(answer.error)}", since=0)
 
 
 def _invalid_initialize_params(revision: str) -> list[JSONObject]:
@@ -209,17 +209,15 @@ def _invalid_initialize_params(revision: str) -> list[JSONObject]:
     until=ENDS,
     cause="The params of initialize are taken as they are.",
 )
-def lifecycle_bad_hello(records: Sequence[MessageLog]) -> JudgedItems:
+def lifecycle_bad_hello(logs: Sequence[MessageLog]) -> JudgedItems:
     """An initialize without revision, capabilities or client, or with wrong types in their place, is refused."""
-    for record in records:
-        wrong = [
-            message["id"] for message in record.sent_messages() if _is_invalid_initialize(message, record.revision)
-        ]
-        for each in received_messages([record]):
+    for log in logs:
+        wrong = [message["id"] for message in log.sent_messages() if _is_invalid_initialize(message, log.revision)]
+        for each in received_messages([log]):
             if is_response(each.message) and each.message.get("id") in wrong:
                 yield
                 if "error" not in each.message:
-                    about = [said for said in record.entries if _is_invalid_initialize(said.message, record.revision)]
+                    about = [entry for entry in log.entries if _is_invalid_initialize(entry.message, log.revision)]
                     raise each.violation("a wrong initialize is answered with a result", about=about[-1:])
 
 
@@ -239,10 +237,10 @@ def _is_invalid_initialize(message: Any, revision: str) -> bool:
     until=ENDS,
     cause="The state machine has no way out of a message in the wrong state.",
 )
-async def lifecycle_initialize_twice(talk: Probe) -> None:
+async def lifecycle_initialize_twice(probe: Probe) -> None:
     """A second initialize is answered, if only with an error, and the session goes on."""
-    await _initialize(talk)
-    await talk.fence()
+    await _initialize(probe)
+    await probe.fence()
 
 
 @rule(
@@ -254,26 +252,26 @@ async def lifecycle_initialize_twice(talk: Probe) -> None:
     until=ENDS,
     cause="The params of initialize are read with closed types: any client may have more.",
 )
-async def lifecycle_open_capabilities(talk: Probe) -> None:
+async def lifecycle_open_capabilities(probe: Probe) -> None:
     """Capabilities and fields of a client that the server does not know change nothing."""
     capabilities = {
-        **talk.client_capabilities,
+        **probe.client_capabilities,
         "accordCheckNobody": {"any": [1]},
         "experimental": {"com.example/x": {"a": 1}},
     }
     params = {
-        **initialize_params(talk.revision, capabilities),
+        **initialize_params(probe.revision, capabilities),
         "accordCheck": 1,
         "clientInfo": {**INFO, "accordCheck": 1},
     }
-    answer = await talk.request("initialize", params, seconds=talk.settings.opening)
-    if answer.error is not None or _result_revision(answer) != talk.revision:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", since=0)
+    answer = await probe.request("initialize", params, seconds=probe.settings.opening)
+    if answer.error is not None or _result_revision(answer) != probe.revision:
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}", since=0)
 
 
-async def _initialize(talk: Probe) -> Answer:
-    hello = initialize_params(talk.revision, talk.client_capabilities)
-    return await talk.request("initialize", hello, seconds=talk.settings.opening)
+async def _initialize(probe: Probe) -> Answer:
+    hello = initialize_params(probe.revision, probe.client_capabilities)
+    return await probe.request("initialize", hello, seconds=probe.settings.opening)
 
 
 def _result_revision(answer: Answer) -> str | None:
@@ -281,9 +279,9 @@ def _result_revision(answer: Answer) -> str | None:
     return answer.result.get("protocolVersion") if isinstance(answer.result, dict) else None
 
 
-def _list_of(talk: Probe) -> str:
+def _list_of(probe: Probe) -> str:
     """A method that lists what this server has."""
     for capability, method in LIST_METHODS.items():
-        if talk.has_capability(capability):
+        if probe.has_capability(capability):
             return method
     raise NotApplicable("the server declares nothing that could be listed")

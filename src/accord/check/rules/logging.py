@@ -30,9 +30,9 @@ _MOST = 10
     at="server/utilities/logging#capabilities",
     cause="Something in the server logs to the client, and the capabilities do not say so.",
 )
-def logging_declared(records: Sequence[MessageLog]) -> JudgedItems:
+def logging_declared(logs: Sequence[MessageLog]) -> JudgedItems:
     """A server that sends log messages declares the capability `logging`."""
-    for each in _log_messages(records):
+    for each in _log_messages(logs):
         yield
         if not declares(get_object(each.log.handshake_result, "capabilities"), "logging"):
             raise each.violation(
@@ -49,10 +49,10 @@ def logging_declared(records: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
     cause="No handler answers `logging/setLevel`, or it knows the levels of another library (no notice, no alert).",
 )
-async def logging_set_level(talk: Probe) -> None:
+async def logging_set_level(probe: Probe) -> None:
     """A server that declares `logging` takes each of the eight levels."""
     for level in reversed(LEVELS):  # debug at last: nothing is kept from those who read
-        await talk.result("logging/setLevel", {"level": level})
+        await probe.result("logging/setLevel", {"level": level})
 
 
 @rule(
@@ -63,21 +63,21 @@ async def logging_set_level(talk: Probe) -> None:
     at="server/utilities/logging#error-handling",
     cause="The level is used as it comes.",
 )
-async def logging_unknown_level(talk: Probe) -> None:
+async def logging_unknown_level(probe: Probe) -> None:
     """A level that does not exist gives the error -32602."""
-    for params in ({"level": talk.unknown_name}, {"level": 5}, {}):
-        answer = await talk.request("logging/setLevel", params)
+    for params in ({"level": probe.unknown_name}, {"level": 5}, {}):
+        answer = await probe.request("logging/setLevel", params)
         if answer.code != INVALID_PARAMS:
-            raise talk.violation(
+            raise probe.violation(
                 f"{preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
             )
 
 
 @logging_unknown_level.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
-async def logging_unknown_level_level_nobody_meta(talk: Probe) -> None:
-    answer = await talk.request("server/discover", meta={LOG_LEVEL: talk.unknown_name})
+async def logging_unknown_level_level_nobody_meta(probe: Probe) -> None:
+    answer = await probe.request("server/discover", meta={LOG_LEVEL: probe.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -91,21 +91,21 @@ async def logging_unknown_level_level_nobody_meta(talk: Probe) -> None:
     until="2026-07-28",
     cause="The level is taken, and nothing looks at it before a message is sent.",
 )
-async def logging_level_kept(talk: Probe) -> None:
+async def logging_level_kept(probe: Probe) -> None:
     """Messages below the level that was set are not sent."""
-    await talk.result("logging/setLevel", {"level": LEVELS[-1]})
-    since = len(talk.log.entries)
-    await _call_logging_tools(talk)
-    await talk.fence()
-    for message in talk.other_messages(since, None):
+    await probe.result("logging/setLevel", {"level": LEVELS[-1]})
+    since = len(probe.log.entries)
+    await _call_logging_tools(probe)
+    await probe.fence()
+    for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise talk.violation(f"a message came: {preview_json(message)}")
+            raise probe.violation(f"a message came: {preview_json(message)}")
 
 
 @logging_level_kept.case("all log messages after a level was set", needs="logging")
-def logging_level_kept_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    for record in records:
-        for each, floor in _floors(record):
+def logging_level_kept_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    for log in logs:
+        for each, floor in _floors(log):
             yield
             if _severity(each.message) < floor:
                 raise each.violation(f"the level was set to {LEVELS[floor]!r} before")
@@ -122,30 +122,30 @@ def logging_level_kept_reading(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="The level of an earlier request is remembered, or messages are sent whatever was asked.",
 )
-async def logging_only_asked(talk: Probe) -> None:
+async def logging_only_asked(probe: Probe) -> None:
     """Log messages come for requests that ask for them, and for no others."""
-    since = len(talk.log.entries)
-    await _call_logging_tools(talk)
-    await talk.fence()
-    for message in talk.other_messages(since, None):
+    since = len(probe.log.entries)
+    await _call_logging_tools(probe)
+    await probe.fence()
+    for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE:
-            raise talk.violation(f"no request had {LOG_LEVEL}, and a message came: {preview_json(message)}")
+            raise probe.violation(f"no request had {LOG_LEVEL}, and a message came: {preview_json(message)}")
 
 
 @logging_only_asked.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
-async def logging_only_asked_stream_listens_changes(talk: Probe) -> None:
-    listening = talk.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    await talk.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
-    await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[0]})
-    await talk.fence()
-    for each in _log_messages([talk.log]):
+async def logging_only_asked_stream_listens_changes(probe: Probe) -> None:
+    listening = probe.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    await probe.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+    await _call_logging_tools(probe, {LOG_LEVEL: LEVELS[0]})
+    await probe.fence()
+    for each in _log_messages([probe.log]):
         if each.entry.stream == listening.stream:
             raise each.violation("a log message came on a stream of subscriptions/listen")
 
 
 @logging_only_asked.case("all log messages")
-def logging_only_asked_reading(records: Sequence[MessageLog]) -> JudgedItems:
-    found = [each for record in records for each in _with_requested_levels(record)]
+def logging_only_asked_reading(logs: Sequence[MessageLog]) -> JudgedItems:
+    found = [each for log in logs for each in _with_requested_levels(log)]
     for each, floors in found:
         yield
         if not floors:
@@ -160,9 +160,9 @@ def logging_only_asked_reading(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="That there is a level is looked at, and not which.",
 )
-def logging_severe_enough(records: Sequence[MessageLog]) -> JudgedItems:
+def logging_severe_enough(logs: Sequence[MessageLog]) -> JudgedItems:
     """Log messages for a request are at least as severe as the level that it names."""
-    found = [each for record in records for each in _with_requested_levels(record)]
+    found = [each for log in logs for each in _with_requested_levels(log)]
     for each, floors in found:
         yield
         if floors and _severity(each.message) < min(floors):
@@ -170,12 +170,12 @@ def logging_severe_enough(records: Sequence[MessageLog]) -> JudgedItems:
 
 
 @logging_severe_enough.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
-async def logging_severe_enough_again(talk: Probe) -> None:
-    since = len(talk.log.entries)
-    await _call_logging_tools(talk, {LOG_LEVEL: LEVELS[-1]})
-    for message in talk.other_messages(since, None):
+async def logging_severe_enough_again(probe: Probe) -> None:
+    since = len(probe.log.entries)
+    await _call_logging_tools(probe, {LOG_LEVEL: LEVELS[-1]})
+    for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise talk.violation(f"a message came: {preview_json(message)}")
+            raise probe.violation(f"a message came: {preview_json(message)}")
 
 
 _SECRET_NAMES = re.compile(
@@ -195,9 +195,9 @@ _TOKENS = re.compile(
     at="server/utilities/logging#security",
     cause="Whole requests, headers or settings are logged: leave out what is secret before it is sent.",
 )
-def logging_secrets(records: Sequence[MessageLog]) -> JudgedItems:
+def logging_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
     """Log messages hold no passwords, keys and tokens."""
-    for each in _log_messages(records):
+    for each in _log_messages(logs):
         yield
         for name, value in _members("", get_object(each.message, "params").get("data")):
             if _TOKENS.search(value) or (_SECRET_NAMES.search(name) and not _MASKED.search(value)):
@@ -216,18 +216,18 @@ def _members(name: str, data: Any) -> Iterator[tuple[str, str]]:
             yield from _members(name, value)
 
 
-async def _call_logging_tools(talk: Probe, meta: JSONObject | None = None) -> None:
+async def _call_logging_tools(probe: Probe, meta: JSONObject | None = None) -> None:
     """Call the tools that may log: those that say so, else the first ones."""
-    tools = await talk.callable_tools()
+    tools = await probe.callable_tools()
     likely = [
         tool for tool in tools if "log" in preview_json([tool.get("name"), tool.get("description")], 1 << 16).lower()
     ]
     for tool in (likely or tools)[:_MOST]:
-        await lists.call_tool(talk, tool, meta=meta)
+        await lists.call_tool(probe, tool, meta=meta)
 
 
-def _log_messages(records: Sequence[MessageLog]) -> Iterator[ObservedMessage]:
-    return (each for each in received_messages(records) if each.message.get("method") == MESSAGE)
+def _log_messages(logs: Sequence[MessageLog]) -> Iterator[ObservedMessage]:
+    return (each for each in received_messages(logs) if each.message.get("method") == MESSAGE)
 
 
 def _severity(message: JSONObject) -> int:
@@ -236,32 +236,32 @@ def _severity(message: JSONObject) -> int:
     return LEVELS.index(level) if level in LEVELS else len(LEVELS) - 1
 
 
-def _floors(record: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
+def _floors(log: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
     """Yield the log messages after a level was set, each with the least severe level that may apply."""
     asked: dict[Any, int] = {}
     floor: int | None = None
-    for said, message in logged_messages(record):
-        if said.direction == SENT and message.get("method") == "logging/setLevel":
+    for entry, message in logged_messages(log):
+        if entry.direction == SENT and message.get("method") == "logging/setLevel":
             level = get_object(message, "params").get("level")
             asked[id_key(message.get("id"))] = LEVELS.index(level) if level in LEVELS else 0
         elif is_response(message) and id_key(message.get("id")) in asked:
             wanted = asked.pop(id_key(message.get("id")))
             floor = wanted if "result" in message else floor
         elif message.get("method") == MESSAGE and floor is not None:
-            yield ObservedMessage(record, said, message), min(floor, *asked.values(), floor)
+            yield ObservedMessage(log, entry, message), min(floor, *asked.values(), floor)
 
 
-def _with_requested_levels(record: MessageLog) -> Iterator[tuple[ObservedMessage, list[int]]]:
+def _with_requested_levels(log: MessageLog) -> Iterator[tuple[ObservedMessage, list[int]]]:
     """Log messages, each with the levels of the requests in flight that it may be for."""
     flying: dict[Any, tuple[LogEntry, JSONObject]] = {}
-    for said, message in logged_messages(record):
-        if said.direction == SENT and "method" in message and "id" in message:
-            flying[id_key(message["id"])] = said, message
+    for entry, message in logged_messages(log):
+        if entry.direction == SENT and "method" in message and "id" in message:
+            flying[id_key(message["id"])] = entry, message
         elif is_response(message):
             flying.pop(id_key(message.get("id")), None)
         elif message.get("method") == MESSAGE:
-            wanted = [_level(request) for ours, request in flying.values() if said.stream in (0, ours.stream)]
-            yield ObservedMessage(record, said, message), [level for level in wanted if level is not None]
+            wanted = [_level(request) for ours, request in flying.values() if entry.stream in (0, ours.stream)]
+            yield ObservedMessage(log, entry, message), [level for level in wanted if level is not None]
 
 
 def _level(request: JSONObject) -> int | None:

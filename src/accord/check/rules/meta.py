@@ -31,9 +31,9 @@ _AUTHOR_FIELDS = frozenset(("structuredContent", "data", "inputSchema", "outputS
     since="2025-06-18",
     cause="A key begins or ends with a sign, has two slashes or a blank, or a label of its prefix begins with a digit.",
 )
-def meta_keys(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_keys(logs: Sequence[MessageLog]) -> JudgedItems:
     """A key of _meta is a name, before which a prefix of labels, dots between them, and a slash may stand."""
-    for each, found in _metas(records):
+    for each, found in _metas(logs):
         yield
         for name in found:
             prefix, slash, rest = name.rpartition("/")
@@ -52,9 +52,9 @@ _TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
     since="2025-11-25",
     cause="The domain is written as in a URL.",
 )
-def meta_reverse_dns(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_reverse_dns(logs: Sequence[MessageLog]) -> JudgedItems:
     """The prefix of a key in _meta is a domain written backwards: com.example, not example.com."""
-    for each, found in _metas(records):
+    for each, found in _metas(logs):
         for name in found:
             labels = name.rpartition("/")[0].lower().split(".")
             if len(labels) > 1:
@@ -78,9 +78,9 @@ _MEMBERS = {
     since="2026-07-28",
     cause="An id of the server's own stands under a name that is reserved for the trace context.",
 )
-def meta_trace_context(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_trace_context(logs: Sequence[MessageLog]) -> JudgedItems:
     """traceparent, tracestate and baggage in _meta have the form that W3C gives them."""
-    for each, found in _metas(records):
+    for each, found in _metas(logs):
         for name in found.keys() & {"traceparent", *_MEMBERS}:
             yield
             if not isinstance(found[name], str) or not _is_trace(name, found[name]):
@@ -110,12 +110,12 @@ _KEYS: dict[str, Any] = {
     at=META,
     cause="_meta is read with a closed type, or a value of a certain kind is expected under every key.",
 )
-async def meta_unknown_keys(talk: Probe) -> None:
+async def meta_unknown_keys(probe: Probe) -> None:
     """Keys in _meta that the server does not know change nothing, reserved ones neither."""
     for name, value in _KEYS.items():
-        answer = await talk.request(talk.harmless_method, meta={name: value})
+        answer = await probe.request(probe.harmless_method, meta={name: value})
         if answer.error is not None:
-            raise talk.violation(f"with {name!r} in _meta the answer is {preview_json(answer.error)}")
+            raise probe.violation(f"with {name!r} in _meta the answer is {preview_json(answer.error)}")
 
 
 @rule(
@@ -126,9 +126,9 @@ async def meta_unknown_keys(talk: Probe) -> None:
     since="2026-07-28",
     cause="Results are written as in earlier revisions: resultType is complete for a plain result.",
 )
-def meta_result_type(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
     """Every result says in resultType what it is."""
-    for each in _results(records):
+    for each in _results(logs):
         yield
         if not isinstance(each.result.get("resultType"), str):
             raise each.violation(
@@ -144,9 +144,9 @@ def meta_result_type(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="resultType is used for a name of the server's own: a client must take the result for invalid.",
 )
-def meta_known_result_type(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_known_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
     """resultType is complete or input_required, or the word of an extension that both sides declared."""
-    for each in _results(records):
+    for each in _results(logs):
         kind = each.result.get("resultType")
         yield
         if isinstance(kind, str) and kind not in ("complete", "input_required") and not _has_extensions(each):
@@ -168,9 +168,9 @@ def _has_extensions(answer: AnsweredRequest) -> bool:
     since="2026-07-28",
     cause="It is told once, as the handshake did: there is none any more.",
 )
-def meta_server_info(records: Sequence[MessageLog]) -> JudgedItems:
+def meta_server_info(logs: Sequence[MessageLog]) -> JudgedItems:
     """Every result says in _meta which server gave it: name and version."""
-    for each in _results(records):
+    for each in _results(logs):
         yield
         found = each.result.get("_meta")
         info = found.get(SERVER_INFO) if isinstance(found, dict) else None
@@ -178,13 +178,13 @@ def meta_server_info(records: Sequence[MessageLog]) -> JudgedItems:
             raise each.violation(f"_meta is {preview_json(found)}", symptom="no serverInfo")
 
 
-def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
-    return (each for each in answered_requests(records) if isinstance(each.result, dict))
+def _results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
+    return (each for each in answered_requests(logs) if isinstance(each.result, dict))
 
 
-def _metas(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
+def _metas(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
     """Every `_meta` in what the server said, but not in what is its author's own."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         for field in ("params", "result"):
             yield from ((each, found) for found in _metas_in(each.message.get(field)))
 

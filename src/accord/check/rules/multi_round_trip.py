@@ -27,9 +27,9 @@ _WHERE = ("tools/call", "prompts/get", "resources/read")
     at=f"{_PLACE}#supported-requests",
     since="2026-07-28",
 )
-def rounds_where(records: Sequence[MessageLog]) -> JudgedItems:
+def rounds_where(logs: Sequence[MessageLog]) -> JudgedItems:
     """Only a tool, a prompt or a resource may want input first."""
-    for answered in answered_requests(records):
+    for answered in answered_requests(logs):
         yield
         result = answered.result
         wants = isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
@@ -44,9 +44,9 @@ def rounds_where(records: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#server-requirements",
     since="2026-07-28",
 )
-def rounds_something(records: Sequence[MessageLog]) -> JudgedItems:
+def rounds_something(logs: Sequence[MessageLog]) -> JudgedItems:
     """An answer that wants input first has questions, or a state, or both."""
-    for answered in input_required_results(records):
+    for answered in input_required_results(logs):
         yield
         if not answered.result.get("inputRequests") and "requestState" not in answered.result:
             raise answered.violation("it has neither inputRequests nor requestState")
@@ -59,9 +59,9 @@ def rounds_something(records: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#input-required-result",
     since="2026-07-28",
 )
-def rounds_kinds(records: Sequence[MessageLog]) -> JudgedItems:
+def rounds_kinds(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is asked is elicitation, sampling or roots."""
-    for answered in input_required_results(records):
+    for answered in input_required_results(logs):
         for key, request in (answered.result.get("inputRequests") or {}).items():
             yield
             method = request.get("method") if isinstance(request, dict) else None
@@ -77,9 +77,9 @@ def rounds_kinds(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="The state is looked up in one process only, or the answers are not found under the keys that were asked.",
 )
-def rounds_finished(records: Sequence[MessageLog]) -> JudgedItems:
+def rounds_finished(logs: Sequence[MessageLog]) -> JudgedItems:
     """The same request with all answers, and the state as it was, is taken: it comes to an end, or asks for more."""
-    for answered in answered_requests(records, *_WHERE):
+    for answered in answered_requests(logs, *_WHERE):
         params = answered.request.get("params", {})
         if "inputResponses" in params or "requestState" in params:
             yield
@@ -96,14 +96,14 @@ def rounds_finished(records: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#error-handling",
     since="2026-07-28",
 )
-async def rounds_extra_answers(talk: Probe) -> None:
+async def rounds_extra_answers(probe: Probe) -> None:
     """Answers that were not asked for are ignored."""
-    async for params, answer in _calls_requiring_input(talk):
-        more = retry_params(talk, answer.result)
+    async for params, answer in _calls_requiring_input(probe):
+        more = retry_params(probe, answer.result)
         more["inputResponses"] = {**more.get("inputResponses", {}), "accord-check-extra": {"action": "accept"}}
-        again = await _retry_with(talk, {**params, **more})
+        again = await _retry_with(probe, {**params, **more})
         if again.error is not None:
-            raise talk.violation(f"an answer that was not asked for is an error: {preview_json(again.error)}")
+            raise probe.violation(f"an answer that was not asked for is an error: {preview_json(again.error)}")
         return
 
 
@@ -116,13 +116,13 @@ async def rounds_extra_answers(talk: Probe) -> None:
     at=f"{_PLACE}#error-handling",
     since="2026-07-28",
 )
-async def rounds_missing_answers(talk: Probe) -> None:
+async def rounds_missing_answers(probe: Probe) -> None:
     """What is missing is asked again, rather than refused."""
-    async for params, answer in _calls_requiring_input(talk):
-        more = {**retry_params(talk, answer.result), "inputResponses": {}}
-        again = await _retry_with(talk, {**params, **more})
+    async for params, answer in _calls_requiring_input(probe):
+        more = {**retry_params(probe, answer.result), "inputResponses": {}}
+        again = await _retry_with(probe, {**params, **more})
         if again.error is not None:
-            raise talk.violation(f"a request without its answers is an error: {preview_json(again.error)}")
+            raise probe.violation(f"a request without its answers is an error: {preview_json(again.error)}")
         return
 
 
@@ -136,15 +136,15 @@ async def rounds_missing_answers(talk: Probe) -> None:
     since="2026-07-28",
     cause="What comes in inputResponses is trusted to be of the type that was asked for.",
 )
-async def rounds_bad_answers(talk: Probe) -> None:
+async def rounds_bad_answers(probe: Probe) -> None:
     """Answers that are none are refused, and end nothing."""
-    async for params, answer in _calls_requiring_input(talk):
-        more = retry_params(talk, answer.result)
+    async for params, answer in _calls_requiring_input(probe):
+        more = retry_params(probe, answer.result)
         more["inputResponses"] = dict.fromkeys(more.get("inputResponses", {}), 7)
-        again = await _retry_with(talk, {**params, **more})
+        again = await _retry_with(probe, {**params, **more})
         result = again.result if isinstance(again.result, dict) else {}
         if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
-            raise talk.violation("answers that are numbers are taken")
+            raise probe.violation("answers that are numbers are taken")
         return
 
 
@@ -159,17 +159,17 @@ async def rounds_bad_answers(talk: Probe) -> None:
     cause="The state is trusted as it comes, and any client can write its own: sign it (HMAC), with the request, the "
     "principal and a time in it.",
 )
-async def rounds_state(talk: Probe) -> None:
+async def rounds_state(probe: Probe) -> None:
     """A state that was changed on the way is refused."""
-    async for params, answer in _calls_requiring_input(talk):
+    async for params, answer in _calls_requiring_input(probe):
         state = answer.result.get("requestState")
         if not isinstance(state, str) or not state:
             continue
-        forged = {**retry_params(talk, answer.result), "requestState": _forge(state)}
-        again = await _retry_with(talk, {**params, **forged})
+        forged = {**retry_params(probe, answer.result), "requestState": _forge(state)}
+        again = await _retry_with(probe, {**params, **forged})
         result: Any = again.result if isinstance(again.result, dict) else {}
         if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
-            raise talk.violation("a state that was changed is taken")
+            raise probe.violation("a state that was changed is taken")
         return
     raise NotObserved("no tool gives a state")
 
@@ -185,31 +185,31 @@ async def rounds_state(talk: Probe) -> None:
     cause="The state does not say for which request it is: put the method and a digest of the params into what is "
     "signed, and compare them.",
 )
-async def rounds_state_elsewhere(talk: Probe) -> None:
+async def rounds_state_elsewhere(probe: Probe) -> None:
     """A state that was given for one request is refused on another."""
     asking = [
-        (params, answer) async for params, answer in _calls_requiring_input(talk) if answer.result.get("requestState")
+        (params, answer) async for params, answer in _calls_requiring_input(probe) if answer.result.get("requestState")
     ]
     for (_, given), (other, _) in itertools.pairwise(asking):
-        again = await _retry_with(talk, {**other, **retry_params(talk, given.result)})
+        again = await _retry_with(probe, {**other, **retry_params(probe, given.result)})
         result = again.result if isinstance(again.result, dict) else {}
         if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
-            raise talk.violation(f"the state of another tool is taken by {other['name']}")
+            raise probe.violation(f"the state of another tool is taken by {other['name']}")
     if len(asking) < 2:
         raise NotObserved("fewer than two tools give a state")
 
 
-async def _retry_with(talk: Probe, params: JSONObject) -> Answer:
+async def _retry_with(probe: Probe, params: JSONObject) -> Answer:
     """Send a request again with wrong answers."""
-    return await talk.send(talk.build_request("tools/call", params), misbehaved=True).wait()
+    return await probe.send(probe.build_request("tools/call", params), misbehaved=True).wait()
 
 
-async def _calls_requiring_input(talk: Probe) -> AsyncIterator[tuple[JSONObject, Answer]]:
+async def _calls_requiring_input(probe: Probe) -> AsyncIterator[tuple[JSONObject, Answer]]:
     """The calls that want input first."""
     found = False
-    for tool in await talk.callable_tools():
+    for tool in await probe.callable_tools():
         params = minimal_call_params(tool)
-        answer = await talk.request("tools/call", params)
+        answer = await probe.request("tools/call", params)
         if isinstance(answer.result, dict) and answer.result.get("inputRequests"):
             found = True
             yield params, answer

@@ -25,19 +25,19 @@ UNTIL = "2026-07-28"
     until=UNTIL,
     cause="There is no handler for ping, or it answers with a word: the result is an empty object.",
 )
-async def ping_answered(talk: Probe) -> None:
+async def ping_answered(probe: Probe) -> None:
     """A ping is answered with an empty result."""
     forms: tuple[Any, ...] = (UNSET, {}, {"_meta": {}}, {"_meta": {"progressToken": "accord-check"}})
     for params in forms:
-        message = {"jsonrpc": "2.0", "id": talk.next_id(), "method": "ping"}
+        message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": "ping"}
         if params is not UNSET:
             message["params"] = params
-        _require_empty_result(talk, await talk.send(message, misbehaved=False).wait())
+        _require_empty_result(probe, await probe.send(message, misbehaved=False).wait())
 
 
-def _require_empty_result(talk: Probe, answer: Answer) -> None:
+def _require_empty_result(probe: Probe, answer: Answer) -> None:
     if not isinstance(answer.result, dict) or answer.result.keys() - {"_meta"}:
-        raise talk.violation(f"a ping is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"a ping is answered with {preview_json(answer.error or answer.result)}")
 
 
 _SOON = 2.0
@@ -52,12 +52,12 @@ _SOON = 2.0
     until=UNTIL,
     cause="Pings wait in the queue of the requests that take long, or the thread that reads is the one that works.",
 )
-async def ping_prompt(talk: Probe) -> None:
+async def ping_prompt(probe: Probe) -> None:
     """A ping is answered promptly."""
     for _ in range(3):
-        answer = await talk.request("ping")
+        answer = await probe.request("ping")
         if answer.seconds > _SOON:
-            raise talk.violation(f"the answer took {answer.seconds:.1f} s")
+            raise probe.violation(f"the answer took {answer.seconds:.1f} s")
 
 
 @rule(
@@ -72,12 +72,12 @@ async def ping_prompt(talk: Probe) -> None:
     until=UNTIL,
     cause="One message is served after the other: the call keeps the connection busy.",
 )
-async def ping_while_busy(talk: Probe) -> None:
+async def ping_while_busy(probe: Probe) -> None:
     """A ping is answered while a call is at work."""
-    call = await start_slow_call(talk)
-    answer = await talk.request("ping")
+    call = await start_slow_call(probe)
+    answer = await probe.request("ping")
     if call.is_done and answer.error is None:
-        raise talk.violation("the ping was answered after the call was done", since=call.since)
+        raise probe.violation("the ping was answered after the call was done", since=call.since)
 
 
 @rule(
@@ -89,11 +89,11 @@ async def ping_while_busy(talk: Probe) -> None:
     until=UNTIL,
     cause="Everything is refused until notifications/initialized comes: let pings through.",
 )
-async def ping_before_initialized(talk: Probe) -> None:
+async def ping_before_initialized(probe: Probe) -> None:
     """A ping is answered before the client has said that it is ready."""
-    await talk.request(
-        "initialize", initialize_params(talk.revision, talk.client_capabilities), seconds=talk.settings.opening
+    await probe.request(
+        "initialize", initialize_params(probe.revision, probe.client_capabilities), seconds=probe.settings.opening
     )
-    answer = await talk.request("ping")
+    answer = await probe.request("ping")
     if answer.error is not None:
-        raise talk.violation(f"it is answered with {preview_json(answer.error)}", since=0)
+        raise probe.violation(f"it is answered with {preview_json(answer.error)}", since=0)

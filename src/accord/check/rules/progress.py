@@ -74,23 +74,23 @@ def _task(message: JSONObject) -> JSONObject | None:
     return None
 
 
-def observed_progress(records: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
+def observed_progress(logs: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
     """All progress that the server told."""
-    for record in records:
+    for log in logs:
         tokens = _ProgressTokens()
-        resumed = {reply.stream for reply in record.responses if "last-event-id" in reply.request_headers}
-        for said, message in logged_messages(record):
-            if said.direction == SENT:
+        resumed = {response.stream for response in log.responses if "last-event-id" in response.request_headers}
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT:
                 tokens.add_sent(message)
                 continue
             params = message.get("params")
             if message.get("method") == PROGRESS and isinstance(params, dict):
                 token = id_key(params.get("progressToken"))
-                grace = STREAM_SKEW if record.transport == "http" else 0.0
-                late = said.at - tokens.ended_at.get(token, said.at) > grace
-                is_over = late and said.stream not in resumed  # which repeats what was sent before the answer
-                yield ObservedProgress(ObservedMessage(record, said, message), params, token in tokens.known, is_over)
-            tokens.add_received(message, said.at)
+                grace = STREAM_SKEW if log.transport == "http" else 0.0
+                late = entry.at - tokens.ended_at.get(token, entry.at) > grace
+                is_over = late and entry.stream not in resumed  # which repeats what was sent before the answer
+                yield ObservedProgress(ObservedMessage(log, entry, message), params, token in tokens.known, is_over)
+            tokens.add_received(message, entry.at)
 
 
 @rule(
@@ -100,9 +100,9 @@ def observed_progress(records: Sequence[MessageLog]) -> Iterator[ObservedProgres
     at=BEHAVIOUR,
     cause="The id of the request stands for the token, or a number becomes a text, or progress goes to everybody.",
 )
-def progress_known_token(records: Sequence[MessageLog]) -> JudgedItems:
+def progress_known_token(logs: Sequence[MessageLog]) -> JudgedItems:
     """Progress bears a token that a request gave, the same text or the same number."""
-    for each in observed_progress(records):
+    for each in observed_progress(logs):
         yield
         if not each.is_known:
             raise each.received.violation(f"nobody gave the token {preview_json(each.params.get('progressToken'))}")
@@ -115,9 +115,9 @@ def progress_known_token(records: Sequence[MessageLog]) -> JudgedItems:
     at=(*NOTES, *BEHAVIOUR),
     cause="A timer or a thread goes on after the handler has returned.",
 )
-def progress_ends(records: Sequence[MessageLog]) -> JudgedItems:
+def progress_ends(logs: Sequence[MessageLog]) -> JudgedItems:
     """Progress stops when the answer is there; that of a task, when the task has ended."""
-    for each in observed_progress(records):
+    for each in observed_progress(logs):
         if each.is_known:
             yield
         if each.is_over:
@@ -131,10 +131,10 @@ def progress_ends(records: Sequence[MessageLog]) -> JudgedItems:
     at=FLOW,
     cause="The same value is sent again, or each step counts from zero, or the total is corrected downwards.",
 )
-def progress_grows(records: Sequence[MessageLog]) -> JudgedItems:
+def progress_grows(logs: Sequence[MessageLog]) -> JudgedItems:
     """The progress of one request grows with each notification."""
     last: dict[Any, tuple[Number, ObservedMessage]] = {}
-    for each in observed_progress(records):
+    for each in observed_progress(logs):
         number = each.params.get("progress")
         at = (id(each.received.log), _stream(each), id_key(each.params.get("progressToken")))
         if isinstance(number, int | float):
@@ -162,10 +162,10 @@ _MANY = 1_000
     at=NOTES,
     cause="Each byte or each row is told: tell it at most some tens of times a second.",
 )
-def progress_flood(records: Sequence[MessageLog]) -> JudgedItems:
+def progress_flood(logs: Sequence[MessageLog]) -> JudgedItems:
     """Progress is told at a bounded rate."""
     times: dict[Any, list[float]] = {}
-    for each in observed_progress(records):
+    for each in observed_progress(logs):
         yield
         at = times.setdefault((id(each.received.log), id_key(each.params.get("progressToken"))), [])
         at.append(each.received.entry.at)
@@ -183,12 +183,12 @@ _TOKENS: tuple[Any, ...] = ("accord-check", "", "0", 0, -1, 2**53 - 1, "ü\u2028
     at=FLOW,
     cause="Tokens are read as texts only, or as numbers only.",
 )
-async def progress_any_token(talk: Probe) -> None:
+async def progress_any_token(probe: Probe) -> None:
     """A token may be any text and any integer."""
     for token in _TOKENS:
-        answer = await talk.request(talk.harmless_method, meta={"progressToken": token})
+        answer = await probe.request(probe.harmless_method, meta={"progressToken": token})
         if answer.error is not None:
-            raise talk.violation(f"with the token {preview_json(token)} the answer is {preview_json(answer.error)}")
+            raise probe.violation(f"with the token {preview_json(token)} the answer is {preview_json(answer.error)}")
 
 
 @rule(
@@ -199,17 +199,17 @@ async def progress_any_token(talk: Probe) -> None:
     until=PER_REQUEST_SINCE,
     cause="One token is used for all requests.",
 )
-def progress_own_tokens(records: Sequence[MessageLog]) -> JudgedItems:
+def progress_own_tokens(logs: Sequence[MessageLog]) -> JudgedItems:
     """A token that the server gives with a request of its own is a text or an integer, and no other request has it."""
-    for record in records:
+    for log in logs:
         active: dict[Any, Any] = {}
-        for said, message in logged_messages(record):
-            if said.direction == SENT and is_response(message):
+        for entry, message in logged_messages(log):
+            if entry.direction == SENT and is_response(message):
                 active.pop(id_key(message.get("id")), None)
-            elif said.direction != SENT and (token := token_of(message)) is not None:
+            elif entry.direction != SENT and (token := token_of(message)) is not None:
                 yield
                 if type(token) not in (int, str) or id_key(token) in active.values():
-                    raise ObservedMessage(record, said, message).violation(f"the token {preview_json(token)}")
+                    raise ObservedMessage(log, entry, message).violation(f"the token {preview_json(token)}")
                 active[id_key(message.get("id"))] = id_key(token)
 
 

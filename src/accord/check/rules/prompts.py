@@ -35,9 +35,9 @@ _MOST = 10
     at="server/prompts#capabilities",
     cause="The capabilities are written by hand: add `prompts`, or clients will not look for any.",
 )
-async def prompts_declared(talk: Probe) -> None:
+async def prompts_declared(probe: Probe) -> None:
     """A server that has prompts declares the capability `prompts`."""
-    await lists.require_declared(talk, PROMPTS)
+    await lists.require_declared(probe, PROMPTS)
 
 
 @rule(
@@ -48,9 +48,9 @@ async def prompts_declared(talk: Probe) -> None:
     at="server/prompts#listing-prompts",
     cause="The capability is declared, and no handler answers `prompts/list`.",
 )
-async def prompts_listed(talk: Probe) -> None:
+async def prompts_listed(probe: Probe) -> None:
     """A server that declares the capability `prompts` lists its prompts."""
-    await lists.require_list(talk, PROMPTS)
+    await lists.require_list(probe, PROMPTS)
 
 
 @rule(
@@ -62,9 +62,9 @@ async def prompts_listed(talk: Probe) -> None:
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-async def prompts_same_everywhere(talk: Probe) -> None:
+async def prompts_same_everywhere(probe: Probe) -> None:
     """The list of prompts depends neither on the connection nor on earlier requests."""
-    await lists.require_same_list(talk, PROMPTS)
+    await lists.require_same_list(probe, PROMPTS)
 
 
 @rule(
@@ -77,9 +77,9 @@ async def prompts_same_everywhere(talk: Probe) -> None:
     at="server/prompts#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-async def prompts_list_changed(talk: Probe) -> None:
+async def prompts_list_changed(probe: Probe) -> None:
     """A server that declares `prompts.listChanged` says so when its list of prompts changes."""
-    await lists.require_change_notification(talk, PROMPTS)
+    await lists.require_change_notification(probe, PROMPTS)
 
 
 @rule(
@@ -90,11 +90,11 @@ async def prompts_list_changed(talk: Probe) -> None:
     at="server/prompts#prompt",
     cause="Prompts of several sources are put together without a prefix.",
 )
-async def prompts_unique_names(talk: Probe) -> None:
+async def prompts_unique_names(probe: Probe) -> None:
     """No two prompts have the same name."""
-    name = lists.duplicate_name(await talk.prompts(), PROMPTS)
+    name = lists.duplicate_name(await probe.prompts(), PROMPTS)
     if name is not None:
-        raise talk.violation(f"two prompts are called {name!r}")
+        raise probe.violation(f"two prompts are called {name!r}")
 
 
 @rule(
@@ -105,15 +105,15 @@ async def prompts_unique_names(talk: Probe) -> None:
     at="server/prompts#getting-a-prompt",
     cause="An argument is needed that the list does not call `required`, or the list and the handler know other names.",
 )
-async def prompts_given(talk: Probe) -> None:
+async def prompts_given(probe: Probe) -> None:
     """A listed prompt that requires no arguments can be fetched without any."""
-    free = [prompt for prompt in await talk.prompts() if not _required(prompt)]
+    free = [prompt for prompt in await probe.prompts() if not _required(prompt)]
     if not free:
         raise NotObserved("every prompt requires an argument")
     for prompt in free[:_MOST]:
-        answer = await talk.request("prompts/get", {"name": prompt.get("name")})
+        answer = await probe.request("prompts/get", {"name": prompt.get("name")})
         if answer.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            raise talk.violation(f"{prompt.get('name')!r} gives {preview_json(answer.error)}")
+            raise probe.violation(f"{prompt.get('name')!r} gives {preview_json(answer.error)}")
 
 
 @rule(
@@ -124,11 +124,11 @@ async def prompts_given(talk: Probe) -> None:
     at="server/prompts#error-handling",
     cause="The exception of the handler is passed on as any other error, or an empty prompt is made up.",
 )
-async def prompts_unknown_name(talk: Probe) -> None:
+async def prompts_unknown_name(probe: Probe) -> None:
     """Asking for a prompt that does not exist gives the error -32602."""
-    answer = await talk.request("prompts/get", {"name": talk.unknown_name})
+    answer = await probe.request("prompts/get", {"name": probe.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -139,16 +139,16 @@ async def prompts_unknown_name(talk: Probe) -> None:
     at="server/prompts#error-handling",
     cause="The list says that an argument is required, and nothing on the server looks whether it is there.",
 )
-async def prompts_required_arguments(talk: Probe) -> None:
+async def prompts_required_arguments(probe: Probe) -> None:
     """A prompt without an argument that it requires gives the error -32602."""
-    strict = [prompt for prompt in await talk.prompts() if _required(prompt)]
+    strict = [prompt for prompt in await probe.prompts() if _required(prompt)]
     if not strict:
         raise NotApplicable("no prompt requires an argument")
     for prompt in strict[:_MOST]:
-        answer = await talk.request("prompts/get", {"name": prompt.get("name"), "arguments": {}})
+        answer = await probe.request("prompts/get", {"name": prompt.get("name"), "arguments": {}})
         if answer.code != INVALID_PARAMS:
             cause = "" if answer.error is None else "The error of the handler is passed on with another code."
-            raise talk.violation(
+            raise probe.violation(
                 f"{prompt.get('name')!r} gives {preview_json(answer.error or answer.result)}", cause=cause
             )
 
@@ -161,18 +161,18 @@ async def prompts_required_arguments(talk: Probe) -> None:
     at=("server/prompts#security", "server/prompts#security-considerations"),
     cause="The params are used as they come.",
 )
-async def prompts_inputs_checked(talk: Probe) -> None:
+async def prompts_inputs_checked(probe: Probe) -> None:
     """prompts/get refuses a name that is not a string, and arguments that are not an object."""
     wrong: list[JSONObject] = [{}, {"name": None}, {"name": 5}, {"name": ["a"]}]
     wrong += [
         {"name": prompt.get("name"), "arguments": value}
-        for prompt in (await talk.prompts())[:1]
+        for prompt in (await probe.prompts())[:1]
         for value in ("a", 5, ["a"])
     ]
     for params in wrong:
-        answer = await talk.request("prompts/get", params)
+        answer = await probe.request("prompts/get", params)
         if answer.error is None:
-            raise talk.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
+            raise probe.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
 
 
 @rule(
@@ -183,9 +183,9 @@ async def prompts_inputs_checked(talk: Probe) -> None:
     at=("server/prompts#image-content", "server/prompts#audio-content"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-def prompts_media(records: Sequence[MessageLog]) -> JudgedItems:
+def prompts_media(logs: Sequence[MessageLog]) -> JudgedItems:
     """Images and sounds in a prompt are base64, and say their MIME type."""
-    for each, block in _blocks(records, "image", "audio"):
+    for each, block in _blocks(logs, "image", "audio"):
         yield
         if fault := media_fault(block):
             raise each.violation(f"a block of type {block['type']!r} {fault}")
@@ -199,9 +199,9 @@ def prompts_media(records: Sequence[MessageLog]) -> JudgedItems:
     at="server/prompts#embedded-resources",
     cause="The MIME type is left out, as it may be where resources are read.",
 )
-def prompts_embedded(records: Sequence[MessageLog]) -> JudgedItems:
+def prompts_embedded(logs: Sequence[MessageLog]) -> JudgedItems:
     """A resource in a prompt has its URI, its MIME type, and its text or its bytes in base64."""
-    for each, block in _blocks(records, "resource"):
+    for each, block in _blocks(logs, "resource"):
         yield
         resource = get_object(block, "resource")
         fault = None if resource.get("uri") in set(all_strings(each.request)) else uri_fault(resource.get("uri"))
@@ -213,8 +213,8 @@ def _required(prompt: JSONObject) -> list[JSONObject]:
     return [each for each in get_objects(prompt, "arguments") if each.get("required") is True]
 
 
-def _blocks(records: Sequence[MessageLog], *types: str) -> Iterator[tuple[AnsweredRequest, JSONObject]]:
-    for each in answered_requests(records, "prompts/get"):
+def _blocks(logs: Sequence[MessageLog], *types: str) -> Iterator[tuple[AnsweredRequest, JSONObject]]:
+    for each in answered_requests(logs, "prompts/get"):
         for block in content_blocks(complete_result(each.result)):
             if block.get("type") in types:
                 yield each, block

@@ -36,15 +36,15 @@ _MOST = 5
     at="server/resources#reading-resources",
     cause="The list and the reader know different URIs; often one of them has normalised it.",
 )
-async def resources_readable(talk: Probe) -> None:
+async def resources_readable(probe: Probe) -> None:
     """A listed resource can be read: the answer is not that it does not exist."""
-    uris = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
+    uris = [str(each.get("uri")) for each in (await probe.resources())[:_MOST]]
     if not uris:
         raise NotObserved("it lists no resource")
     for uri in uris:
-        answer = await talk.request("resources/read", {"uri": uri})
-        if answer.code in (talk.rules.resource_not_found, METHOD_NOT_FOUND):
-            raise talk.violation(f"{uri!r} is listed, and reading it gives {preview_json(answer.error)}")
+        answer = await probe.request("resources/read", {"uri": uri})
+        if answer.code in (probe.rules.resource_not_found, METHOD_NOT_FOUND):
+            raise probe.violation(f"{uri!r} is listed, and reading it gives {preview_json(answer.error)}")
 
 
 @rule(
@@ -56,12 +56,12 @@ async def resources_readable(talk: Probe) -> None:
     since="2026-07-28",
     cause="Earlier revisions had -32002; the code hangs on the revision that is spoken.",
 )
-async def resources_missing(talk: Probe) -> None:
+async def resources_missing(probe: Probe) -> None:
     """Reading a resource that does not exist gives the error -32602."""
-    answer = await _read_missing(talk)
+    answer = await _read_missing(probe)
     if answer.code != INVALID_PARAMS:
         symptom = "" if answer.error else resources_missing_not_empty.id
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
 @rule(
@@ -73,11 +73,11 @@ async def resources_missing(talk: Probe) -> None:
     until="2026-07-28",
     cause="The exception of the reader is passed on as any other error.",
 )
-async def resources_missing_code(talk: Probe) -> None:
+async def resources_missing_code(probe: Probe) -> None:
     """Reading a resource that does not exist gives the error -32002."""
-    answer = await _read_missing(talk)
+    answer = await _read_missing(probe)
     if answer.code != RESOURCE_NOT_FOUND:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -89,11 +89,11 @@ async def resources_missing_code(talk: Probe) -> None:
     since="2026-07-28",
     cause="Nothing was found, and nothing is returned: raise an error.",
 )
-async def resources_missing_not_empty(talk: Probe) -> None:
+async def resources_missing_not_empty(probe: Probe) -> None:
     """A resource that does not exist is not answered with empty contents."""
-    answer = await _read_missing(talk)
+    answer = await _read_missing(probe)
     if complete_result(answer.result).get("contents") == []:
-        raise talk.violation("it is answered with an empty array of contents")
+        raise probe.violation("it is answered with an empty array of contents")
 
 
 @rule(
@@ -104,14 +104,14 @@ async def resources_missing_not_empty(talk: Probe) -> None:
     at="server/resources#security-considerations",
     cause="The text is used as a path, or as a key, without a look at what it is.",
 )
-async def resources_uri_checked(talk: Probe) -> None:
+async def resources_uri_checked(probe: Probe) -> None:
     """Reading a text that is not a URI is refused."""
     for uri in ("", "no URI at all", "://", "\u0000", 5, None, ["a:b"]):
-        answer = await talk.request("resources/read", {"uri": uri})
+        answer = await probe.request("resources/read", {"uri": uri})
         if answer.error is None:
-            raise talk.violation(f"reading {preview_json(uri)} gives {preview_json(answer.result)}")
-    if (answer := await talk.request("resources/read", {})).error is None:
-        raise talk.violation(f"reading without a URI gives {preview_json(answer.result)}")
+            raise probe.violation(f"reading {preview_json(uri)} gives {preview_json(answer.result)}")
+    if (answer := await probe.request("resources/read", {})).error is None:
+        raise probe.violation(f"reading without a URI gives {preview_json(answer.result)}")
 
 
 _UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..\\", "..%5c", "....//", "..%252f")
@@ -127,28 +127,28 @@ _PASSWD = "root:x:0:0:"
     at="server/resources#security-considerations",
     cause="`..` is resolved after the check, or not at all: resolve the path first, then see where it is.",
 )
-async def resources_traversal(talk: Probe) -> None:
+async def resources_traversal(probe: Probe) -> None:
     """A URI cannot lead out of what the server offers to read."""
-    starts = [start async for start in _traversal_bases(talk)]
+    starts = [start async for start in _traversal_bases(probe)]
     if not starts:
         raise NotApplicable("it lists nothing that has a path")
     for start in starts[:_MOST]:
         for up in _UP:
             uri = f"{start}{up * _DEEP}etc/passwd"
-            answer = await talk.request("resources/read", {"uri": uri})
+            answer = await probe.request("resources/read", {"uri": uri})
             if any(_PASSWD in str(each.get("text")) for each in resource_contents(complete_result(answer.result))):
-                raise talk.violation(f"reading {uri!r} gives /etc/passwd")
+                raise probe.violation(f"reading {uri!r} gives /etc/passwd")
 
 
-async def _traversal_bases(talk: Probe) -> AsyncIterator[str]:
+async def _traversal_bases(probe: Probe) -> AsyncIterator[str]:
     """Where a way up can begin: folders of what is listed, and what stands before the variable of a template."""
     seen = {"file://", "file:///"}  # who offers all files gives nothing away
-    for resource in (await talk.resources())[:_MOST]:
+    for resource in (await probe.resources())[:_MOST]:
         head, slash, _ = str(resource.get("uri")).rpartition("/")
         if slash and head + slash not in seen:
             seen.add(head + slash)
             yield head + slash
-    for template in (await talk.templates())[:_MOST]:
+    for template in (await probe.templates())[:_MOST]:
         head, brace, _ = str(template.get("uriTemplate")).partition("{")
         if brace and head not in seen:
             seen.add(head)
@@ -165,8 +165,8 @@ _NEAR_MATCHES = (
 )
 
 
-async def _require_templates(talk: Probe) -> None:
-    if not await talk.templates():
+async def _require_templates(probe: Probe) -> None:
+    if not await probe.templates():
         raise NotObserved("it lists no template")
 
 
@@ -182,13 +182,13 @@ async def _require_templates(talk: Probe) -> None:
     cause="The template becomes a regular expression with one repetition in another, which tries every way to divide "
     "the text: match it in linear time.",
 )
-async def resources_hostile_uri(talk: Probe) -> None:
+async def resources_hostile_uri(probe: Probe) -> None:
     """A long URI that nearly fits a template holds up neither its own answer nor another."""
-    await _require_templates(talk)
-    heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await talk.templates())[:_MOST]]
+    await _require_templates(probe)
+    heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await probe.templates())[:_MOST]]
     for uri in [head + rest for head in heads for rest in _NEAR_MATCHES]:
-        pending = talk.begin("resources/read", {"uri": uri})
-        await talk.fence()
+        pending = probe.begin("resources/read", {"uri": uri})
+        await probe.fence()
         await pending.wait()
 
 
@@ -199,9 +199,9 @@ async def resources_hostile_uri(talk: Probe) -> None:
     at=("server/resources#security-considerations", "server/resources#binary-content"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-def resources_blob(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_blob(logs: Sequence[MessageLog]) -> JudgedItems:
     """Binary contents are base64."""
-    for each in answered_requests(records):
+    for each in answered_requests(logs):
         for content in resource_contents(complete_result(each.result)):
             if "blob" in content:
                 yield
@@ -222,9 +222,9 @@ _BINARY = re.compile(
     at=("server/resources#text-content", "schema#textresourcecontents"),
     cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
 )
-def resources_text(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_text(logs: Sequence[MessageLog]) -> JudgedItems:
     """Contents in `text` are text: they hold no NUL, and no image, audio, video or archive."""
-    for each in answered_requests(records):
+    for each in answered_requests(logs):
         ours = "\0" in "".join(all_strings(each.request))  # it may be given back
         for content in resource_contents(complete_result(each.result)):
             text = content.get("text")
@@ -244,26 +244,26 @@ def resources_text(records: Sequence[MessageLog]) -> JudgedItems:
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
     cause="Resources of several types share a template: leave its `mimeType` out.",
 )
-async def resources_template_type(talk: Probe) -> None:
+async def resources_template_type(probe: Probe) -> None:
     """A resource has the MIME type of the template that its URI is made from."""
-    for template in [each for each in await talk.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
+    for template in [each for each in await probe.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
         if uri := _expand_template(template):
-            await talk.request("resources/read", {"uri": uri})
+            await probe.request("resources/read", {"uri": uri})
 
 
 @resources_template_type.case("all that was read")
-def resources_template_type_reading(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_template_type_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     typed = [
         found
-        for page in answered_requests(records, "resources/templates/list")
+        for page in answered_requests(logs, "resources/templates/list")
         for found in _typed_templates(complete_result(page.result))
     ]
     listed = {
         each.get("uri")
-        for page in answered_requests(records, "resources/list")
+        for page in answered_requests(logs, "resources/list")
         for each in get_objects(page.result, "resources")
     }
-    for each in answered_requests(records, "resources/read"):
+    for each in answered_requests(logs, "resources/read"):
         uri = str(get_object(each.request, "params").get("uri"))
         kinds = {kind for template, kind in typed if uri not in listed and template.match(uri) is not None}
         for content in resource_contents(complete_result(each.result)):
@@ -295,10 +295,10 @@ def _expand_template(template: JSONObject) -> str | None:
     return found.expand(dict.fromkeys(found.variables, "1"))
 
 
-async def _read_missing(talk: Probe) -> Answer:
+async def _read_missing(probe: Probe) -> Answer:
     """Read a resource that cannot exist, unless a template accepts any URI."""
-    if any(str(each.get("uriTemplate")).startswith("{") for each in await talk.templates()):
+    if any(str(each.get("uriTemplate")).startswith("{") for each in await probe.templates()):
         raise NotApplicable("a template takes any URI")
-    return await talk.request(
-        "resources/read", {"uri": f"{talk.unknown_name}://{talk.unknown_name}/{talk.unknown_name}"}
+    return await probe.request(
+        "resources/read", {"uri": f"{probe.unknown_name}://{probe.unknown_name}/{probe.unknown_name}"}
     )

@@ -34,14 +34,14 @@ UPDATED = "notifications/resources/updated"
     at="server/resources#capabilities",
     cause="The capabilities are written by hand: add `resources`, or clients will not look for any.",
 )
-async def resources_declared(talk: Probe) -> None:
+async def resources_declared(probe: Probe) -> None:
     """A server that has resources declares the capability `resources`."""
-    await lists.require_declared(talk, RESOURCES)
+    await lists.require_declared(probe, RESOURCES)
 
 
 @resources_declared.case("resources/templates/list, whatever is declared")
-async def resources_declared_resources_templates_list_whatever(talk: Probe) -> None:
-    await lists.require_declared(talk, TEMPLATES)
+async def resources_declared_resources_templates_list_whatever(probe: Probe) -> None:
+    await lists.require_declared(probe, TEMPLATES)
 
 
 @rule(
@@ -52,9 +52,9 @@ async def resources_declared_resources_templates_list_whatever(talk: Probe) -> N
     at="server/resources#listing-resources",
     cause="Only templates are offered, or only reading: an empty list is an answer, too.",
 )
-async def resources_listed(talk: Probe) -> None:
+async def resources_listed(probe: Probe) -> None:
     """A server that declares the capability `resources` lists its resources."""
-    await lists.require_list(talk, RESOURCES)
+    await lists.require_list(probe, RESOURCES)
 
 
 @rule(
@@ -66,9 +66,9 @@ async def resources_listed(talk: Probe) -> None:
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-async def resources_same_everywhere(talk: Probe) -> None:
+async def resources_same_everywhere(probe: Probe) -> None:
     """The list of resources depends neither on the connection nor on earlier requests."""
-    await lists.require_same_list(talk, RESOURCES)
+    await lists.require_same_list(probe, RESOURCES)
 
 
 @rule(
@@ -81,9 +81,9 @@ async def resources_same_everywhere(talk: Probe) -> None:
     at="server/resources#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-async def resources_list_changed(talk: Probe) -> None:
+async def resources_list_changed(probe: Probe) -> None:
     """A server that declares `resources.listChanged` says so when its list of resources changes."""
-    await lists.require_change_notification(talk, RESOURCES)
+    await lists.require_change_notification(probe, RESOURCES)
 
 
 @rule(
@@ -94,11 +94,11 @@ async def resources_list_changed(talk: Probe) -> None:
     at=("server/resources#resource", "server/resources"),
     cause="Resources of several sources are put together without a prefix.",
 )
-async def resources_unique_uris(talk: Probe) -> None:
+async def resources_unique_uris(probe: Probe) -> None:
     """No two resources have the same URI."""
-    uri = lists.duplicate_name(await talk.resources(), RESOURCES)
+    uri = lists.duplicate_name(await probe.resources(), RESOURCES)
     if uri is not None:
-        raise talk.violation(f"two resources have the URI {uri!r}")
+        raise probe.violation(f"two resources have the URI {uri!r}")
 
 
 @rule(
@@ -108,9 +108,9 @@ async def resources_unique_uris(talk: Probe) -> None:
     at=("server/resources#custom-uri-schemes", "server/resources"),
     cause="A path or a name stands where a URI should, or a character in it is not escaped (a space is %20).",
 )
-def resources_uris(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_uris(logs: Sequence[MessageLog]) -> JudgedItems:
     """Every resource has a URI as RFC 3986 writes it."""
-    for each in answered_requests(records):
+    for each in answered_requests(logs):
         ours = set(all_strings(each.request))
         for resource in _resources(get_object(each.result)):
             yield
@@ -132,16 +132,16 @@ def _resources(result: JSONObject) -> Iterator[JSONObject]:
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
     cause="Routes of a web framework look alike (`:id`, `<id>`): write `{id}`.",
 )
-async def resources_templates(talk: Probe) -> None:
+async def resources_templates(probe: Probe) -> None:
     """The URI template of a resource template is one of RFC 6570."""
-    found = [text for each in await talk.templates() if isinstance(text := each.get("uriTemplate"), str)]
+    found = [text for each in await probe.templates() if isinstance(text := each.get("uriTemplate"), str)]
     if not found:
         raise NotApplicable("it has no resource templates")
     for text in found:
         try:
             Template(text)
         except DeclarationError as exc:
-            raise talk.violation(f"{text[:100]!r}: {exc}") from None
+            raise probe.violation(f"{text[:100]!r}: {exc}") from None
 
 
 _DATE = r"(\d{4}|[+-]\d{4,6})(-?\d\d(-?\d\d)?|-?W\d\d(-?\d)?|-?\d{3})?"
@@ -157,9 +157,9 @@ _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
     since="2025-06-18",
     cause="A date is written as people of one country do, or in seconds.",
 )
-def resources_last_modified(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_last_modified(logs: Sequence[MessageLog]) -> JudgedItems:
     """When something was changed is said as ISO 8601 does."""
-    for each in answered_requests(records):
+    for each in answered_requests(logs):
         result = get_object(each.result)
         for annotated in (*_resources(result), *get_objects(result, "resourceTemplates"), *content_blocks(result)):
             when = get_object(annotated, "annotations").get("lastModified")
@@ -178,13 +178,13 @@ def resources_last_modified(records: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
     cause="The capability is declared, and no handler answers `resources/subscribe` or `resources/unsubscribe`.",
 )
-async def resources_subscribe(talk: Probe) -> None:
+async def resources_subscribe(probe: Probe) -> None:
     """A server that declares `resources.subscribe` accepts subscriptions to listed resources, and ends them
     on request.
     """
-    uri = await _some_uri(talk)
-    await talk.result("resources/subscribe", {"uri": uri})
-    await talk.result("resources/unsubscribe", {"uri": uri})
+    uri = await _some_uri(probe)
+    await probe.result("resources/subscribe", {"uri": uri})
+    await probe.result("resources/unsubscribe", {"uri": uri})
 
 
 @rule(
@@ -197,23 +197,23 @@ async def resources_subscribe(talk: Probe) -> None:
     at="server/resources#subscriptions",
     cause="The resource is changed without a notification, or it is sent to nobody who listens.",
 )
-async def resources_updated(talk: Probe) -> None:
+async def resources_updated(probe: Probe) -> None:
     """A client that has subscribed to a resource is notified when it changes."""
-    watched = [str(each.get("uri")) for each in (await talk.resources())[:_MOST]]
-    await lists.subscribe_to_changes(talk, {"resourceSubscriptions": watched})
-    if talk.rules.handshake:
+    watched = [str(each.get("uri")) for each in (await probe.resources())[:_MOST]]
+    await lists.subscribe_to_changes(probe, {"resourceSubscriptions": watched})
+    if probe.rules.handshake:
         for uri in watched:
-            await talk.request("resources/subscribe", {"uri": uri})
-    before = await _stable_contents(talk, watched)
-    since = len(talk.log.entries)
-    await lists.trigger_changes(talk)
-    if await lists.was_notified(talk, since, UPDATED):
+            await probe.request("resources/subscribe", {"uri": uri})
+    before = await _stable_contents(probe, watched)
+    since = len(probe.log.entries)
+    await lists.trigger_changes(probe)
+    if await lists.was_notified(probe, since, UPDATED):
         return
-    changed = [uri for uri in watched if before[uri] != await _read(talk, uri)]
+    changed = [uri for uri in watched if before[uri] != await _read(probe, uri)]
     if not changed:
         raise NotObserved("nothing that may be called changed a resource that can be watched")
-    if not await lists.wait_for_notification(talk, UPDATED):
-        raise talk.violation(f"{changed[0]!r} has changed, and {UPDATED} did not come")
+    if not await lists.wait_for_notification(probe, UPDATED):
+        raise probe.violation(f"{changed[0]!r} has changed, and {UPDATED} did not come")
 
 
 @rule(
@@ -225,13 +225,13 @@ async def resources_updated(talk: Probe) -> None:
     until="2026-07-28",
     cause="Every client is told of every change: keep who has subscribed to what.",
 )
-def resources_updated_unasked(records: Sequence[MessageLog]) -> JudgedItems:
+def resources_updated_unasked(logs: Sequence[MessageLog]) -> JudgedItems:
     """Only clients that have subscribed to a resource are notified of its changes."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if each.message.get("method") == UPDATED:
             yield
             before = each.log.entries[: each.log.entries.index(each.entry)]
-            if not any(get_object(said.message).get("method") == "resources/subscribe" for said in before):
+            if not any(get_object(entry.message).get("method") == "resources/subscribe" for entry in before):
                 raise each.violation("nobody has subscribed in this conversation")
 
 
@@ -239,23 +239,23 @@ _MOST = 10
 _TRIES = 5
 
 
-async def _some_uri(talk: Probe) -> str:
-    for resource in await talk.resources():
+async def _some_uri(probe: Probe) -> str:
+    for resource in await probe.resources():
         return str(resource.get("uri"))
     raise NotObserved("it lists no resource")
 
 
-async def _stable_contents(talk: Probe, uris: Sequence[str]) -> dict[str, str]:
+async def _stable_contents(probe: Probe, uris: Sequence[str]) -> dict[str, str]:
     """Return the contents of the resources. Raises `NotObserved` if they change all the time."""
-    before = {uri: await _read(talk, uri) for uri in uris}
+    before = {uri: await _read(probe, uri) for uri in uris}
     for _ in range(_TRIES):
-        again = {uri: await _read(talk, uri) for uri in uris}
+        again = {uri: await _read(probe, uri) for uri in uris}
         if again == before:
             return before
         before = again
     raise NotObserved("what can be watched changes all the time")
 
 
-async def _read(talk: Probe, uri: str) -> str:
-    answer = await talk.request("resources/read", {"uri": uri})
+async def _read(probe: Probe, uri: str) -> str:
+    answer = await probe.request("resources/read", {"uri": uri})
     return preview_json(get_object(answer.result).get("contents"), 1 << 20)

@@ -23,26 +23,26 @@ _TIMEOUT_FACTOR = 4
 """Reading all bad messages may take this many times the timeout."""
 
 
-async def _require_survival(talk: Probe, bad: Mapping[str, Any]) -> None:
+async def _require_survival(probe: Probe, bad: Mapping[str, Any]) -> None:
     """Send all bad messages, then a valid request; if it is not answered, find out which message is the cause."""
-    since = len(talk.log.entries)
+    since = len(probe.log.entries)
     for message in bad.values():
-        talk.send(message)
+        probe.send(message)
     try:
-        await talk.fence(_TIMEOUT_FACTOR * talk.settings.timeout)
+        await probe.fence(_TIMEOUT_FACTOR * probe.settings.timeout)
     except Violation as exc:
-        alone = await talk.open_another()
+        alone = await probe.open_another()
         what = await _find_culprit(alone, bad)
         text = f"after {what} the server is gone or silent: {exc}"
-        where, start = (alone, None) if what in bad else (talk, since)
+        where, start = (alone, None) if what in bad else (probe, since)
         raise where.violation(text, since=start, symptom=f"rough:{what}") from exc
 
 
-async def _find_culprit(talk: Probe, bad: Mapping[str, Any]) -> str:
+async def _find_culprit(probe: Probe, bad: Mapping[str, Any]) -> str:
     for what, message in bad.items():
-        talk.send(message)
+        probe.send(message)
         try:
-            await talk.fence(_TIMEOUT_FACTOR * talk.settings.timeout)
+            await probe.fence(_TIMEOUT_FACTOR * probe.settings.timeout)
         except Violation:
             return what
     return "all of this together"
@@ -93,9 +93,9 @@ _PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], 
     at=MESSAGES,
     cause="An exception while reading ends the loop that reads: catch it around each message.",
 )
-async def rough_survives(talk: Probe) -> None:
+async def rough_survives(probe: Probe) -> None:
     """A valid request is answered after an invalid message."""
-    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(talk)}
+    good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(probe)}
     values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
     wrong = NO_JSON | NO_MESSAGE | STRAY_ANSWERS
     wrong |= {
@@ -103,19 +103,19 @@ async def rough_survives(talk: Probe) -> None:
         for field in (*good, "params")
         for value in values
     }
-    names = [talk.unknown_name, *(name for name in table(talk.revision, CLIENT) if name.startswith("notifications/"))]
+    names = [probe.unknown_name, *(name for name in table(probe.revision, CLIENT) if name.startswith("notifications/"))]
     for name in names:
         for params in _PARAMS:
             message = {"jsonrpc": "2.0", "method": name, "params": params}
             wrong[f"{name} with the params {preview_json(params)}"] = message
-    await _require_survival(talk, wrong)
+    await _require_survival(probe, wrong)
 
 
 _DEEP = 20_000
 
 
 @rough_survives.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
-async def rough_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
+async def rough_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
     inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
     named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
     wrong: dict[str, Any] = {
@@ -133,20 +133,20 @@ async def rough_survives_deep_nesting_huge_numbers(talk: Probe) -> None:
         "a field that is there twice": b'{"jsonrpc":"2.0","method":"x","method":"notifications/nobody"}',
         "50,000 fields": inside % (b"{" + b",".join(b'"k%d":0' % at for at in range(50_000)) + b"}"),
     }
-    await _require_survival(talk, wrong)
+    await _require_survival(probe, wrong)
 
 
 @rough_survives.case("one id for two requests at once", kind="own", shares=True)
-async def rough_survives_id_requests_once(talk: Probe) -> None:
-    twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(talk)}
+async def rough_survives_id_requests_once(probe: Probe) -> None:
+    twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(probe)}
     for _ in range(2):
-        talk.send(twice)
-    await talk.fence()
+        probe.send(twice)
+    await probe.fence()
 
 
-def _body(talk: Probe) -> JSONObject:
+def _body(probe: Probe) -> JSONObject:
     """Method and params of a harmless request."""
-    return request_body(talk, talk.harmless_method, None, None)
+    return request_body(probe, probe.harmless_method, None, None)
 
 
 WRONG: tuple[JSONObject, ...] = (
@@ -162,14 +162,14 @@ WRONG: tuple[JSONObject, ...] = (
     at=MESSAGES,
     cause="The error of reading the params is raised before the id is known to whoever answers.",
 )
-async def rough_wrong_params(talk: Probe) -> None:
+async def rough_wrong_params(probe: Probe) -> None:
     """A request whose params are wrong is answered, with an error as a rule."""
-    rows = [row for row in table(talk.revision, CLIENT).values() if not row.notification and not row.stays]
+    rows = [row for row in table(probe.revision, CLIENT).values() if not row.notification and not row.stays]
     for params in WRONG:
-        waiting = [talk.begin(row.name, params) for row in rows if row.name != "initialize"]
+        waiting = [probe.begin(row.name, params) for row in rows if row.name != "initialize"]
         for pending in waiting:
             await pending.wait()
-    await talk.fence()
+    await probe.fence()
 
 
 MANY, MANY_BY_HTTP = 1_000, 200
@@ -186,12 +186,12 @@ _STALL_FACTOR = 3
     at=MESSAGES,
     cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
 )
-async def rough_flood(talk: Probe) -> None:
+async def rough_flood(probe: Probe) -> None:
     """Every one of a thousand requests sent at once is answered."""
-    count = MANY if talk.http is None else MANY_BY_HTTP
-    since = len(talk.log.entries)
-    left = {talk.begin(talk.harmless_method, id=f"accord-check-flood-{number}").future for number in range(count)}
+    count = MANY if probe.http is None else MANY_BY_HTTP
+    since = len(probe.log.entries)
+    left = {probe.begin(probe.harmless_method, id=f"accord-check-flood-{number}").future for number in range(count)}
     while left:
-        done, left = await asyncio.wait(left, timeout=_STALL_FACTOR * talk.settings.timeout)
+        done, left = await asyncio.wait(left, timeout=_STALL_FACTOR * probe.settings.timeout)
         if not done or any(future.exception() for future in done):
-            raise talk.violation(f"{len(left):,} of {count:,} requests were not answered", since=since)
+            raise probe.violation(f"{len(left):,} of {count:,} requests were not answered", since=since)

@@ -25,14 +25,14 @@ SINCE = "2025-11-25"
     since=SINCE,
     cause="A keyword has a value of another dialect, such as `required: true` or a type that JSON does not have.",
 )
-async def schemas_valid(talk: Probe) -> None:
+async def schemas_valid(probe: Probe) -> None:
     """The schemas of tools are valid in the dialect that they name, or else in JSON Schema 2020-12."""
     judged = 0
-    for where, schema in await _schemas(talk):
+    for where, schema in await _schemas(probe):
         if draft(schema):
             judged += 1
             if why := schema_fault(schema):
-                raise talk.violation(f"{where}: {why}", symptom="invalid schema")
+                raise probe.violation(f"{where}: {why}", symptom="invalid schema")
     if not judged:
         raise NotObserved("no tool has a schema in a dialect that is known")
 
@@ -46,14 +46,14 @@ async def schemas_valid(talk: Probe) -> None:
     since=SINCE,
     cause="$schema has another text than the URL of the dialect: clients must refuse what they do not know.",
 )
-async def schemas_known_dialect(talk: Probe) -> None:
+async def schemas_known_dialect(probe: Probe) -> None:
     """A schema names no dialect, or one that clients know."""
-    found = await _schemas(talk)
+    found = await _schemas(probe)
     if not found:
         raise NotObserved("no tool has a schema")
     for where, schema in found:
         if not draft(schema):
-            raise talk.violation(f"{where} is written in {preview_json(schema['$schema'])}")
+            raise probe.violation(f"{where} is written in {preview_json(schema['$schema'])}")
 
 
 @rule(
@@ -66,16 +66,16 @@ async def schemas_known_dialect(talk: Probe) -> None:
     cause="The definitions were left behind when the schema was cut out of a bigger one, or they are on the network, "
     "from where nobody may fetch them.",
 )
-async def schemas_references(talk: Probe) -> None:
+async def schemas_references(probe: Probe) -> None:
     """What a schema refers to is inside it."""
     judged = 0
-    for where, schema in await _schemas(talk):
+    for where, schema in await _schemas(probe):
         for reference in _references(schema):
             judged += 1
             if not reference.startswith("#") and "$id" not in schema:
-                raise talk.violation(f"{where} refers to {reference!r}")
+                raise probe.violation(f"{where} refers to {reference!r}")
             if reference.startswith("#/") and not _pointer_exists(schema, reference):
-                raise talk.violation(f"{where} refers to {reference!r}, which is not there")
+                raise probe.violation(f"{where} refers to {reference!r}, which is not there")
     if not judged:
         raise NotObserved("no schema refers to anything")
 
@@ -93,22 +93,22 @@ _KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
     since=SINCE,
     cause="The schema goes through types that know a part of JSON Schema only, and the rest falls out.",
 )
-async def schemas_kept(talk: Probe) -> None:
+async def schemas_kept(probe: Probe) -> None:
     """A schema that uses much of JSON Schema 2020-12 is listed as it was written."""
-    tool = next((tool for tool in await talk.tools() if tool.get("name") == _FIXTURE), None)
+    tool = next((tool for tool in await probe.tools() if tool.get("name") == _FIXTURE), None)
     if tool is None:
         raise NotApplicable(f"the server has no {_FIXTURE}")
     schema = tool.get("inputSchema")
     missing = [word for word in _KEYWORDS if not isinstance(schema, dict) or word not in schema]
     if missing:
-        raise talk.violation(f"{', '.join(missing)} went missing: {preview_json(schema)}")
+        raise probe.violation(f"{', '.join(missing)} went missing: {preview_json(schema)}")
 
 
-async def _schemas(talk: Probe) -> list[tuple[str, JSONObject]]:
+async def _schemas(probe: Probe) -> list[tuple[str, JSONObject]]:
     """All of them that are objects, with where they stand."""
     return [
         (f"{field} of {tool.get('name')}", tool[field])
-        for tool in await talk.tools()
+        for tool in await probe.tools()
         for field in ("inputSchema", "outputSchema")
         if isinstance(tool.get(field), dict)
     ]

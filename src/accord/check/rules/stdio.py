@@ -29,14 +29,14 @@ _MOST_LINES = 200
     over=LINE_TRANSPORTS,
     cause="Something prints to stdout: a banner, a log, print() in a tool. All but messages belongs on stderr.",
 )
-def stdio_only_messages(records: Sequence[MessageLog]) -> JudgedItems:
+def stdio_only_messages(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nothing but messages is written to stdout."""
-    for record in records:
-        for group in _invalid_line_groups(record):
-            bad = next((said for said in group if said.message is None and not is_json(said.raw)), None)
+    for log in logs:
+        for group in _invalid_line_groups(log):
+            bad = next((entry for entry in group if entry.message is None and not is_json(entry.raw)), None)
             if bad is not None and not _is_message(group):
-                raise Violation(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(record, group))
-        yield from (said for said in record.entries if said.direction == RECEIVED)
+                raise Violation(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(log, group))
+        yield from (entry for entry in log.entries if entry.direction == RECEIVED)
 
 
 @rule(
@@ -47,13 +47,13 @@ def stdio_only_messages(records: Sequence[MessageLog]) -> JudgedItems:
     over=LINE_TRANSPORTS,
     cause="Messages are printed with indentation: write JSON without newlines.",
 )
-def stdio_one_line(records: Sequence[MessageLog]) -> JudgedItems:
+def stdio_one_line(logs: Sequence[MessageLog]) -> JudgedItems:
     """A message stands on one line, without newlines in it."""
-    for record in records:
-        for group in _invalid_line_groups(record):
+    for log in logs:
+        for group in _invalid_line_groups(log):
             if _is_message(group):
-                raise Violation(f"one message stands on {len(group)} lines", evidence=_evidence(record, group))
-        yield from (said for said in record.entries if said.direction == RECEIVED)
+                raise Violation(f"one message stands on {len(group)} lines", evidence=_evidence(log, group))
+        yield from (entry for entry in log.entries if entry.direction == RECEIVED)
 
 
 @rule(
@@ -65,20 +65,20 @@ def stdio_one_line(records: Sequence[MessageLog]) -> JudgedItems:
     over=LINE_TRANSPORTS,
     cause="stdout has the encoding of the system: set it to UTF-8, or write ASCII with escapes.",
 )
-def stdio_utf_8(records: Sequence[MessageLog]) -> JudgedItems:
+def stdio_utf_8(logs: Sequence[MessageLog]) -> JudgedItems:
     """Messages are UTF-8."""
-    for record in records:
-        for said in record.entries:
-            if said.direction == RECEIVED and isinstance(said.raw, bytes):
+    for log in logs:
+        for entry in log.entries:
+            if entry.direction == RECEIVED and isinstance(entry.raw, bytes):
                 yield
-                if not _is_utf8(said.raw):
-                    raise Violation("a line of stdout is not UTF-8", evidence=record.evidence(about=[said]))
+                if not _is_utf8(entry.raw):
+                    raise Violation("a line of stdout is not UTF-8", evidence=log.evidence(about=[entry]))
 
 
-async def _require_no_earlier_hang(talk: Probe) -> None:
+async def _require_no_earlier_hang(probe: Probe) -> None:
     """Raises `NotObserved` once a process was seen to stay: each further case would wait as long."""
-    if talk.factory.exit_delay:
-        seconds = f"{talk.factory.exit_delay:g} s"
+    if probe.factory.exit_delay:
+        seconds = f"{probe.factory.exit_delay:g} s"
         raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")
 
 
@@ -92,38 +92,38 @@ async def _require_no_earlier_hang(talk: Probe) -> None:
     over=STDIO,
     cause="Only signals end it: a client that is killed leaves it behind. Stop when reading stdin gives its end.",
 )
-async def stdio_exits(talk: Probe) -> None:
+async def stdio_exits(probe: Probe) -> None:
     """The server ends soon after its input has ended."""
-    await _require_exit(talk)
+    await _require_exit(probe)
 
 
 @stdio_exits.case("before anything was said", kind="raw", applies=_require_no_earlier_hang)
-async def stdio_exits_anything_said(talk: Probe) -> None:
-    await _require_exit(talk)
+async def stdio_exits_anything_said(probe: Probe) -> None:
+    await _require_exit(probe)
 
 
 @stdio_exits.case("in the middle of a line", kind="own", applies=_require_no_earlier_hang)
-async def stdio_exits_middle_line(talk: Probe) -> None:
-    talk.add_request(_HALF, misbehaved=True)
-    talk.process.write(_HALF)
-    await _require_exit(talk)
+async def stdio_exits_middle_line(probe: Probe) -> None:
+    probe.add_request(_HALF, misbehaved=True)
+    probe.process.write(_HALF)
+    await _require_exit(probe)
 
 
 @stdio_exits.case("while a tool is at work", kind="own", needs="tools", calls=True)
-async def stdio_exits_while_tool_work(talk: Probe) -> None:
-    for tool in await talk.callable_tools():
-        talk.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
-    await _require_exit(talk)
+async def stdio_exits_while_tool_work(probe: Probe) -> None:
+    for tool in await probe.callable_tools():
+        probe.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
+    await _require_exit(probe)
 
 
-async def _require_exit(talk: Probe) -> None:
-    await _require_no_earlier_hang(talk)
-    wire = talk.process
+async def _require_exit(probe: Probe) -> None:
+    await _require_no_earlier_hang(probe)
+    wire = probe.process
     wire.end_input()
-    seconds = _exit_timeout(talk)
+    seconds = _exit_timeout(probe)
     if not await wire.wait_for_exit(seconds):
-        talk.factory.exit_delay = seconds
-        raise talk.violation(f"it still runs {seconds:g} s after its input has ended")
+        probe.factory.exit_delay = seconds
+        raise probe.violation(f"it still runs {seconds:g} s after its input has ended")
 
 
 @rule(
@@ -135,10 +135,10 @@ async def _require_exit(talk: Probe) -> None:
     over=STDIO,
     cause="The end of the input cancels what is in hand: a script that pipes its requests in gets no answer.",
 )
-async def stdio_answers_first(talk: Probe) -> None:
+async def stdio_answers_first(probe: Probe) -> None:
     """Requests that came before the end of the input are answered before the server exits."""
-    pending = talk.begin(talk.harmless_method)
-    talk.process.end_input()
+    pending = probe.begin(probe.harmless_method)
+    probe.process.end_input()
     await pending.wait()
 
 
@@ -151,13 +151,13 @@ async def stdio_answers_first(talk: Probe) -> None:
     over=STDIO,
     cause="SIGTERM is ignored, or only the wrapper that started the server gets it.",
 )
-async def stdio_terminates(talk: Probe) -> None:
+async def stdio_terminates(probe: Probe) -> None:
     """The server ends when it is told to (SIGTERM)."""
-    wire = talk.process
+    wire = probe.process
     wire.terminate()
-    seconds = _exit_timeout(talk)
+    seconds = _exit_timeout(probe)
     if not await wire.wait_for_exit(seconds):
-        raise talk.violation(f"it still runs {seconds:g} s after SIGTERM")
+        raise probe.violation(f"it still runs {seconds:g} s after SIGTERM")
 
 
 @rule(
@@ -168,21 +168,21 @@ async def stdio_terminates(talk: Probe) -> None:
     over=STDIO,
     cause="The line is split at LF and compared or parsed with the CR as part of it.",
 )
-async def stdio_crlf(talk: Probe) -> None:
+async def stdio_crlf(probe: Probe) -> None:
     """A line that ends with CR and LF is read: for JSON the CR is a blank."""
-    message = talk.build_request(talk.harmless_method)
-    pending = talk.send(message, misbehaved=False, ending=b"\r")
+    message = probe.build_request(probe.harmless_method)
+    pending = probe.send(message, misbehaved=False, ending=b"\r")
     await pending.wait()
 
 
-def _invalid_line_groups(record: MessageLog) -> Iterator[list[LogEntry]]:
+def _invalid_line_groups(log: MessageLog) -> Iterator[list[LogEntry]]:
     """Lines that are no messages, those that follow each other together."""
     group: list[LogEntry] = []
-    for said in record.entries:
-        if said.direction != RECEIVED:
+    for entry in log.entries:
+        if entry.direction != RECEIVED:
             continue
-        if not any(message_objects(said.message)):
-            group.append(said)
+        if not any(message_objects(entry.message)):
+            group.append(entry)
         elif group:
             yield group
             group = []
@@ -192,24 +192,24 @@ def _invalid_line_groups(record: MessageLog) -> Iterator[list[LogEntry]]:
 
 def _is_message(group: Sequence[LogEntry]) -> bool:
     """Whether these lines are one message that was printed on several."""
-    lines = [said.raw for said in group[:_MOST_LINES] if isinstance(said.raw, bytes)]
+    lines = [entry.raw for entry in group[:_MOST_LINES] if isinstance(entry.raw, bytes)]
     return len(lines) > 1 and isinstance(decode_json(b"\n".join(lines)), dict)
 
 
-def _evidence(record: MessageLog, group: Sequence[LogEntry]) -> tuple[str, ...]:
-    return record.evidence(about=group[:5])
+def _evidence(log: MessageLog, group: Sequence[LogEntry]) -> tuple[str, ...]:
+    return log.evidence(about=group[:5])
 
 
-def _exit_timeout(talk: Probe) -> float:
+def _exit_timeout(probe: Probe) -> float:
     """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
-    starting = min(talk.answer_timeout, _STARTS * max(record.first_answer_seconds for record in talk.peer_logs))
-    return max(_EXIT_SECONDS, 2 * talk.settings.timeout, starting)
+    starting = min(probe.answer_timeout, _STARTS * max(log.first_answer_seconds for log in probe.peer_logs))
+    return max(_EXIT_SECONDS, 2 * probe.settings.timeout, starting)
 
 
-def _text(said: LogEntry) -> str:
-    if isinstance(said.raw, SkippedMessage):
-        return said.raw.reason
-    return preview_json(said.raw.decode(errors="replace"), 120)
+def _text(entry: LogEntry) -> str:
+    if isinstance(entry.raw, SkippedMessage):
+        return entry.raw.reason
+    return preview_json(entry.raw.decode(errors="replace"), 120)
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -28,24 +28,24 @@ _NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b
     over=STDIO,
     cause="Each read of stdin is taken for a message: collect bytes until a newline.",
 )
-async def stdio_pieces(talk: Probe) -> None:
+async def stdio_pieces(probe: Probe) -> None:
     """A message is read whole when its bytes arrive in pieces, and when several arrive at once."""
-    message = harmless_request(talk)
-    pending = talk.add_request(message)
+    message = harmless_request(probe)
+    pending = probe.add_request(message)
     line = msgspec.json.encode(message) + b"\n"
     size = len(line) // 5 + 1
-    with talk.process.exclusive_write():  # the server may ask something, and gets its answer then
+    with probe.process.exclusive_write():  # the server may ask something, and gets its answer then
         for start in range(0, len(line), size):
-            talk.process.write(line[start : start + size])
+            probe.process.write(line[start : start + size])
             await asyncio.sleep(_PAUSE)
     await pending.wait()
 
 
 @stdio_pieces.case("twenty in one piece")
-async def stdio_pieces_twenty_piece(talk: Probe) -> None:
-    messages = [harmless_request(talk) for _ in range(20)]
-    pending = [talk.add_request(message) for message in messages]
-    talk.process.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
+async def stdio_pieces_twenty_piece(probe: Probe) -> None:
+    messages = [harmless_request(probe) for _ in range(20)]
+    pending = [probe.add_request(message) for message in messages]
+    probe.process.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
     for each in pending:
         await each.wait()
 
@@ -60,17 +60,17 @@ async def stdio_pieces_twenty_piece(talk: Probe) -> None:
     over=STDIO,
     cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
 )
-async def stdio_noise(talk: Probe) -> None:
+async def stdio_noise(probe: Probe) -> None:
     """A line that is not a message is skipped, and the messages after it are served."""
     for noise in _NOISE:
-        talk.send(noise)
-    await talk.fence()
+        probe.send(noise)
+    await probe.fence()
 
 
 @stdio_noise.case("noise before the first message", kind="raw")
-async def stdio_noise_noise_first_message(talk: Probe) -> None:
-    talk.send(_NOISE[0])
-    await talk.negotiate()
+async def stdio_noise_noise_first_message(probe: Probe) -> None:
+    probe.send(_NOISE[0])
+    await probe.negotiate()
 
 
 @rule(
@@ -83,12 +83,12 @@ async def stdio_noise_noise_first_message(talk: Probe) -> None:
     over=STDIO,
     cause="The reader has a fixed buffer (64 KiB with asyncio's StreamReader) and ends with an error beyond it.",
 )
-async def stdio_long_lines(talk: Probe) -> None:
+async def stdio_long_lines(probe: Probe) -> None:
     """A long line is read, or refused, and what follows is served."""
-    message = harmless_request(talk)
+    message = harmless_request(probe)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
-    talk.send(message)
-    await talk.fence(seconds=talk.settings.timeout * 4)
+    probe.send(message)
+    await probe.fence(seconds=probe.settings.timeout * 4)
 
 
 @rule(
@@ -101,16 +101,16 @@ async def stdio_long_lines(talk: Probe) -> None:
     over=STDIO,
     cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",
 )
-async def stdio_slow_reader(talk: Probe) -> None:
+async def stdio_slow_reader(probe: Probe) -> None:
     """Output is not lost when the client reads slowly."""
-    wire = talk.process
+    wire = probe.process
     wire.pause()
-    method = talk.harmless_method
-    pending = [talk.begin(method, id=f"{number}-{_LONG_ID}") for number in range(_MANY)]
+    method = probe.harmless_method
+    pending = [probe.begin(method, id=f"{number}-{_LONG_ID}") for number in range(_MANY)]
     await asyncio.sleep(0.2)
     wire.resume()
     for each in pending:
-        await each.wait(talk.settings.timeout * 4)
+        await each.wait(probe.settings.timeout * 4)
 
 
 @rule(
@@ -122,24 +122,24 @@ async def stdio_slow_reader(talk: Probe) -> None:
     over=STDIO,
     cause="A lock, a port or a file that the first one held is not free: a server must come up after kill -9.",
 )
-async def stdio_restart(talk: Probe) -> None:
+async def stdio_restart(probe: Probe) -> None:
     """A server that was killed can be started again, and says the same of itself."""
     for _ in range(5):
-        talk.begin(talk.harmless_method)
-    talk.process.kill()
-    await talk.process.wait_for_exit(talk.settings.timeout)
-    again = await talk.open_another()
+        probe.begin(probe.harmless_method)
+    probe.process.kill()
+    await probe.process.wait_for_exit(probe.settings.timeout)
+    again = await probe.open_another()
     try:
-        if again.server_info.get("name") != talk.server_info.get("name"):
+        if again.server_info.get("name") != probe.server_info.get("name"):
             raise again.violation(
-                f"it is {preview_json(again.server_info)} now, and was {preview_json(talk.server_info)}"
+                f"it is {preview_json(again.server_info)} now, and was {preview_json(probe.server_info)}"
             )
     finally:
         await again.close()
 
 
-async def _require_pages(talk: Probe) -> None:
-    if not isinstance((await talk.result("tools/list")).get("nextCursor"), str):
+async def _require_pages(probe: Probe) -> None:
+    if not isinstance((await probe.result("tools/list")).get("nextCursor"), str):
         raise NotObserved("its tools fit on one page")
 
 
@@ -154,13 +154,13 @@ async def _require_pages(talk: Probe) -> None:
     over=STDIO,
     cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
 )
-async def stdio_cursors_survive(talk: Probe) -> None:
+async def stdio_cursors_survive(probe: Probe) -> None:
     """A cursor is good after a restart, too, or is refused with -32602."""
-    first = await talk.result("tools/list")
+    first = await probe.result("tools/list")
     cursor = first.get("nextCursor")
     if not isinstance(cursor, str):
         raise NotObserved("its tools fit on one page")
-    again = await talk.open_another()
+    again = await probe.open_another()
     try:
         answer = await again.request("tools/list", {"cursor": cursor})
     finally:

@@ -41,30 +41,30 @@ _PLACE = "basic/patterns/subscriptions"
     since="2026-07-28",
     cause="The request is kept open without a word, or answered at once as if it were over.",
 )
-async def subscriptions_acknowledged(talk: Probe) -> None:
+async def subscriptions_acknowledged(probe: Probe) -> None:
     """A subscription is acknowledged before anything else is told on it, with the id of its request."""
-    said = await _acknowledge_and_end(talk, ALL_LISTS)
-    granted = said.get("params", {}).get("notifications")
+    entry = await _acknowledge_and_end(probe, ALL_LISTS)
+    granted = entry.get("params", {}).get("notifications")
     if not isinstance(granted, dict):
-        raise talk.violation(f"what is granted is {preview_json(granted)}")
+        raise probe.violation(f"what is granted is {preview_json(granted)}")
 
 
 @subscriptions_acknowledged.case("one whose id is a text", kind="own", shares=True, applies=require_subscriptions)
-async def subscriptions_acknowledged_acknowledged_whose_id_text(talk: Probe) -> None:
-    await _acknowledge_and_end(talk, ALL_LISTS, id="accord-check-subscription")
+async def subscriptions_acknowledged_acknowledged_whose_id_text(probe: Probe) -> None:
+    await _acknowledge_and_end(probe, ALL_LISTS, id="accord-check-subscription")
 
 
 @subscriptions_acknowledged.case("one that wants nothing", kind="own", shares=True, applies=require_subscriptions)
-async def subscriptions_acknowledged_acknowledged_wants_nothing(talk: Probe) -> None:
-    await _acknowledge_and_end(talk, {})
+async def subscriptions_acknowledged_acknowledged_wants_nothing(probe: Probe) -> None:
+    await _acknowledge_and_end(probe, {})
 
 
-async def _acknowledge_and_end(talk: Probe, wish: JSONObject, **more: Any) -> JSONObject:
+async def _acknowledge_and_end(probe: Probe, wish: JSONObject, **more: Any) -> JSONObject:
     """The acknowledgment of a subscription, which is ended then."""
-    pending = await subscribe(talk, wish, **more)
-    said = await wait_for_acknowledgment(talk, pending)
-    await unsubscribe(talk, pending)
-    return said
+    pending = await subscribe(probe, wish, **more)
+    entry = await wait_for_acknowledgment(probe, pending)
+    await unsubscribe(probe, pending)
+    return entry
 
 
 @rule(
@@ -78,17 +78,17 @@ async def _acknowledge_and_end(talk: Probe, wish: JSONObject, **more: Any) -> JS
     since="2026-07-28",
     cause="The server grants all that it has, whatever is asked.",
 )
-async def subscriptions_granted(talk: Probe) -> None:
+async def subscriptions_granted(probe: Probe) -> None:
     """What is granted is no more than what was wanted."""
-    said = await _acknowledge_and_end(talk, {"toolsListChanged": True})
-    granted = said.get("params", {}).get("notifications") or {}
+    entry = await _acknowledge_and_end(probe, {"toolsListChanged": True})
+    granted = entry.get("params", {}).get("notifications") or {}
     more = [
         name
         for name, value in granted.items()
         if name in FILTER_FIELDS.values() and value and name != "toolsListChanged"
     ]
     if more:
-        raise talk.violation(f"{', '.join(more)} is granted, and was not wanted")
+        raise probe.violation(f"{', '.join(more)} is granted, and was not wanted")
 
 
 @rule(
@@ -102,13 +102,13 @@ async def subscriptions_granted(talk: Probe) -> None:
     since="2026-07-28",
     cause="The wish is given back as it came: the client waits for what never comes.",
 )
-async def subscriptions_supported(talk: Probe) -> None:
+async def subscriptions_supported(probe: Probe) -> None:
     """What the server does not have is not granted."""
-    said = await _acknowledge_and_end(talk, ALL_LISTS)
-    granted = said.get("params", {}).get("notifications") or {}
+    entry = await _acknowledge_and_end(probe, ALL_LISTS)
+    granted = entry.get("params", {}).get("notifications") or {}
     for listing in (TOOLS, PROMPTS, RESOURCES):
-        if granted.get(listing.filter_field) and not talk.has_capability(listing.capability):
-            raise talk.violation(f"{listing.filter_field} is granted, and {listing.capability} are not declared")
+        if granted.get(listing.filter_field) and not probe.has_capability(listing.capability):
+            raise probe.violation(f"{listing.filter_field} is granted, and {listing.capability} are not declared")
 
 
 @rule(
@@ -118,11 +118,11 @@ async def subscriptions_supported(talk: Probe) -> None:
     at=f"{_PLACE}#subscribing",
     since="2026-07-28",
 )
-def subscriptions_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
+def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nothing is told on a subscription that it did not want."""
-    for record in records:
-        wishes = requested_filters(record)
-        for told in subscription_notifications(record):
+    for log in logs:
+        wishes = requested_filters(log)
+        for told in subscription_notifications(log):
             kind = FILTER_FIELDS.get(told.method)
             if kind is not None and id_key(told.subscription_id) in wishes:
                 yield
@@ -138,11 +138,11 @@ def subscriptions_wanted_only(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause='Notifications are sent as in earlier revisions, to whoever is connected; or 7 has become "7".',
 )
-def subscriptions_tagged(records: Sequence[MessageLog]) -> JudgedItems:
+def subscriptions_tagged(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is told of changes bears the id of a subscription, as the request had it."""
-    for record in records:
-        wishes = requested_filters(record)
-        for each in received_messages([record]):
+    for log in logs:
+        wishes = requested_filters(log)
+        for each in received_messages([log]):
             method = each.message.get("method")
             if method in FILTER_FIELDS or method == ACKNOWLEDGED:
                 yield
@@ -159,11 +159,11 @@ def subscriptions_tagged(records: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
 )
-def subscriptions_order(records: Sequence[MessageLog]) -> JudgedItems:
+def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nothing is told on a subscription before it is acknowledged."""
-    for record in records:
+    for log in logs:
         acknowledged = set()
-        for told in subscription_notifications(record):
+        for told in subscription_notifications(log):
             if told.method == ACKNOWLEDGED:
                 yield
                 acknowledged.add(id_key(told.subscription_id))
@@ -184,18 +184,18 @@ def subscriptions_order(records: Sequence[MessageLog]) -> JudgedItems:
     since="2026-07-28",
     cause="A second subscription takes the place of the first.",
 )
-async def subscriptions_several(talk: Probe) -> None:
+async def subscriptions_several(probe: Probe) -> None:
     """A client may have several subscriptions at once, each by its own id."""
-    first = await subscribe(talk, {"toolsListChanged": True})
-    await wait_for_acknowledgment(talk, first)
-    second = await subscribe(talk, {"promptsListChanged": True})
-    await wait_for_acknowledgment(talk, second)
-    await talk.fence()
+    first = await subscribe(probe, {"toolsListChanged": True})
+    await wait_for_acknowledgment(probe, first)
+    second = await subscribe(probe, {"promptsListChanged": True})
+    await wait_for_acknowledgment(probe, second)
+    await probe.fence()
     has_ended = first.is_done
     for pending in (first, second):
-        await unsubscribe(talk, pending)
+        await unsubscribe(probe, pending)
     if has_ended:
-        raise talk.violation("the first subscription ended when the second began")
+        raise probe.violation("the first subscription ended when the second began")
 
 
 @rule(
@@ -209,19 +209,19 @@ async def subscriptions_several(talk: Probe) -> None:
     since="2026-07-28",
     over=LINE_TRANSPORTS,
 )
-async def subscriptions_ended(talk: Probe) -> None:
+async def subscriptions_ended(probe: Probe) -> None:
     """A subscription that its client cancels is over: it is answered or not, and the connection goes on."""
-    pending = await subscribe(talk, ALL_LISTS)
-    await wait_for_acknowledgment(talk, pending)
-    talk.notify("notifications/cancelled", {"requestId": pending.id})
-    await talk.fence()
+    pending = await subscribe(probe, ALL_LISTS)
+    await wait_for_acknowledgment(probe, pending)
+    probe.notify("notifications/cancelled", {"requestId": pending.id})
+    await probe.fence()
     late = [
         each
-        for each in await talk.fence()
+        for each in await probe.fence()
         if each.get("method") in FILTER_FIELDS and id_key(subscription_id(each)) == id_key(pending.id)
     ]
     if late:
-        raise talk.violation("it is still told of changes")
+        raise probe.violation("it is still told of changes")
 
 
 @rule(
@@ -231,11 +231,11 @@ async def subscriptions_ended(talk: Probe) -> None:
     at=f"{_PLACE}#graceful-closure",
     since="2026-07-28",
 )
-def subscriptions_result(records: Sequence[MessageLog]) -> JudgedItems:
+def subscriptions_result(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription that ends well is answered with a result that bears its id."""
-    for record in records:
-        wishes = requested_filters(record)
-        for each in received_messages([record]):
+    for log in logs:
+        wishes = requested_filters(log)
+        for each in received_messages([log]):
             result = each.message.get("result")
             if isinstance(result, dict) and id_key(each.message.get("id")) in wishes:
                 yield
@@ -256,14 +256,14 @@ def subscriptions_result(records: Sequence[MessageLog]) -> JudgedItems:
     over=STDIO,
     cause="The process ends on the signal, or the answer is not written before it does.",
 )
-async def subscriptions_graceful(talk: Probe) -> None:
+async def subscriptions_graceful(probe: Probe) -> None:
     """A server that is told to end (SIGTERM) answers its subscriptions, so that clients know that nothing broke."""
-    pending = await subscribe(talk, ALL_LISTS)
-    await wait_for_acknowledgment(talk, pending)
-    if not isinstance(talk.wire, ChildWire):
+    pending = await subscribe(probe, ALL_LISTS)
+    await wait_for_acknowledgment(probe, pending)
+    if not isinstance(probe.wire, ChildWire):
         raise NotObserved("it is not a process of ours")
-    talk.wire.terminate()
+    probe.wire.terminate()
     try:
-        await pending.wait(talk.settings.timeout)
+        await pending.wait(probe.settings.timeout)
     except Violation as exc:
-        raise talk.violation("it ends, and a subscription is not answered", since=pending.since) from exc
+        raise probe.violation("it ends, and a subscription is not answered", since=pending.since) from exc

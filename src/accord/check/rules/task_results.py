@@ -30,9 +30,9 @@ _QUESTIONS = ("elicitation/create", "sampling/createMessage")
     until=_UNTIL,
     cause="The state of the task is given, or the result inside something else.",
 )
-def tasks_result(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/result gives what the call would have given: the result of a tool, or an error."""
-    for answered in _results(records):
+    for answered in _results(logs):
         yield
         try:
             type_ = view(CallToolResult, answered.received.log.revision, strict=True, closed=False)
@@ -51,10 +51,10 @@ def tasks_result(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="The result is made when it is asked for, or is handed out once.",
 )
-def tasks_result_again(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_result_again(logs: Sequence[MessageLog]) -> JudgedItems:
     """The result of a task that is over is the same whenever it is asked for."""
     first: dict[str, AnsweredRequest] = {}
-    for answered, later in _with_later_states(records):
+    for answered, later in _with_later_states(logs):
         before = first.setdefault(preview_json(get_object(answered.request, "params").get("taskId")), answered)
         if before is not answered and later:  # it may be deleted: "After a task's ttl lifetime has elapsed"
             yield
@@ -64,10 +64,10 @@ def tasks_result_again(records: Sequence[MessageLog]) -> JudgedItems:
                 )
 
 
-def _with_later_states(records: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
+def _with_later_states(logs: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
     """Each result of a task, and the states of the task that were asked for after it was heard."""
-    told = list(task_states(records))
-    for answered in answered_requests(records, "tasks/result"):
+    told = list(task_states(logs))
+    for answered in answered_requests(logs, "tasks/result"):
         id = get_object(answered.request, "params").get("taskId")
         yield answered, [state for state in told if state.id == id and state.requested_at > answered.received.entry.at]
 
@@ -86,9 +86,9 @@ def _outcome(answered: AnsweredRequest) -> Any:
     until=_UNTIL,
     cause="There is no result yet, and that is what is answered: wait for the end instead.",
 )
-def tasks_waits(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_waits(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/result of a task that is at work is answered when the task is over, and no sooner."""
-    for answered, later in _with_later_states(records):
+    for answered, later in _with_later_states(logs):
         yield from later
         early = [state for state in later if not state.is_final]
         if early:
@@ -105,9 +105,9 @@ def tasks_waits(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="Whatever a tool gives is a success: a result with `isError`, and an error, make a failed task.",
 )
-def tasks_failed(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task whose call has failed is `failed`, and one that is `completed` has not."""
-    for answered, later in _with_later_states(records):
+    for answered, later in _with_later_states(logs):
         has_failed = answered.result is None or get_object(answered.result).get("isError") is True
         for state in later:
             if state.is_final:
@@ -126,9 +126,9 @@ def tasks_failed(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="The result is given as the tool made it: put io.modelcontextprotocol/related-task into its `_meta`.",
 )
-def tasks_related(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_related(logs: Sequence[MessageLog]) -> JudgedItems:
     """What comes of tasks/result names its task in `_meta`."""
-    for answered in _results(records):
+    for answered in _results(logs):
         yield
         id = get_object(answered.request, "params").get("taskId")
         if related_task_id(answered.received.message) != id:
@@ -148,16 +148,16 @@ def tasks_related(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="Questions are asked as in a plain call: a client cannot tell which task waits for the answer.",
 )
-def tasks_related_questions(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_related_questions(logs: Sequence[MessageLog]) -> JudgedItems:
     """What a server asks because of a task names that task in `_meta`."""
-    for record in records:
-        for question, tasks in requests_during_tasks(record):
+    for log in logs:
+        for question, tasks in requests_during_tasks(log):
             if question.message["method"] in _QUESTIONS:
                 yield
                 if related_task_id(question.message) not in tasks:
                     raise question.violation(f"its related task is {preview_json(related_task_id(question.message))}")
 
 
-def _results(records: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
+def _results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
     """What tasks/result gave that is no error."""
-    return (answered for answered in answered_requests(records, "tasks/result") if answered.result is not None)
+    return (answered for answered in answered_requests(logs, "tasks/result") if answered.result is not None)

@@ -42,9 +42,9 @@ _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
     until=_UNTIL,
     cause="Seconds since 1970, or a local time without a zone.",
 )
-def tasks_times(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task says when it was made and when it last changed, as times of ISO 8601 with their zone."""
-    for state in task_states(records):
+    for state in task_states(logs):
         for name in ("createdAt", "lastUpdatedAt"):
             yield
             fault = time_fault(state.task.get(name), zoned=True)
@@ -62,10 +62,10 @@ def tasks_times(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="Work that goes on after a cancellation writes its end over it.",
 )
-def tasks_final(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task that is completed, failed or cancelled stays so."""
     over: dict[Any, TaskObservation] = {}
-    for state in sorted(task_states(records), key=lambda each: each.received.entry.at):
+    for state in sorted(task_states(logs), key=lambda each: each.received.entry.at):
         yield
         # only what was asked after the end was heard: answers may overtake each other
         last = over.get(preview_json(state.id))
@@ -85,10 +85,10 @@ def tasks_final(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="The status is overwritten, or the cancellation is a success whatever it is for.",
 )
-def tasks_cancel_finished(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_cancel_finished(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task that is over cannot be cancelled: error -32602."""
-    told = list(task_states(records))
-    for answered in answered_requests(records, "tasks/cancel"):
+    told = list(task_states(logs))
+    for answered in answered_requests(logs, "tasks/cancel"):
         id = get_object(answered.request, "params").get("taskId")
         if any(
             state.id == id and state.is_final and state.received.entry.at < answered.request_entry.at for state in told
@@ -108,9 +108,9 @@ def tasks_cancel_finished(records: Sequence[MessageLog]) -> JudgedItems:
     since=_SINCE,
     until=_UNTIL,
 )
-def tasks_failed_why(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/get says why a task has failed, in `statusMessage`."""
-    for answered in answered_requests(records, "tasks/get"):
+    for answered in answered_requests(logs, "tasks/get"):
         if get_object(answered.result).get("status") == "failed":
             yield
             if not answered.result.get("statusMessage"):
@@ -126,10 +126,10 @@ def tasks_failed_why(records: Sequence[MessageLog]) -> JudgedItems:
     since=_SINCE,
     until=_UNTIL,
 )
-def tasks_named_once(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_named_once(logs: Sequence[MessageLog]) -> JudgedItems:
     """What has the id of a task already does not name it in `_meta` again."""
-    told = [each for each in received_messages(records) if each.message.get("method") == "notifications/tasks/status"]
-    given = answered_requests(records, "tasks/get", "tasks/list", "tasks/cancel")
+    told = [each for each in received_messages(logs) if each.message.get("method") == "notifications/tasks/status"]
+    given = answered_requests(logs, "tasks/get", "tasks/list", "tasks/cancel")
     for each in (*told, *(answered.received for answered in given if answered.result is not None)):
         yield
         if related_task_id(each.message) is not None:
@@ -151,11 +151,11 @@ _AFTER = 1.0
     until=_UNTIL,
     cause="The lookup fails with an internal error, or tasks/result waits for a task that never comes.",
 )
-async def tasks_unknown(talk: Probe) -> None:
+async def tasks_unknown(probe: Probe) -> None:
     """A task that nobody has is refused with error -32602: by tasks/get, tasks/result and tasks/cancel."""
-    for method in TASK_METHODS if talk.has_capability("tasks.cancel") else TASK_METHODS[:2]:
+    for method in TASK_METHODS if probe.has_capability("tasks.cancel") else TASK_METHODS[:2]:
         _require_refused(
-            talk, await talk.request(method, {"taskId": talk.unknown_name}), f"{method} of an unknown task"
+            probe, await probe.request(method, {"taskId": probe.unknown_name}), f"{method} of an unknown task"
         )
 
 
@@ -169,10 +169,10 @@ async def tasks_unknown(talk: Probe) -> None:
     until=_UNTIL,
     cause="Cursors are not looked at: the first page comes again, and clients that follow it never end.",
 )
-async def tasks_cursor(talk: Probe) -> None:
+async def tasks_cursor(probe: Probe) -> None:
     """A cursor that the server never gave is refused by tasks/list with error -32602."""
     _require_refused(
-        talk, await talk.request("tasks/list", {"cursor": talk.unknown_name}), "tasks/list with an unknown cursor"
+        probe, await probe.request("tasks/list", {"cursor": probe.unknown_name}), "tasks/list with an unknown cursor"
     )
 
 
@@ -188,17 +188,17 @@ async def tasks_cursor(talk: Probe) -> None:
     until=_UNTIL,
     cause="The list shows the first page only, or only tasks that are over.",
 )
-async def tasks_listed(talk: Probe) -> None:
+async def tasks_listed(probe: Probe) -> None:
     """A task that can be looked at is in the list, on one of its pages."""
-    _require_tasks(talk)
-    _, id = await start_task(talk)
+    _require_tasks(probe)
+    _, id = await start_task(probe)
     listed = [
-        get_object(task).get("taskId") for page in await talk.pages("tasks/list", "tasks") for task in page["tasks"]
+        get_object(task).get("taskId") for page in await probe.pages("tasks/list", "tasks") for task in page["tasks"]
     ]
-    found = await talk.request("tasks/get", {"taskId": id})
-    await cancel_tasks(talk, id)
+    found = await probe.request("tasks/get", {"taskId": id})
+    await cancel_tasks(probe, id)
     if found.error is None and id not in listed:
-        raise talk.violation(f"the task {id!r} is there, and is not in the list")
+        raise probe.violation(f"the task {id!r} is there, and is not in the list")
 
 
 @rule(
@@ -213,14 +213,14 @@ async def tasks_listed(talk: Probe) -> None:
     until=_UNTIL,
     cause="The related task in `_meta` is looked up before the params.",
 )
-async def tasks_by_its_id(talk: Probe) -> None:
+async def tasks_by_its_id(probe: Probe) -> None:
     """Which task is meant is said by `taskId`, whatever `_meta` names."""
-    tool, first = await start_task(talk)
-    second = created_task_id(await call_as_task(talk, tool)) or talk.unknown_name
-    answer = await talk.request("tasks/get", {"taskId": first}, meta={RELATED_TASK: {"taskId": second}})
-    await cancel_tasks(talk, first, second)
+    tool, first = await start_task(probe)
+    second = created_task_id(await call_as_task(probe, tool)) or probe.unknown_name
+    answer = await probe.request("tasks/get", {"taskId": first}, meta={RELATED_TASK: {"taskId": second}})
+    await cancel_tasks(probe, first, second)
     if answer.error is None and get_object(answer.result).get("taskId") != first:
-        raise talk.violation(f"{first!r} was asked for, and what came is {preview_json(answer.result)}")
+        raise probe.violation(f"{first!r} was asked for, and what came is {preview_json(answer.result)}")
 
 
 @rule(
@@ -235,26 +235,26 @@ async def tasks_by_its_id(talk: Probe) -> None:
     until=_UNTIL,
     cause="The work is told to stop, and the answer comes before it has: set the status first.",
 )
-async def tasks_cancelled(talk: Probe) -> None:
+async def tasks_cancelled(probe: Probe) -> None:
     """A task that is cancelled is `cancelled` when that is answered, and stays so."""
-    _require_tasks(talk)
-    _, id = await start_task(talk)
-    answer = await talk.request("tasks/cancel", {"taskId": id})
+    _require_tasks(probe)
+    _, id = await start_task(probe)
+    answer = await probe.request("tasks/cancel", {"taskId": id})
     if answer.code == INVALID_PARAMS:
         raise NotObserved("it was over before it could be cancelled")
     if get_object(answer.result).get("status") != "cancelled":
-        raise talk.violation(f"tasks/cancel is answered with {preview_json(answer.error or answer.result)}")
-    await talk.wait_for_message(lambda message: message.get("method") == "notifications/tasks/status", _AFTER)
-    later = await talk.request("tasks/get", {"taskId": id})
+        raise probe.violation(f"tasks/cancel is answered with {preview_json(answer.error or answer.result)}")
+    await probe.wait_for_message(lambda message: message.get("method") == "notifications/tasks/status", _AFTER)
+    later = await probe.request("tasks/get", {"taskId": id})
     if later.error is None and get_object(later.result).get("status") != "cancelled":  # it may be deleted
-        raise talk.violation(f"a cancelled task is {preview_json(get_object(later.result).get('status'))} later")
+        raise probe.violation(f"a cancelled task is {preview_json(get_object(later.result).get('status'))} later")
 
 
-def _require_tasks(talk: Probe) -> None:
-    if not talk.has_capability(CAPABILITY):
+def _require_tasks(probe: Probe) -> None:
+    if not probe.has_capability(CAPABILITY):
         raise NotApplicable(f"it does not declare {CAPABILITY}")
 
 
-def _require_refused(talk: Probe, answer: Answer, what: str) -> None:
+def _require_refused(probe: Probe, answer: Answer, what: str) -> None:
     if answer.code != INVALID_PARAMS:
-        raise talk.violation(f"{what} is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"{what} is answered with {preview_json(answer.error or answer.result)}")

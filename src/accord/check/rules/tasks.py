@@ -37,11 +37,11 @@ _SHORTEST_ID = 16
     until=_UNTIL,
     cause="`task` in the params is not looked at, or the call is finished before it is answered.",
 )
-def tasks_created(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_created(logs: Sequence[MessageLog]) -> JudgedItems:
     """A call that asks to be a task, of a tool that can be one, is answered with the task, and nothing else."""
-    for record in records:
-        able = _task_capable_tools(record)
-        for answered in answered_requests([record], "tools/call"):
+    for log in logs:
+        able = _task_capable_tools(log)
+        for answered in answered_requests([log], "tools/call"):
             params = get_object(answered.request, "params")
             if "task" not in params or params.get("name") not in able or answered.result is None:
                 continue
@@ -53,9 +53,9 @@ def tasks_created(records: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation("it is answered with a task and with the result of the call")
 
 
-def _task_capable_tools(record: MessageLog) -> set[object]:
+def _task_capable_tools(log: MessageLog) -> set[object]:
     """The names of the tools that were listed as able to be tasks."""
-    listed = [tool for each in answered_requests([record], "tools/list") for tool in get_objects(each.result, "tools")]
+    listed = [tool for each in answered_requests([log], "tools/list") for tool in get_objects(each.result, "tools")]
     return {tool.get("name") for tool in listed if task_support(tool) != "forbidden"}
 
 
@@ -69,9 +69,9 @@ def _task_capable_tools(record: MessageLog) -> set[object]:
     until=_UNTIL,
     cause="The call is finished before it is answered: a client waits as long as without a task.",
 )
-def tasks_begins(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_begins(logs: Sequence[MessageLog]) -> JudgedItems:
     """A new task is at work: its status is `working`."""
-    for answered in answered_requests(records, "tools/call"):
+    for answered in answered_requests(logs, "tools/call"):
         task = get_object(answered.result, "task")
         if task and "task" in get_object(answered.request, "params"):
             yield
@@ -90,13 +90,13 @@ def tasks_begins(records: Sequence[MessageLog]) -> JudgedItems:
     until=_UNTIL,
     cause="`execution.taskSupport` is told to clients, and not looked at when the tool is called.",
 )
-async def tasks_required(talk: Probe) -> None:
+async def tasks_required(probe: Probe) -> None:
     """A tool that can only be run as a task refuses a plain call with error -32601."""
-    for tool in await tools_with_support(talk, "required"):
-        answer = await talk.send(talk.build_request("tools/call", call_params(tool)), misbehaved=True).wait()
+    for tool in await tools_with_support(probe, "required"):
+        answer = await probe.send(probe.build_request("tools/call", call_params(tool)), misbehaved=True).wait()
         # "Non-task-augmented request when receiver requires task augmentation for that request type: -32600"
         if answer.code not in (METHOD_NOT_FOUND, INVALID_REQUEST):
-            raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -110,13 +110,13 @@ async def tasks_required(talk: Probe) -> None:
     until=_UNTIL,
     cause="A tool without `execution.taskSupport` cannot be a task: that is the default.",
 )
-async def tasks_forbidden(talk: Probe) -> None:
+async def tasks_forbidden(probe: Probe) -> None:
     """A tool that cannot be run as a task refuses a call that asks for it with error -32601."""
-    tool = (await tools_with_support(talk, "forbidden"))[0]
-    message = talk.build_request("tools/call", {**call_params(tool), "task": {}})
-    answer = await talk.send(message, misbehaved=True).wait()
+    tool = (await tools_with_support(probe, "forbidden"))[0]
+    message = probe.build_request("tools/call", {**call_params(tool), "task": {}})
+    answer = await probe.send(message, misbehaved=True).wait()
     if answer.code != METHOD_NOT_FOUND:
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -130,18 +130,18 @@ async def tasks_forbidden(talk: Probe) -> None:
     until=_UNTIL,
     cause="Params that are not known are refused, or tasks are made and not declared.",
 )
-async def tasks_undeclared(talk: Probe) -> None:
+async def tasks_undeclared(probe: Probe) -> None:
     """A server that does not declare tasks for calls takes no notice of `task`: the call is a plain one."""
-    if talk.has_capability(CAPABILITY):
+    if probe.has_capability(CAPABILITY):
         raise NotApplicable("it declares tasks for calls")
-    for tool in await tools_with_support(talk, "forbidden", "optional"):
-        plain = await talk.request("tools/call", call_params(tool))
+    for tool in await tools_with_support(probe, "forbidden", "optional"):
+        plain = await probe.request("tools/call", call_params(tool))
         if not isinstance(plain.result, dict) or plain.result.get("isError"):
             continue
-        message = talk.build_request("tools/call", {**call_params(tool), "task": {}})
-        answer = await talk.send(message, misbehaved=True).wait()
+        message = probe.build_request("tools/call", {**call_params(tool), "task": {}})
+        answer = await probe.send(message, misbehaved=True).wait()
         if answer.error is not None or "task" in answer.result:
-            raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
         return
     raise NotObserved("no plain call succeeds")
 
@@ -158,14 +158,14 @@ async def tasks_undeclared(talk: Probe) -> None:
     until=_UNTIL,
     cause="The id is made of the request id or the name of the tool, which come again.",
 )
-async def tasks_unique_ids(talk: Probe) -> None:
+async def tasks_unique_ids(probe: Probe) -> None:
     """Each task has an id of its own."""
-    tool, first = await start_task(talk)
-    more = [created_task_id(await call_as_task(talk, tool)) for _ in range(2)]
+    tool, first = await start_task(probe)
+    more = [created_task_id(await call_as_task(probe, tool)) for _ in range(2)]
     ids = [first, *(id for id in more if id is not None)]
-    await cancel_tasks(talk, *ids)
+    await cancel_tasks(probe, *ids)
     if len(set(ids)) < len(ids):
-        raise talk.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
+        raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
 @rule(
@@ -178,9 +178,9 @@ async def tasks_unique_ids(talk: Probe) -> None:
     until=_UNTIL,
     cause="Tasks are counted: take a random UUID, since whoever knows an id gets at the result.",
 )
-def tasks_unguessable(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
     """Nobody can guess the id of a task."""
-    for answered in answered_requests(records, "tools/call"):
+    for answered in answered_requests(logs, "tools/call"):
         id = get_object(answered.result, "task").get("taskId")
         if isinstance(id, str):
             yield
@@ -201,16 +201,16 @@ def tasks_unguessable(records: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
     cause="All tasks are in one list, whoever asks: keep them by session or by principal.",
 )
-async def tasks_listed_apart(talk: Probe) -> None:
+async def tasks_listed_apart(probe: Probe) -> None:
     """A server that cannot tell its clients apart lists nobody's tasks: it does not declare `tasks.list`."""
-    if talk.settings.headers:
+    if probe.settings.headers:
         raise NotApplicable("both sessions may be of one principal (--header)")
-    if not declares(talk.capabilities, CAPABILITY):
+    if not declares(probe.capabilities, CAPABILITY):
         raise NotApplicable(f"it does not declare {CAPABILITY}")
-    _, id = await start_task(talk)
-    other = await talk.open_another()
+    _, id = await start_task(probe)
+    other = await probe.open_another()
     listed = [task.get("taskId") for page in await other.pages("tasks/list", "tasks") for task in page["tasks"]]
-    await cancel_tasks(talk, id)
+    await cancel_tasks(probe, id)
     if id in listed:
         raise other.violation("the task of another session is in the list")
 
@@ -224,9 +224,9 @@ async def tasks_listed_apart(talk: Probe) -> None:
     until=_UNTIL,
     cause="`task` is put into each question: look at the `tasks` capability of the client first.",
 )
-def tasks_own_requests(records: Sequence[MessageLog]) -> JudgedItems:
+def tasks_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server does not ask its client to run a question as a task, where the client has not declared that."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         if "method" in each.message and "id" in each.message:
             yield
             if "task" in get_object(each.message, "params") and "tasks" not in each.log.client_capabilities:

@@ -38,10 +38,10 @@ _MOST = 20
     at="server/tools#error-handling",
     cause="The handler answers whatever name it is given.",
 )
-async def tools_unknown_name(talk: Probe) -> None:
+async def tools_unknown_name(probe: Probe) -> None:
     """A call of a tool that does not exist does not succeed."""
-    answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
-    _require_refused(talk, answer, "a tool that does not exist")
+    answer = await probe.request("tools/call", {"name": probe.unknown_name, "arguments": {}})
+    _require_refused(probe, answer, "a tool that does not exist")
 
 
 @rule(
@@ -52,14 +52,14 @@ async def tools_unknown_name(talk: Probe) -> None:
     at=("server/tools#error-handling", "schema#calltoolresult"),
     cause="The missing tool is reported like a failure inside a tool: errors in finding it belong to the protocol.",
 )
-async def tools_unknown_name_code(talk: Probe) -> None:
+async def tools_unknown_name_code(probe: Probe) -> None:
     """A call of a tool that does not exist is answered with the JSON-RPC error -32602, not with the result
     of a tool.
     """
-    answer = await talk.request("tools/call", {"name": talk.unknown_name, "arguments": {}})
+    answer = await probe.request("tools/call", {"name": probe.unknown_name, "arguments": {}})
     if answer.code != INVALID_PARAMS:
         symptom = "" if answer.error or _failed(answer) else tools_unknown_name.id
-        raise talk.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
+        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
 
 
 @rule(
@@ -72,16 +72,16 @@ async def tools_unknown_name_code(talk: Probe) -> None:
     since="2025-11-25",
     cause="Names are folded to one case before they are looked up.",
 )
-async def tools_case(talk: Probe) -> None:
+async def tools_case(probe: Probe) -> None:
     """Names of tools differ when the case of a letter does."""
-    known = {str(tool.get("name")) for tool in await talk.tools()}
-    turned = [tool for tool in await talk.callable_tools() if str(tool.get("name")).swapcase() not in known]
+    known = {str(tool.get("name")) for tool in await probe.tools()}
+    turned = [tool for tool in await probe.callable_tools() if str(tool.get("name")).swapcase() not in known]
     if not turned:
         raise NotApplicable("no name has a letter")
     name = str(turned[0].get("name")).swapcase()
-    answer = await lists.call_tool(talk, {**turned[0], "name": name})
+    answer = await lists.call_tool(probe, {**turned[0], "name": name})
     if answer is not None:
-        _require_refused(talk, answer, f"{name!r}, which is not listed,")
+        _require_refused(probe, answer, f"{name!r}, which is not listed,")
 
 
 @rule(
@@ -92,11 +92,11 @@ async def tools_case(talk: Probe) -> None:
     at="server/tools#security-considerations",
     cause="The params are used as they come.",
 )
-async def tools_malformed_call(talk: Probe) -> None:
+async def tools_malformed_call(probe: Probe) -> None:
     """A call without a name, or with one that is no text, does not succeed."""
     wrong: tuple[JSONObject, ...] = ({}, {"name": None}, {"name": 5}, {"name": ["a"]}, {"name": {}})
     for params in wrong:
-        _require_refused(talk, await talk.request("tools/call", params), f"a call with {preview_json(params)}")
+        _require_refused(probe, await probe.request("tools/call", params), f"a call with {preview_json(params)}")
 
 
 @rule(
@@ -108,15 +108,15 @@ async def tools_malformed_call(talk: Probe) -> None:
     at=("server/tools#security-considerations", "server/tools#error-handling"),
     cause="The schema is shown to clients, and nothing on the server looks at it.",
 )
-async def tools_arguments_checked(talk: Probe) -> None:
+async def tools_arguments_checked(probe: Probe) -> None:
     """Arguments that do not fit the schema of a tool are refused."""
     judged = 0
-    for tool in (await talk.callable_tools())[:_MOST]:
+    for tool in (await probe.callable_tools())[:_MOST]:
         for arguments in invalid_arguments(get_object(tool, "inputSchema")):
-            answer = await lists.call_tool(talk, tool, arguments)
+            answer = await lists.call_tool(probe, tool, arguments)
             if answer is not None and not _requires_input(answer):
                 _require_refused(
-                    talk, answer, f"{tool.get('name')!r} with {preview_json(arguments)}, which its schema forbids,"
+                    probe, answer, f"{tool.get('name')!r} with {preview_json(arguments)}, which its schema forbids,"
                 )
                 judged += 1
     if not judged:
@@ -132,10 +132,10 @@ async def tools_arguments_checked(talk: Probe) -> None:
     since="2025-11-25",
     cause="Arguments are checked before the tool is found: a JSON-RPC error does not reach the model.",
 )
-def tools_argument_errors(records: Sequence[MessageLog]) -> JudgedItems:
+def tools_argument_errors(logs: Sequence[MessageLog]) -> JudgedItems:
     """That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them."""
-    known = listed_tools(records)
-    for each in answered_requests(records, "tools/call"):
+    known = listed_tools(logs)
+    for each in answered_requests(logs, "tools/call"):
         params = get_object(each.request, "params")
         tool = known.get(str(params.get("name")))
         arguments = params.get("arguments", {})
@@ -157,16 +157,16 @@ def tools_argument_errors(records: Sequence[MessageLog]) -> JudgedItems:
     over=LINE_TRANSPORTS,
     cause="The hint was copied from another tool: hosts run such tools with less care.",
 )
-async def tools_additive(talk: Probe) -> None:
+async def tools_additive(probe: Probe) -> None:
     """A tool with `destructiveHint: false` takes nothing out of the lists."""
-    gentle = [tool for tool in await talk.callable_tools() if _only_adds(get_object(tool, "annotations"))]
+    gentle = [tool for tool in await probe.callable_tools() if _only_adds(get_object(tool, "annotations"))]
     if not gentle:
         raise NotApplicable("no tool that may be called says so")
     for tool in gentle[:_MOST]:
-        before = await _all_names(talk)
-        await lists.call_tool(talk, tool)
-        if gone := before - await _all_names(talk):
-            raise talk.violation(
+        before = await _all_names(probe)
+        await lists.call_tool(probe, tool)
+        if gone := before - await _all_names(probe):
+            raise probe.violation(
                 f"{preview_json(tool.get('name'))} says that it only adds, and {min(gone)} is listed no more"
             )
 
@@ -176,20 +176,20 @@ def _only_adds(hints: JSONObject) -> bool:
     return hints.get("destructiveHint") is False and hints.get("readOnlyHint") is not True
 
 
-async def _all_names(talk: Probe) -> set[str]:
+async def _all_names(probe: Probe) -> set[str]:
     """Return the names of everything that is listed now: `tools 'add'`."""
     return {
         f"{listing.key} {name!r}"
         for listing in lists.LIST_KINDS
-        if talk.has_capability(listing.capability)
-        for name in await lists.list_names(talk, listing)
+        if probe.has_capability(listing.capability)
+        for name in await lists.list_names(probe, listing)
     }
 
 
-def _require_refused(talk: Probe, answer: Answer, what: str) -> None:
+def _require_refused(probe: Probe, answer: Answer, what: str) -> None:
     """Raise `Violation` for an answer that reports success."""
     if answer.error is None and not _failed(answer):
-        raise talk.violation(f"{what} is answered with {preview_json(answer.result)}")
+        raise probe.violation(f"{what} is answered with {preview_json(answer.result)}")
 
 
 def _failed(answer: Answer) -> bool:
@@ -215,10 +215,10 @@ _VALIDATION_ERROR = "Output validation error"
     since="2025-06-18",
     cause="The schema and what the tool returns are written apart, and have drifted.",
 )
-def tools_structured(records: Sequence[MessageLog]) -> JudgedItems:
+def tools_structured(logs: Sequence[MessageLog]) -> JudgedItems:
     """The result of a tool with an `outputSchema` has `structuredContent` that fits it."""
-    known = listed_tools(records)
-    for each in _successful_calls(records):
+    known = listed_tools(logs)
+    for each in _successful_calls(logs):
         schema = known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema")
         if isinstance(schema, dict):
             yield
@@ -230,12 +230,12 @@ def tools_structured(records: Sequence[MessageLog]) -> JudgedItems:
 
 
 @tools_structured.case("what SDKs say of tools whose output they refuse", needs="tools")
-def tools_structured_sdks_say_tools_whose(records: Sequence[MessageLog]) -> JudgedItems:
-    known = listed_tools(records)
-    for each in answered_requests(records, "tools/call"):
+def tools_structured_sdks_say_tools_whose(logs: Sequence[MessageLog]) -> JudgedItems:
+    known = listed_tools(logs)
+    for each in answered_requests(logs, "tools/call"):
         if known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema"):
             yield
-            if any(_VALIDATION_ERROR in said for said in all_strings(each.received.message)):
+            if any(_VALIDATION_ERROR in entry for entry in all_strings(each.received.message)):
                 raise each.violation("the server itself says that the output of the tool does not fit its outputSchema")
 
 
@@ -248,9 +248,9 @@ def tools_structured_sdks_say_tools_whose(records: Sequence[MessageLog]) -> Judg
     since="2025-06-18",
     cause="`content` is left empty where there is `structuredContent`.",
 )
-def tools_structured_as_text(records: Sequence[MessageLog]) -> JudgedItems:
+def tools_structured_as_text(logs: Sequence[MessageLog]) -> JudgedItems:
     """What is structured stands in a block of text, too, for clients that know only text."""
-    for each in _successful_calls(records):
+    for each in _successful_calls(logs):
         if "structuredContent" in each.result:
             yield
             if not any(block.get("type") == "text" for block in content_blocks(each.result)):
@@ -265,9 +265,9 @@ def tools_structured_as_text(records: Sequence[MessageLog]) -> JudgedItems:
     at=("server/tools#image-content", "schema#imagecontent"),
     cause="Bytes are written as text, as a data URL or in another alphabet.",
 )
-def tools_media(records: Sequence[MessageLog]) -> JudgedItems:
+def tools_media(logs: Sequence[MessageLog]) -> JudgedItems:
     """Images and sounds in the result of a tool are base64, and say their MIME type."""
-    for each in answered_requests(records, "tools/call"):
+    for each in answered_requests(logs, "tools/call"):
         for block in content_blocks(complete_result(each.result)):
             if block.get("type") in ("image", "audio"):
                 yield
@@ -284,9 +284,9 @@ def tools_media(records: Sequence[MessageLog]) -> JudgedItems:
     since="2025-06-18",
     cause="Clients want to read again what they were given: offer `resources/read` for these URIs.",
 )
-def tools_embedded(records: Sequence[MessageLog]) -> JudgedItems:
+def tools_embedded(logs: Sequence[MessageLog]) -> JudgedItems:
     """A server whose tools give resources declares the capability `resources`."""
-    for each in answered_requests(records, "tools/call"):
+    for each in answered_requests(logs, "tools/call"):
         if _embeds(complete_result(each.result)):
             yield
             if not declares(get_object(each.received.log.handshake_result, "capabilities"), "resources"):
@@ -297,9 +297,9 @@ def _embeds(result: JSONObject) -> bool:
     return any(block.get("type") == "resource" for block in content_blocks(result))
 
 
-def _successful_calls(records: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
+def _successful_calls(logs: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
     """Calls that gave what the tool gives: no error, no question, no task."""
-    for each in answered_requests(records, "tools/call"):
+    for each in answered_requests(logs, "tools/call"):
         result = complete_result(each.result)
         if result and result.get("isError") is not True and "task" not in get_object(each.request, "params"):
             yield each

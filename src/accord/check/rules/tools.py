@@ -33,9 +33,9 @@ from accord.wire.headers import ANNOTATION, mirrored
     at="server/tools#capabilities",
     cause="The capabilities are written by hand: add `tools`, or clients will not look for any.",
 )
-async def tools_declared(talk: Probe) -> None:
+async def tools_declared(probe: Probe) -> None:
     """A server that has tools declares the capability `tools`."""
-    await lists.require_declared(talk, TOOLS)
+    await lists.require_declared(probe, TOOLS)
 
 
 @rule(
@@ -46,9 +46,9 @@ async def tools_declared(talk: Probe) -> None:
     at="server/tools#listing-tools",
     cause="The capability is declared, and no handler answers `tools/list`.",
 )
-async def tools_listed(talk: Probe) -> None:
+async def tools_listed(probe: Probe) -> None:
     """A server that declares the capability `tools` lists its tools."""
-    await lists.require_list(talk, TOOLS)
+    await lists.require_list(probe, TOOLS)
 
 
 @rule(
@@ -60,9 +60,9 @@ async def tools_listed(talk: Probe) -> None:
     since="2026-07-28",
     cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
 )
-async def tools_same_everywhere(talk: Probe) -> None:
+async def tools_same_everywhere(probe: Probe) -> None:
     """The list of tools depends neither on the connection nor on earlier requests."""
-    await lists.require_same_list(talk, TOOLS)
+    await lists.require_same_list(probe, TOOLS)
 
 
 @rule(
@@ -74,13 +74,13 @@ async def tools_same_everywhere(talk: Probe) -> None:
     since="2026-07-28",
     cause="The tools are kept in a set or a map without an order; sort them, for caches of models depend on it.",
 )
-async def tools_order(talk: Probe) -> None:
+async def tools_order(probe: Probe) -> None:
     """Tools are listed in the same order each time."""
-    first = await lists.list_names(talk, TOOLS)
+    first = await lists.list_names(probe, TOOLS)
     for _ in range(2):
-        again = await lists.list_names(talk, TOOLS)
+        again = await lists.list_names(probe, TOOLS)
         if sorted(first) == sorted(again) and first != again:
-            raise talk.violation(f"first {preview_json(first)}, then {preview_json(again)}")
+            raise probe.violation(f"first {preview_json(first)}, then {preview_json(again)}")
 
 
 @rule(
@@ -93,9 +93,9 @@ async def tools_order(talk: Probe) -> None:
     at="server/tools#list-changed-notification",
     cause="The list is changed without a notification, or it is sent to nobody who listens.",
 )
-async def tools_list_changed(talk: Probe) -> None:
+async def tools_list_changed(probe: Probe) -> None:
     """A server that declares `tools.listChanged` says so when its list of tools changes."""
-    await lists.require_change_notification(talk, TOOLS)
+    await lists.require_change_notification(probe, TOOLS)
 
 
 @rule(
@@ -106,11 +106,11 @@ async def tools_list_changed(talk: Probe) -> None:
     at=("server/tools#tool-names", "server/tools#tool"),
     cause="Tools of several sources are put together without a prefix.",
 )
-async def tools_unique_names(talk: Probe) -> None:
+async def tools_unique_names(probe: Probe) -> None:
     """No two tools have the same name."""
-    name = lists.duplicate_name(await talk.tools(), TOOLS)
+    name = lists.duplicate_name(await probe.tools(), TOOLS)
     if name is not None:
-        raise talk.violation(f"two tools are called {name!r}")
+        raise probe.violation(f"two tools are called {name!r}")
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
@@ -125,11 +125,11 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
     since="2025-11-25",
     cause="A title stands where the name should: other names are refused by models and by clients.",
 )
-async def tools_names(talk: Probe) -> None:
+async def tools_names(probe: Probe) -> None:
     """The name of a tool has 1 to 128 characters: letters and digits of ASCII, `_`, `-` and `.`."""
-    wrong = [name for tool in await talk.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
+    wrong = [name for tool in await probe.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
     if wrong:
-        raise talk.violation(f"names with other characters, or too long: {preview_json(wrong)}")
+        raise probe.violation(f"names with other characters, or too long: {preview_json(wrong)}")
 
 
 @rule(
@@ -141,22 +141,22 @@ async def tools_names(talk: Probe) -> None:
     until="2025-11-25",
     cause="The schema is written by hand and has a mistake: from 2025-11-25 on it says in which dialect it is written.",
 )
-async def tools_schemas(talk: Probe) -> None:
+async def tools_schemas(probe: Probe) -> None:
     """What a tool takes and gives is described by valid JSON Schemas."""
-    for tool, field in await _tool_schemas(talk):
+    for tool, field in await _tool_schemas(probe):
         faults = [schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
         if all(faults):
-            raise talk.violation(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
+            raise probe.violation(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
 
 
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
 """Dialects in which people write without naming one."""
 
 
-async def _tool_schemas(talk: Probe) -> list[tuple[JSONObject, str]]:
+async def _tool_schemas(probe: Probe) -> list[tuple[JSONObject, str]]:
     """The schemas of all tools; that they are objects is the business of `shapes`."""
     fields = ("inputSchema", "outputSchema")
-    return [(tool, field) for tool in await talk.tools() for field in fields if isinstance(tool.get(field), dict)]
+    return [(tool, field) for tool in await probe.tools() for field in fields if isinstance(tool.get(field), dict)]
 
 
 @rule(
@@ -168,15 +168,15 @@ async def _tool_schemas(talk: Probe) -> list[tuple[JSONObject, str]]:
     since="2026-07-28",
     cause="Clients over HTTP leave out the tool: mend the annotation, or take it away.",
 )
-async def tools_mirrored_arguments(talk: Probe) -> None:
+async def tools_mirrored_arguments(probe: Probe) -> None:
     """Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean,
     which is reached by `properties` alone.
     """
-    for tool in await _tools_with_headers(talk):
+    for tool in await _tools_with_headers(probe):
         try:
             mirrored(tool["inputSchema"])
         except ValueError as exc:
-            raise talk.violation(f"{tool.get('name')!r}: {exc}") from None
+            raise probe.violation(f"{tool.get('name')!r}: {exc}") from None
 
 
 _SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refresh)_?token", re.IGNORECASE).search
@@ -191,16 +191,16 @@ _SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refres
     since="2026-07-28",
     cause="Headers are seen, and written to logs, by everything between client and server.",
 )
-async def tools_mirrored_secrets(talk: Probe) -> None:
+async def tools_mirrored_secrets(probe: Probe) -> None:
     """Arguments that are secret do not stand in headers."""
-    for tool in await _tools_with_headers(talk):
+    for tool in await _tools_with_headers(probe):
         for name, schema in get_object(tool, "inputSchema", "properties").items():
             if isinstance(schema, dict) and ANNOTATION in schema and _SECRET(name):
-                raise talk.violation(f"{tool.get('name')!r} wants {name!r} in a header")
+                raise probe.violation(f"{tool.get('name')!r} wants {name!r} in a header")
 
 
-async def _tools_with_headers(talk: Probe) -> list[JSONObject]:
-    found = [tool for tool in await talk.tools() if _has_annotation(tool.get("inputSchema"))]
+async def _tools_with_headers(probe: Probe) -> list[JSONObject]:
+    found = [tool for tool in await probe.tools() if _has_annotation(tool.get("inputSchema"))]
     if not found:
         raise NotApplicable(f"no tool has {ANNOTATION}")
     return found
@@ -224,9 +224,9 @@ _SIZE = re.compile(r"[1-9]\d*x[1-9]\d*|any")
     since=SINCE,
     cause="A path or a scheme of the server's own is given: clients must refuse it.",
 )
-def icons_source(records: Sequence[MessageLog]) -> JudgedItems:
+def icons_source(logs: Sequence[MessageLog]) -> JudgedItems:
     """An icon is at an http or https URL, or is a data URI."""
-    for each, icon in _icons(records):
+    for each, icon in _icons(logs):
         yield
         if not str(icon.get("src")).lower().startswith(("https://", "http://", "data:")):
             raise each.violation(f"src is {preview_json(icon.get('src'))}")
@@ -240,9 +240,9 @@ def icons_source(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="The bytes are written as they are, or the part before the comma does not say what they are.",
 )
-def icons_data(records: Sequence[MessageLog]) -> JudgedItems:
+def icons_data(logs: Sequence[MessageLog]) -> JudgedItems:
     """The data URI of an icon is a picture in base64."""
-    for each, icon in _icons(records):
+    for each, icon in _icons(logs):
         source = str(icon.get("src"))
         if source.lower().startswith("data:"):
             yield
@@ -259,9 +259,9 @@ def icons_data(records: Sequence[MessageLog]) -> JudgedItems:
     since=SINCE,
     cause="One text holds all sizes, or a size is one number.",
 )
-def icons_sizes(records: Sequence[MessageLog]) -> JudgedItems:
+def icons_sizes(logs: Sequence[MessageLog]) -> JudgedItems:
     """The sizes of an icon are texts such as 48x48, or any."""
-    for each, icon in _icons(records):
+    for each, icon in _icons(logs):
         if "sizes" in icon:
             yield
             sizes = icon["sizes"]
@@ -279,9 +279,9 @@ def _is_base64(data: str) -> bool:
     return True
 
 
-def _icons(records: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
+def _icons(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
     """Every icon of the server and of what it lists."""
-    for each in received_messages(records):
+    for each in received_messages(logs):
         result = each.message.get("result")
         if isinstance(result, dict):
             for owner in _owners(result):

@@ -103,8 +103,8 @@ class SchemaLocation:
     def types(self) -> frozenset[str]:
         """Those that a value may have."""
         left = TYPES if False not in self.parts else frozenset[str]()
-        for said in self.keyword_values("type"):
-            names = {said} if isinstance(said, str) else set(said)
+        for entry in self.keyword_values("type"):
+            names = {entry} if isinstance(entry, str) else set(entry)
             left &= names | {"integer"} if "number" in names else names
         return left
 

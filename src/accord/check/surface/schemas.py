@@ -265,8 +265,8 @@ def _keyword(key: str, old: JSONObject, new: JSONObject) -> str:
     return f"{key}: {_keyword_text(old, key)} → {_keyword_text(new, key)}"
 
 
-def _keyword_text(said: JSONObject, key: str) -> str:
-    return preview_json(said[key]) if key in said else "none"
+def _keyword_text(entry: JSONObject, key: str) -> str:
+    return preview_json(entry[key]) if key in entry else "none"
 
 
 def _types(types: frozenset[str]) -> str:

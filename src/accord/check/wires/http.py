@@ -40,10 +40,10 @@ class HTTPWire:
     stderr = ""
     exit_code = None
 
-    def __init__(self, url: str, record: MessageLog, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, log: MessageLog, headers: Mapping[str, str] | None = None) -> None:
         self.on_message: OnMessage = lambda raw, stream: None
         self.on_close: Callable[[], None] = lambda: None
-        self.on_response: Callable[[LoggedResponse], None] = lambda reply: None
+        self.on_response: Callable[[LoggedResponse], None] = lambda response: None
         """Is called when a response has ended, or did not come."""
         bare, named = split_credentials(url)
         self.url: str = bare
@@ -52,7 +52,7 @@ class HTTPWire:
         """Where streams are opened by GET."""
         self.session_id: str | None = None
         self.close_reason: str = "the server does not answer"
-        self._log = record
+        self._log = log
         self._fixed_headers = {**named, **{name.lower(): value for name, value in (headers or {}).items()}}
         self._http: ClientSession | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -69,22 +69,22 @@ class HTTPWire:
 
     def send(self, message: bytes, headers: Headers) -> int:
         """POST one message."""
-        reply = self._begin("POST", headers)
-        self._start_task(self._fetch(reply, message))
-        return reply.stream
+        response = self._begin("POST", headers)
+        self._start_task(self._fetch(response, message))
+        return response.stream
 
     async def fetch(self, method: str, body: bytes | None = None, headers: Headers | None = None) -> LoggedResponse:
         """One request, whatever it is, and all that came for it. Never raises; `LoggedResponse.error` says what went
         wrong."""
-        reply = self._begin(method, headers or {})
-        await self._fetch(reply, body)
-        return reply
+        response = self._begin(method, headers or {})
+        await self._fetch(response, body)
+        return response
 
     def open_stream(self, headers: Headers | None = None) -> LoggedResponse:
         """Open a stream by GET; what comes is heard, and kept in the reply as it comes."""
-        reply = self._begin("GET", {"accept": "text/event-stream", "content-type": None, **(headers or {})})
-        self._start_task(self._fetch(reply, None))
-        return reply
+        response = self._begin("GET", {"accept": "text/event-stream", "content-type": None, **(headers or {})})
+        self._start_task(self._fetch(response, None))
+        return response
 
     def close_stream(self, stream: int) -> None:
         """Close the connection of a request whose response has not ended."""
@@ -117,11 +117,11 @@ class HTTPWire:
         return {name: value for name, value in merged.items() if value is not None}
 
     def _begin(self, method: str, headers: Headers) -> LoggedResponse:
-        reply = LoggedResponse(
+        response = LoggedResponse(
             stream=len(self._log.responses) + 1, method=method, request_headers=self.build_headers(headers)
         )
-        self._log.responses.append(reply)
-        return reply
+        self._log.responses.append(response)
+        return response
 
     def _start_task(self, work: Any) -> None:
         task = asyncio.create_task(work, name=f"stream {len(self._log.responses)}")
@@ -185,14 +185,14 @@ class HTTPWire:
             if self._log.memory.exhausted:
                 return
 
-    def _receive(self, reply: LoggedResponse, raw: bytes) -> None:
+    def _receive(self, response: LoggedResponse, raw: bytes) -> None:
         message = decode_json(raw)
-        reply.messages.append(message)
+        response.messages.append(message)
         for each in message_objects(message):
             hello = each.get("result")
-            if isinstance(hello, dict) and "protocolVersion" in hello and SESSION in reply.headers:
-                self.session_id = reply.headers[SESSION]
-        self.on_message(raw, reply.stream)
+            if isinstance(hello, dict) and "protocolVersion" in hello and SESSION in response.headers:
+                self.session_id = response.headers[SESSION]
+        self.on_message(raw, response.stream)
 
 
 def split_credentials(url: str) -> tuple[str, dict[str, str]]:
@@ -210,8 +210,8 @@ class SSEWire(HTTPWire):
 
     transport: TransportName = "sse"
 
-    def __init__(self, url: str, record: MessageLog, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(url, record, headers)
+    def __init__(self, url: str, log: MessageLog, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(url, log, headers)
         self.stream: LoggedResponse | None = None
         """The response to the GET."""
         self.endpoint: str = ""

@@ -1,1 +1,1 @@
-"""Rules about clients, by area: what one does in the scenes that are played to it."""
+"""Rules about clients, by area: what one does in the scenarios that are played to it."""

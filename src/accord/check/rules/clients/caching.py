@@ -18,8 +18,8 @@ SHORT_LIVED_SCENARIO = Scenario("short-lived", "results that may be kept for a m
 
 
 @SHORT_LIVED_SCENARIO.on(*_LISTS)
-async def answer_short_lived(ask: IncomingRequest) -> ScriptedAnswer:
-    return {**await ask.default_result(), "ttlMs": 50}
+async def answer_short_lived(request: IncomingRequest) -> ScriptedAnswer:
+    return {**await request.default_result(), "ttlMs": 50}
 
 
 @SHORT_LIVED_SCENARIO.rule(
@@ -42,8 +42,8 @@ NEGATIVE_TTL_SCENARIO = Scenario("negative-ttl", "results that were too old befo
 
 
 @NEGATIVE_TTL_SCENARIO.on(*_LISTS)
-async def answer_negative_ttl(ask: IncomingRequest) -> ScriptedAnswer:
-    return {**await ask.default_result(), "ttlMs": -1}
+async def answer_negative_ttl(request: IncomingRequest) -> ScriptedAnswer:
+    return {**await request.default_result(), "ttlMs": -1}
 
 
 @NEGATIVE_TTL_SCENARIO.rule(
@@ -63,8 +63,10 @@ NO_HINTS_SCENARIO = Scenario("no-hints", "results that do not say how long they 
 
 
 @NO_HINTS_SCENARIO.on(*_LISTS)
-async def answer_no_hints(ask: IncomingRequest) -> ScriptedAnswer:
-    return {name: value for name, value in (await ask.default_result()).items() if name not in ("ttlMs", "cacheScope")}
+async def answer_no_hints(request: IncomingRequest) -> ScriptedAnswer:
+    return {
+        name: value for name, value in (await request.default_result()).items() if name not in ("ttlMs", "cacheScope")
+    }
 
 
 @NO_HINTS_SCENARIO.rule(

@@ -47,8 +47,8 @@ def client_cancel_own_active(runs: Sequence[ClientRun]) -> JudgedItems:
 
 
 def _is_read(request: ClientMessage, answer: LogEntry) -> bool:
-    """Whether the client must have read an answer: it is no scene's doing, and does not stand behind what is."""
-    return not any(said.misbehaved and said.at <= answer.at for said in request.conversation.log.entries)
+    """Whether the client must have read an answer: it is no scenario's doing, and does not stand behind what is."""
+    return not any(entry.misbehaved and entry.at <= answer.at for entry in request.conversation.log.entries)
 
 
 @rule(
@@ -120,10 +120,10 @@ SILENCE_SCENARIO = Scenario("silence", "a call is never answered", patience=_SIL
 
 
 @SILENCE_SCENARIO.on("tools/call", FIRST_REQUEST)
-async def answer_silence(ask: IncomingRequest) -> ScriptedAnswer:
-    if not ask.conversation.server.is_first_time("silence"):
-        return await ask.default_result()
-    await ask.wait_for_cancellation(seconds=60.0)
+async def answer_silence(request: IncomingRequest) -> ScriptedAnswer:
+    if not request.conversation.server.is_first_time("silence"):
+        return await request.default_result()
+    await request.wait_for_cancellation(seconds=60.0)
     return None
 
 
@@ -218,10 +218,10 @@ LATE_ANSWER_SCENARIO = Scenario(
 
 
 @LATE_ANSWER_SCENARIO.on("tools/call", FIRST_REQUEST)
-async def answer_late_answer(ask: IncomingRequest) -> ScriptedAnswer:
-    if ask.conversation.server.is_first_time("late"):
-        await ask.wait_for_cancellation(seconds=30.0)
-    return await ask.default_result()
+async def answer_late_answer(request: IncomingRequest) -> ScriptedAnswer:
+    if request.conversation.server.is_first_time("late"):
+        await request.wait_for_cancellation(seconds=30.0)
+    return await request.default_result()
 
 
 @LATE_ANSWER_SCENARIO.rule(
@@ -252,8 +252,8 @@ SILENT_INITIALIZE_SCENARIO = Scenario(
 
 
 @SILENT_INITIALIZE_SCENARIO.on("initialize")
-async def answer_silent_initialize(ask: IncomingRequest) -> ScriptedAnswer:
-    await ask.wait_for_cancellation(seconds=60.0)
+async def answer_silent_initialize(request: IncomingRequest) -> ScriptedAnswer:
+    await request.wait_for_cancellation(seconds=60.0)
     return None
 
 
@@ -282,11 +282,11 @@ def _requests_before(run: ClientRun, message: ClientMessage) -> list[ClientMessa
 
 def _response_to(request: ClientMessage) -> LogEntry | None:
     """What we answered."""
-    for said in request.conversation.log.entries:
-        message = said.message
-        sent = said.direction == SENT and said.at >= request.entry.at and isinstance(message, dict)
+    for entry in request.conversation.log.entries:
+        message = entry.message
+        sent = entry.direction == SENT and entry.at >= request.entry.at and isinstance(message, dict)
         if sent and "method" not in message and message.get("id") == request.body["id"]:
-            return said
+            return entry
     return None
 
 

@@ -43,11 +43,11 @@ ASKS_SCENARIO = Scenario("asks", "the server asks for roots, for the model, and 
 
 
 @ASKS_SCENARIO.on(FIRST_REQUEST)
-async def answer_asks(ask: IncomingRequest) -> ScriptedAnswer:
-    await ask.send_request("roots/list", seconds=_PERSON)
-    await ask.send_request("sampling/createMessage", _QUESTION, seconds=_PERSON)
-    await ask.send_request("elicitation/create", _FORM, seconds=_PERSON)
-    return await ask.default_result()
+async def answer_asks(request: IncomingRequest) -> ScriptedAnswer:
+    await request.send_request("roots/list", seconds=_PERSON)
+    await request.send_request("sampling/createMessage", _QUESTION, seconds=_PERSON)
+    await request.send_request("elicitation/create", _FORM, seconds=_PERSON)
+    return await request.default_result()
 
 
 @ASKS_SCENARIO.rule(
@@ -207,7 +207,7 @@ def _result_of(run: ClientRun, method: str, capability: str) -> JSONObject:
 BARE_SCENARIO = Scenario(
     "bare",
     "a server that declares nothing",
-    offer=ScriptedFeatures(capabilities={}, tools=(), resources=(), prompts=(), templates=()),
+    features=ScriptedFeatures(capabilities={}, tools=(), resources=(), prompts=(), templates=()),
 )
 
 _NEEDS = {
@@ -247,8 +247,8 @@ _MORE = {"x-unknown": {"a": [1, None]}, "com.example/more": True}
 
 
 @UNKNOWN_THINGS_SCENARIO.on("initialize", "server/discover", "tools/list", FIRST_REQUEST)
-async def answer_unknown_things(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
+async def answer_unknown_things(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
     own = result.get("_meta") or {}
     if "capabilities" in result:
         result["capabilities"] = {

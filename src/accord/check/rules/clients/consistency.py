@@ -62,8 +62,8 @@ def client_opening_listed_version(runs: Sequence[ClientRun]) -> JudgedItems:
 def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
     """Yield for each request after a list of revisions. Raises `Violation` for one in another."""
     listed: list[Any] = []
-    for said, message in logged_messages(conversation.log):
-        if said.direction == SENT:
+    for entry, message in logged_messages(conversation.log):
+        if entry.direction == SENT:
             found = get_object(message, "result").get("supportedVersions")
             listed = found if isinstance(found, list) else listed
         elif listed and PROTOCOL_VERSION in get_object(message, "params", "_meta"):
@@ -71,7 +71,7 @@ def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
             version = message["params"]["_meta"][PROTOCOL_VERSION]
             if version not in listed:
                 text = f"{message.get('method')} is in {version}, and {preview_json(listed)} was listed"
-                raise Violation(text, evidence=[said.line()])
+                raise Violation(text, evidence=[entry.line()])
 
 
 @rule(

@@ -17,9 +17,9 @@ BATCH_SCENARIO = Scenario("batch", "answers come in batches", since="2025-03-26"
 
 
 @BATCH_SCENARIO.on(FIRST_REQUEST)
-async def answer_batch(ask: IncomingRequest) -> ScriptedAnswer:
+async def answer_batch(request: IncomingRequest) -> ScriptedAnswer:
     told = build_notification("notifications/message", {"level": "info", "data": "a batch"})
-    return RawMessage([told, ask.build_response(await ask.default_result())])
+    return RawMessage([told, request.build_response(await request.default_result())])
 
 
 @BATCH_SCENARIO.rule(
@@ -47,11 +47,11 @@ def client_envelope_batch(run: ClientRun) -> None:
 def client_envelope_valid(runs: Sequence[ClientRun]) -> JudgedItems:
     """Whatever the client sends is a message: UTF-8, JSON, an object that says it is JSON-RPC 2.0."""
     for run in runs:
-        for said in _received_entries(run):
+        for entry in _received_entries(run):
             yield
-            items = said.message if isinstance(said.message, list) else [said.message]
+            items = entry.message if isinstance(entry.message, list) else [entry.message]
             if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
-                raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(said))
+                raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(entry))
 
 
 @rule(
@@ -171,15 +171,15 @@ def client_envelope_no_answer_to_notifications(runs: Sequence[ClientRun]) -> Jud
 def client_envelope_single(runs: Sequence[ClientRun]) -> JudgedItems:
     """A message is a single object, not a batch."""
     for run in runs:
-        for said in _received_entries(run):
+        for entry in _received_entries(run):
             yield
-            if isinstance(said.message, list):
-                raise Violation("the client sent a batch", evidence=run.evidence(said))
+            if isinstance(entry.message, list):
+                raise Violation("the client sent a batch", evidence=run.evidence(entry))
 
 
 def _received_entries(run: ClientRun) -> Iterator[LogEntry]:
     for conversation in run.conversations:
-        yield from (said for said in conversation.log.entries if said.direction == RECEIVED)
+        yield from (entry for entry in conversation.log.entries if entry.direction == RECEIVED)
 
 
 def _require_unique_ids(run: ClientRun) -> JudgedItems:
@@ -210,12 +210,12 @@ def _require_unique_ids_in_flight(run: ClientRun) -> JudgedItems:
 
 def _is_finished(request: ClientMessage, later: ClientMessage) -> bool:
     """Whether a request was answered, or given up, before a later one."""
-    for said in request.conversation.log.entries:
-        if request.entry.at <= said.at <= later.entry.at and isinstance(said.message, dict):
-            answered = said.direction == SENT and "method" not in said.message
-            if answered and said.message.get("id") == request.body["id"]:
+    for entry in request.conversation.log.entries:
+        if request.entry.at <= entry.at <= later.entry.at and isinstance(entry.message, dict):
+            answered = entry.direction == SENT and "method" not in entry.message
+            if answered and entry.message.get("id") == request.body["id"]:
                 return True
-            params = said.message.get("params")
+            params = entry.message.get("params")
             if isinstance(params, dict) and params.get("requestId") == request.body["id"]:
                 return True
     return False
@@ -223,21 +223,21 @@ def _is_finished(request: ClientMessage, later: ClientMessage) -> bool:
 
 def _server_request_ids(answer: ClientMessage) -> set[Any]:
     return {
-        id_key(said.message["id"])
-        for said in answer.conversation.log.entries
-        if said.direction == SENT
-        and isinstance(said.message, dict)
-        and "method" in said.message
-        and "id" in said.message
+        id_key(entry.message["id"])
+        for entry in answer.conversation.log.entries
+        if entry.direction == SENT
+        and isinstance(entry.message, dict)
+        and "method" in entry.message
+        and "id" in entry.message
     }
 
 
 def _server_notifications(run: ClientRun) -> Iterator[LogEntry]:
     for conversation in run.conversations:
-        for said in conversation.log.entries:
-            message = said.message
-            if said.direction == SENT and isinstance(message, dict) and "method" in message and "id" not in message:
-                yield said
+        for entry in conversation.log.entries:
+            message = entry.message
+            if entry.direction == SENT and isinstance(message, dict) and "method" in message and "id" not in message:
+                yield entry
 
 
 def _is_invalid_request(answer: dict[str, Any]) -> bool:
@@ -247,4 +247,4 @@ def _is_invalid_request(answer: dict[str, Any]) -> bool:
 
 def _follows_invalid_message(answer: ClientMessage) -> bool:
     """Whether we had sent something wrong before it: an error without an id is right then."""
-    return any(said.misbehaved for said in answer.conversation.log.entries if said.at <= answer.entry.at)
+    return any(entry.misbehaved for entry in answer.conversation.log.entries if entry.at <= answer.entry.at)

@@ -33,55 +33,55 @@ _TOO_SOON = 0.5
 """Of that: clocks differ, and messages take their time."""
 _TIME = "2026-07-28T00:00:00Z"
 _FORM: JSONObject = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-_OFFER = ScriptedFeatures(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
+_FEATURES = ScriptedFeatures(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
 
 
 EXTENSION_TASKS_SCENARIO = Scenario(
-    "extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, offer=_OFFER
+    "extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, features=_FEATURES
 )
 
 
 @EXTENSION_TASKS_SCENARIO.on("tools/call")
-async def answer_extension_tasks_tools_call(ask: IncomingRequest) -> ScriptedAnswer:
-    if EXTENSION not in get_object(ask.client_capabilities, "extensions"):
-        return await ask.default_result()
+async def answer_extension_tasks_tools_call(request: IncomingRequest) -> ScriptedAnswer:
+    if EXTENSION not in get_object(request.client_capabilities, "extensions"):
+        return await request.default_result()
     id = str(uuid.uuid4())
-    result = call_result(str(ask.params.get("name")), ask.params.get("arguments"), ask.rules.revision)
-    ask.conversation.server.state[id] = {"result": ask.with_result_fields(result), "looks": 0, "shown": 0}
-    return ask.with_result_fields({"resultType": "task", **_task_fields(id), "status": "working"})
+    result = call_result(str(request.params.get("name")), request.params.get("arguments"), request.rules.revision)
+    request.conversation.server.state[id] = {"result": request.with_result_fields(result), "looks": 0, "shown": 0}
+    return request.with_result_fields({"resultType": "task", **_task_fields(id), "status": "working"})
 
 
 @EXTENSION_TASKS_SCENARIO.on("tasks/get")
-async def answer_extension_tasks_tasks_get(ask: IncomingRequest) -> ScriptedAnswer:
-    id, work = _find_task(ask)
+async def answer_extension_tasks_tasks_get(request: IncomingRequest) -> ScriptedAnswer:
+    id, work = _find_task(request)
     work["looks"] += 1
     if work["looks"] == 1:
-        return ask.with_result_fields({**_task_fields(id), "status": "working"})
+        return request.with_result_fields({**_task_fields(id), "status": "working"})
     # the question stays for one look more than its answer: "The acknowledgement is _eventually consistent_"
-    if isinstance(ask.client_capabilities.get("elicitation"), dict) and work["shown"] < 2:
+    if isinstance(request.client_capabilities.get("elicitation"), dict) and work["shown"] < 2:
         work["shown"] += bool(work.get("answered"))
         asked = {f"who {id}": {"method": "elicitation/create", "params": _FORM}}
         if work["shown"] < 2:
-            return ask.with_result_fields({**_task_fields(id), "status": "input_required", "inputRequests": asked})
-    return ask.with_result_fields({**_task_fields(id), "status": "completed", "result": work["result"]})
+            return request.with_result_fields({**_task_fields(id), "status": "input_required", "inputRequests": asked})
+    return request.with_result_fields({**_task_fields(id), "status": "completed", "result": work["result"]})
 
 
 @EXTENSION_TASKS_SCENARIO.on("tasks/update")
-async def answer_extension_tasks_tasks_update(ask: IncomingRequest) -> ScriptedAnswer:
-    _, work = _find_task(ask)
+async def answer_extension_tasks_tasks_update(request: IncomingRequest) -> ScriptedAnswer:
+    _, work = _find_task(request)
     work["answered"] = True
-    return ask.with_result_fields({})
+    return request.with_result_fields({})
 
 
 @EXTENSION_TASKS_SCENARIO.on("tasks/cancel")
-async def answer_extension_tasks_tasks_cancel(ask: IncomingRequest) -> ScriptedAnswer:
-    _find_task(ask)
-    return ask.with_result_fields({})
+async def answer_extension_tasks_tasks_cancel(request: IncomingRequest) -> ScriptedAnswer:
+    _find_task(request)
+    return request.with_result_fields({})
 
 
-def _find_task(ask: IncomingRequest) -> tuple[str, JSONObject]:
-    id = ask.params.get("taskId")
-    work = ask.conversation.server.state.get(id) if isinstance(id, str) else None
+def _find_task(request: IncomingRequest) -> tuple[str, JSONObject]:
+    id = request.params.get("taskId")
+    work = request.conversation.server.state.get(id) if isinstance(id, str) else None
     if work is None:
         raise ScriptedError(INVALID_PARAMS, "Task not found")
     return str(id), work
@@ -231,23 +231,23 @@ def client_ext_tasks_name_header(run: ClientRun) -> None:
     carried = [each for each in run.requests(*TASK_METHODS) if 0 < each.entry.stream <= len(run.exchanges)]
     for request in carried:
         exchange, id = run.exchanges[request.entry.stream - 1], str(request.params.get("taskId"))
-        said = exchange.headers.get("mcp-name")
-        if said not in (id, f"=?base64?{base64.b64encode(id.encode()).decode()}?="):
-            raise Violation(f"Mcp-Name is {said!r} for {id!r}", evidence=[exchange.line(), request.entry.line()])
+        entry = exchange.headers.get("mcp-name")
+        if entry not in (id, f"=?base64?{base64.b64encode(id.encode()).decode()}?="):
+            raise Violation(f"Mcp-Name is {entry!r} for {id!r}", evidence=[exchange.line(), request.entry.line()])
     if not carried:
         raise NotObserved("the client looks at no task")
 
 
 EXTENSION_TASK_ELSEWHERE_SCENARIO = Scenario(
-    "extension-task-elsewhere", "a prompt and a resource become tasks, which cannot be", since=SINCE, offer=_OFFER
+    "extension-task-elsewhere", "a prompt and a resource become tasks, which cannot be", since=SINCE, features=_FEATURES
 )
 
 
 @EXTENSION_TASK_ELSEWHERE_SCENARIO.on("prompts/get", "resources/read")
-async def answer_extension_task_elsewhere(ask: IncomingRequest) -> ScriptedAnswer:
-    if EXTENSION not in get_object(ask.client_capabilities, "extensions"):
-        return await ask.default_result()
-    return ask.with_result_fields({"resultType": "task", **_task_fields(str(uuid.uuid4())), "status": "working"})
+async def answer_extension_task_elsewhere(request: IncomingRequest) -> ScriptedAnswer:
+    if EXTENSION not in get_object(request.client_capabilities, "extensions"):
+        return await request.default_result()
+    return request.with_result_fields({"resultType": "task", **_task_fields(str(uuid.uuid4())), "status": "working"})
 
 
 @EXTENSION_TASK_ELSEWHERE_SCENARIO.rule(

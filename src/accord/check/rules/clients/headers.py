@@ -34,8 +34,8 @@ def client_http_method_header(runs: Sequence[ClientRun]) -> JudgedItems:
     for request, exchange in _requests_with_exchange(runs):
         yield
         if exchange.headers.get("mcp-method") != request.method:
-            said = exchange.headers.get("mcp-method")
-            raise Violation(f"Mcp-Method is {said!r} for {request.method}", evidence=[exchange.line()])
+            entry = exchange.headers.get("mcp-method")
+            raise Violation(f"Mcp-Method is {entry!r} for {request.method}", evidence=[exchange.line()])
 
 
 @rule(
@@ -56,10 +56,10 @@ def client_http_name_header(runs: Sequence[ClientRun]) -> JudgedItems:
         if request.method in NAME_FIELDS:
             yield
             subject = request.params.get(NAME_FIELDS[str(request.method)])
-            said = exchange.headers.get("mcp-name")
-            if isinstance(subject, str) and _decode_header(said) != subject:
+            entry = exchange.headers.get("mcp-name")
+            if isinstance(subject, str) and _decode_header(entry) != subject:
                 raise Violation(
-                    f"Mcp-Name is {said!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()]
+                    f"Mcp-Name is {entry!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()]
                 )
 
 
@@ -105,13 +105,13 @@ PARAMETER_HEADERS_SCENARIO = Scenario(
     "tools whose arguments stand in headers, and some that declare it wrongly",
     since=_SINCE,
     over=HTTP,
-    offer=ScriptedFeatures(tools=[*WRONG[:3], MIRRORED, *WRONG[3:], TOOLS[0]]),
+    features=ScriptedFeatures(tools=[*WRONG[:3], MIRRORED, *WRONG[3:], TOOLS[0]]),
 )
 
 
 @PARAMETER_HEADERS_SCENARIO.on("tools/list")
-async def answer_parameter_headers(ask: IncomingRequest) -> ScriptedAnswer:
-    return await ask.default_result()
+async def answer_parameter_headers(request: IncomingRequest) -> ScriptedAnswer:
+    return await request.default_result()
 
 
 @PARAMETER_HEADERS_SCENARIO.rule(
@@ -170,15 +170,15 @@ HEADER_MISMATCH_SCENARIO = Scenario(
     "the first call is refused for its headers",
     since=_SINCE,
     over=HTTP,
-    offer=ScriptedFeatures(tools=[MIRRORED]),
+    features=ScriptedFeatures(tools=[MIRRORED]),
 )
 
 
 @HEADER_MISMATCH_SCENARIO.on("tools/call")
-async def answer_header_mismatch(ask: IncomingRequest) -> ScriptedAnswer:
-    if ask.index == 0:
+async def answer_header_mismatch(request: IncomingRequest) -> ScriptedAnswer:
+    if request.index == 0:
         raise ScriptedError(HEADER_MISMATCH, "Header mismatch: Mcp-Param-Region is missing")
-    return await ask.default_result()
+    return await request.default_result()
 
 
 @HEADER_MISMATCH_SCENARIO.rule(

@@ -132,8 +132,8 @@ def client_http_protocol_version_protocol_version_request(runs: Sequence[ClientR
                 yield
                 meta = (body.get("params") or {}).get("_meta") or {}
                 if each.headers.get("mcp-protocol-version") != meta.get(PROTOCOL_VERSION):
-                    said = each.headers.get("mcp-protocol-version")
-                    text = f"MCP-Protocol-Version is {said!r}, _meta says {meta.get(PROTOCOL_VERSION)!r}"
+                    entry = each.headers.get("mcp-protocol-version")
+                    text = f"MCP-Protocol-Version is {entry!r}, _meta says {meta.get(PROTOCOL_VERSION)!r}"
                     raise Violation(text, evidence=[each.line(), f"← {each.body.decode(errors='replace')}"])
 
 
@@ -163,10 +163,10 @@ NO_GET_SCENARIO = Scenario("no-get", "a server without a stream of its own", unt
 
 
 @NO_GET_SCENARIO.on_http
-async def serve_no_get(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_no_get(endpoint: ScriptedHTTPServer, exchange: ClientExchange, response: ScriptedResponse) -> bool:
     if exchange.verb != "GET":
         return False
-    await reply.send(405, allow="POST, DELETE")
+    await response.send(405, allow="POST, DELETE")
     return True
 
 
@@ -241,10 +241,12 @@ SESSION_ENDED_SCENARIO = Scenario("session-ended", "the server has forgotten the
 
 
 @SESSION_ENDED_SCENARIO.on_http
-async def serve_session_ended(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_session_ended(
+    endpoint: ScriptedHTTPServer, exchange: ClientExchange, response: ScriptedResponse
+) -> bool:
     if not is_first_use(endpoint.server, exchange) or not endpoint.end_session(exchange):
         return False
-    await reply.send(404)
+    await response.send(404)
     return True
 
 
@@ -271,10 +273,10 @@ REDIRECT_SCENARIO = Scenario("redirect", "the server sends requests to another o
 
 
 @REDIRECT_SCENARIO.on_http
-async def serve_redirect(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_redirect(endpoint: ScriptedHTTPServer, exchange: ClientExchange, response: ScriptedResponse) -> bool:
     if not is_first_use(endpoint.server, exchange):
         return False
-    await reply.send(307, location=endpoint.server.trap_url)
+    await response.send(307, location=endpoint.server.trap_url)
     return True
 
 

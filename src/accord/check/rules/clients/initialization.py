@@ -26,9 +26,9 @@ def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientCo
     """The conversations in which a handshake was begun, each with what the client said in it."""
     for run in runs:
         for conversation in run.conversations:
-            said = [each for each in run.messages() if each.conversation is conversation]
-            if any(each.method == "initialize" for each in said):
-                yield run, conversation, said
+            entry = [each for each in run.messages() if each.conversation is conversation]
+            if any(each.method == "initialize" for each in entry):
+                yield run, conversation, entry
 
 
 @rule(
@@ -132,13 +132,13 @@ def client_opening_latest(runs: Sequence[ClientRun]) -> JudgedItems:
 )
 def client_opening_initialized(runs: Sequence[ClientRun]) -> JudgedItems:
     """Once initialize is answered, the client says that it is ready: notifications/initialized."""
-    for run, _, said in _handshakes(runs):
-        later = said[[each.method for each in said].index("initialize") + 1 :]
+    for run, _, entry in _handshakes(runs):
+        later = entry[[each.method for each in entry].index("initialize") + 1 :]
         requests = [each for each in later if each.method not in ("ping", "initialize") and "id" in each.body]
         ready = [each for each in later if each.method == "notifications/initialized" and "id" not in each.body]
         if requests and not ready:
             raise Violation(
-                "notifications/initialized never came", evidence=run.evidence(*(one.entry for one in said[:6]))
+                "notifications/initialized never came", evidence=run.evidence(*(one.entry for one in entry[:6]))
             )
         if ready:
             yield
@@ -150,9 +150,9 @@ SLOW_INITIALIZE_SCENARIO = Scenario("slow-initialize", "initialize takes a while
 
 
 @SLOW_INITIALIZE_SCENARIO.on("initialize")
-async def answer_slow_initialize(ask: IncomingRequest) -> ScriptedAnswer:
-    await ask.sleep(_SLOW)
-    return await ask.default_result()
+async def answer_slow_initialize(request: IncomingRequest) -> ScriptedAnswer:
+    await request.sleep(_SLOW)
+    return await request.default_result()
 
 
 @SLOW_INITIALIZE_SCENARIO.rule(
@@ -182,8 +182,8 @@ UNSUPPORTED_VERSION_SCENARIO = Scenario(
 
 
 @UNSUPPORTED_VERSION_SCENARIO.on("initialize")
-async def answer_unsupported_version(ask: IncomingRequest) -> ScriptedAnswer:
-    return handshake_result(ask.conversation.server.revision, ScriptedFeatures()) | {
+async def answer_unsupported_version(request: IncomingRequest) -> ScriptedAnswer:
+    return handshake_result(request.conversation.server.revision, ScriptedFeatures()) | {
         "protocolVersion": _UNKNOWN_REVISION
     }
 
@@ -205,7 +205,7 @@ INITIALIZE_REFUSED_SCENARIO = Scenario("initialize-refused", "initialize is answ
 
 
 @INITIALIZE_REFUSED_SCENARIO.on("initialize")
-async def answer_initialize_refused(ask: IncomingRequest) -> ScriptedAnswer:
+async def answer_initialize_refused(request: IncomingRequest) -> ScriptedAnswer:
     raise ScriptedError(-32603, "Internal error: the server has no configuration")
 
 

@@ -107,8 +107,8 @@ NO_RESULT_TYPE_SCENARIO = Scenario("no-result-type", "results do not say what th
 
 
 @NO_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call", "resources/list", "prompts/list")
-async def answer_no_result_type(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
+async def answer_no_result_type(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
     return {name: value for name, value in result.items() if name != "resultType"}
 
 
@@ -129,8 +129,8 @@ UNKNOWN_RESULT_TYPE_SCENARIO = Scenario("unknown-result-type", "a result is of a
 
 
 @UNKNOWN_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST)
-async def answer_unknown_result_type(ask: IncomingRequest) -> ScriptedAnswer:
-    return {**await ask.default_result(), "resultType": "com.example/unheard-of"}
+async def answer_unknown_result_type(request: IncomingRequest) -> ScriptedAnswer:
+    return {**await request.default_result(), "resultType": "com.example/unheard-of"}
 
 
 @UNKNOWN_RESULT_TYPE_SCENARIO.rule(

@@ -39,23 +39,23 @@ INPUT_REQUIRED_SCENARIO = Scenario(
 
 
 @INPUT_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
-async def answer_input_required(ask: IncomingRequest) -> ScriptedAnswer:
-    if "inputResponses" in ask.params or "requestState" in ask.params:
-        return await ask.default_result()
-    asks = _build_input_requests(ask)
-    ask.conversation.server.state["rounds"] = number = ask.conversation.server.state.get("rounds", -1) + 1
+async def answer_input_required(request: IncomingRequest) -> ScriptedAnswer:
+    if "inputResponses" in request.params or "requestState" in request.params:
+        return await request.default_result()
+    asks = _build_input_requests(request)
+    request.conversation.server.state["rounds"] = number = request.conversation.server.state.get("rounds", -1) + 1
     if not asks or number % 3 == 2:
-        return ask.with_result_fields({"resultType": "input_required", "requestState": f"{number}: {_STATE}"})
+        return request.with_result_fields({"resultType": "input_required", "requestState": f"{number}: {_STATE}"})
     state = {"requestState": f"{number}: {_STATE}"} if number % 3 == 0 else {}
-    return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks, **state})
+    return request.with_result_fields({"resultType": "input_required", "inputRequests": asks, **state})
 
 
-def _build_input_requests(ask: IncomingRequest) -> JSONObject:
+def _build_input_requests(request: IncomingRequest) -> JSONObject:
     """One request of each kind that the client has declared, under keys that say nothing."""
     return {
         f"key {name}/1": {"method": method, "params": params}
         for name, (method, params) in _KINDS.items()
-        if isinstance(ask.client_capabilities.get(name), dict)
+        if isinstance(request.client_capabilities.get(name), dict)
     }
 
 
@@ -161,13 +161,13 @@ ENDLESS_ROUNDS_SCENARIO = Scenario("endless-rounds", "a result that asks again a
 
 
 @ENDLESS_ROUNDS_SCENARIO.on(*_INPUT_METHODS)
-async def answer_endless_rounds(ask: IncomingRequest) -> ScriptedAnswer:
-    subject = ask.conversation.server.state.setdefault("subject", _subject(ask.method, ask.params))
-    if ask.index >= _ROUNDS or _subject(ask.method, ask.params) != subject:
-        return await ask.default_result()
-    asks = dict([*_build_input_requests(ask).items()][:1])
-    state = {"requestState": f"round {ask.index}"}
-    return ask.with_result_fields(
+async def answer_endless_rounds(request: IncomingRequest) -> ScriptedAnswer:
+    subject = request.conversation.server.state.setdefault("subject", _subject(request.method, request.params))
+    if request.index >= _ROUNDS or _subject(request.method, request.params) != subject:
+        return await request.default_result()
+    asks = dict([*_build_input_requests(request).items()][:1])
+    state = {"requestState": f"round {request.index}"}
+    return request.with_result_fields(
         {"resultType": "input_required", **state, **({"inputRequests": asks} if asks else {})}
     )
 
@@ -259,9 +259,9 @@ def _same_subject(request: ClientMessage, other: ClientMessage) -> bool:
 
 def _result_for(request: ClientMessage) -> JSONObject:
     """The first result that was sent for it afterwards."""
-    for said in request.conversation.log.entries:
-        message: Any = said.message
-        sent = said.direction == SENT and said.at >= request.entry.at and isinstance(message, dict)
+    for entry in request.conversation.log.entries:
+        message: Any = entry.message
+        sent = entry.direction == SENT and entry.at >= request.entry.at and isinstance(message, dict)
         if sent and message.get("id") == request.body["id"] and isinstance(message.get("result"), dict):
             result: JSONObject = message["result"]
             return result

@@ -97,17 +97,17 @@ def client_changes_subscription_tag(run: ClientRun) -> None:
 def _notification_scenario(
     rule: Rule, name: str, says: str, *told: tuple[str, JSONObject | None], **life: Any
 ) -> Scenario:
-    """A scene in which these notifications come before the first answer."""
-    scene = Scenario(name, says, **life)
+    """A scenario in which these notifications come before the first answer."""
+    scenario = Scenario(name, says, **life)
 
-    @scene.on(FIRST_REQUEST)
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+    @scenario.on(FIRST_REQUEST)
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
         for method, params in told:
-            await ask.notify(method, params)
-        return await ask.default_result()
+            await request.notify(method, params)
+        return await request.default_result()
 
-    scene.case(rule, says)(rule.check)
-    return scene
+    scenario.case(rule, says)(rule.check)
+    return scenario
 
 
 UNKNOWN_NOTIFICATION_SCENARIO = _notification_scenario(
@@ -170,10 +170,10 @@ _CHANGES = ("tools", "prompts", "resources")
 
 
 @LIST_CHANGED_STORM_SCENARIO.on(FIRST_REQUEST)
-async def answer_list_changed_storm(ask: IncomingRequest) -> ScriptedAnswer:
+async def answer_list_changed_storm(request: IncomingRequest) -> ScriptedAnswer:
     for number in range(_NOTIFICATIONS):
-        await ask.notify(f"notifications/{_CHANGES[number % 3]}/list_changed")
-    return await ask.default_result()
+        await request.notify(f"notifications/{_CHANGES[number % 3]}/list_changed")
+    return await request.default_result()
 
 
 @LIST_CHANGED_STORM_SCENARIO.rule(
@@ -217,7 +217,7 @@ LISTEN_REFUSED_SCENARIO = Scenario("listen-refused", "subscriptions are refused"
 
 
 @LISTEN_REFUSED_SCENARIO.on("subscriptions/listen")
-async def answer_listen_refused(ask: IncomingRequest) -> ScriptedAnswer:
+async def answer_listen_refused(request: IncomingRequest) -> ScriptedAnswer:
     raise ScriptedError(-32603, "Internal error: nothing to listen to")
 
 
@@ -243,14 +243,14 @@ SERVER_EXITS_WHILE_LISTENING_SCENARIO = Scenario(
 
 
 @SERVER_EXITS_WHILE_LISTENING_SCENARIO.on("subscriptions/listen")
-async def answer_server_exits_while_listening(ask: IncomingRequest) -> ScriptedAnswer:
-    if not ask.conversation.server.is_first_time("exit"):
-        return await ask.default_result()
-    await ask.notify(
+async def answer_server_exits_while_listening(request: IncomingRequest) -> ScriptedAnswer:
+    if not request.conversation.server.is_first_time("exit"):
+        return await request.default_result()
+    await request.notify(
         "notifications/subscriptions/acknowledged",
-        {"_meta": {SUBSCRIPTION_ID: ask.id}, "notifications": ask.params.get("notifications", {})},
+        {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": request.params.get("notifications", {})},
     )
-    await ask.channel.abort()
+    await request.channel.abort()
     return None
 
 

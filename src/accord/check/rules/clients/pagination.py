@@ -45,20 +45,20 @@ PAGES_SCENARIO = Scenario("pages", "lists come in pages of every size, with awkw
 
 
 @PAGES_SCENARIO.on(*_LISTS)
-async def answer_pages(ask: IncomingRequest) -> ScriptedAnswer:
-    items, cursor = [*_ITEMS[ask.method]], ask.params.get("cursor")
+async def answer_pages(request: IncomingRequest) -> ScriptedAnswer:
+    items, cursor = [*_ITEMS[request.method]], request.params.get("cursor")
     if cursor is None:
-        return _page(ask, items[:1], _AWKWARD)
+        return _page(request, items[:1], _AWKWARD)
     if cursor == _AWKWARD:
-        return _page(ask, [], "third")
+        return _page(request, [], "third")
     if cursor == "third":
-        return _page(ask, items[1:], "" if not ask.rules.handshake else None)
-    return _page(ask, [], None)
+        return _page(request, items[1:], "" if not request.rules.handshake else None)
+    return _page(request, [], None)
 
 
-def _page(ask: IncomingRequest, items: list[JSONObject], cursor: str | None) -> JSONObject:
-    page = {_LISTS[ask.method]: items} | ({} if cursor is None else {"nextCursor": cursor})
-    return ask.with_result_fields(page)
+def _page(request: IncomingRequest, items: list[JSONObject], cursor: str | None) -> JSONObject:
+    page = {_LISTS[request.method]: items} | ({} if cursor is None else {"nextCursor": cursor})
+    return request.with_result_fields(page)
 
 
 @PAGES_SCENARIO.rule(
@@ -114,15 +114,15 @@ def _page_requests(run: ClientRun) -> list[ClientMessage]:
 
 def _endless_list_scenario(rule: Rule, name: str, says: str, cursor: str) -> Scenario:
     """A list whose pages go on and on."""
-    scene = Scenario(name, says)
+    scenario = Scenario(name, says)
 
-    @scene.on("tools/list")
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        last = ask.index >= _ENDLESS
-        return _page(ask, [], None if last else cursor.format(ask.index))
+    @scenario.on("tools/list")
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        last = request.index >= _ENDLESS
+        return _page(request, [], None if last else cursor.format(request.index))
 
-    scene.case(rule, says)(rule.check)
-    return scene
+    scenario.case(rule, says)(rule.check)
+    return scenario
 
 
 def _require_bounded_reading(run: ClientRun) -> None:

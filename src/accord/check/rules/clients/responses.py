@@ -26,11 +26,11 @@ SERVER_REQUESTS_SCENARIO = Scenario("server-requests", "the server asks while it
 
 
 @SERVER_REQUESTS_SCENARIO.on(FIRST_REQUEST)
-async def answer_server_requests(ask: IncomingRequest) -> ScriptedAnswer:
+async def answer_server_requests(request: IncomingRequest) -> ScriptedAnswer:
     for id in (None, 7, "7", 2**53 - 1):
-        await ask.send_request("ping", id=id, seconds=2.0)
-    await ask.send_request(_UNKNOWN_METHOD, {}, seconds=2.0)
-    return await ask.default_result()
+        await request.send_request("ping", id=id, seconds=2.0)
+    await request.send_request(_UNKNOWN_METHOD, {}, seconds=2.0)
+    return await request.default_result()
 
 
 @SERVER_REQUESTS_SCENARIO.rule(
@@ -154,7 +154,7 @@ def _revision_of(run: ClientRun, message: ClientMessage) -> str:
     return own if isinstance(own, str) and own in RULES else run.revision
 
 
-def _is_of(run: ClientRun, said: LogEntry) -> bool:
+def _is_of(run: ClientRun, entry: LogEntry) -> bool:
     """Whether a message is one of the run's revision, and no attempt at a newer one."""
-    own = [each for each in run.messages() if each.entry is said]
+    own = [each for each in run.messages() if each.entry is entry]
     return all(_revision_of(run, each) == run.revision for each in own)

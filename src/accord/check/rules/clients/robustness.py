@@ -74,15 +74,15 @@ def _faulty_answer_scenario(
     *methods: str,
     **options: Any,
 ) -> Scenario:
-    """A scene in which the first answer, or those to some methods, are made by a function of the good result."""
-    scene = Scenario(name, says, **options)
+    """A scenario in which the first answer, or those to some methods, are made by a function of the good result."""
+    scenario = Scenario(name, says, **options)
 
-    @scene.on(*(methods or (FIRST_REQUEST,)))
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        return make(ask, await ask.default_result())
+    @scenario.on(*(methods or (FIRST_REQUEST,)))
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        return make(request, await request.default_result())
 
-    scene.case(rule, says)(rule.check)
-    return scene
+    scenario.case(rule, says)(rule.check)
+    return scenario
 
 
 # --- answers that nobody asked for -------------------------------------------------------------------------------
@@ -91,13 +91,13 @@ UNKNOWN_ANSWERS_SCENARIO = Scenario("unknown-answers", "answers that nobody aske
 
 
 @UNKNOWN_ANSWERS_SCENARIO.on(FIRST_REQUEST)
-async def answer_unknown_answers(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
-    other = str(ask.id) if isinstance(ask.id, int) else 987_654_322
+async def answer_unknown_answers(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
+    other = str(request.id) if isinstance(request.id, int) else 987_654_322
     for id in ("nobody", 987_654_321, other):
-        await ask.send({"jsonrpc": "2.0", "id": id, "result": {}})
-    await ask.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "nobody asked"}})
-    await ask.send(ask.build_response(result))
+        await request.send({"jsonrpc": "2.0", "id": id, "result": {}})
+    await request.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "nobody asked"}})
+    await request.send(request.build_response(result))
     return result
 
 
@@ -118,7 +118,10 @@ def client_robust_unknown_answers(run: ClientRun) -> None:
 
 def _bad_result_scenario(name: str, says: str, result: Any) -> Scenario:
     return _faulty_answer_scenario(
-        client_robust_bad_results, f"bad-result-{name}", says, lambda ask, good: RawMessage(ask.build_response(result))
+        client_robust_bad_results,
+        f"bad-result-{name}",
+        says,
+        lambda request, good: RawMessage(request.build_response(result)),
     )
 
 
@@ -161,17 +164,17 @@ NO_JSONRPC_SCENARIO = _faulty_answer_scenario(
 
 def _garbage_lines_scenario(name: str, says: str, *lines: bytes) -> Scenario:
     """Lines that are no messages come before the first answer."""
-    scene = Scenario(name, says, over=LINE_TRANSPORTS)
+    scenario = Scenario(name, says, over=LINE_TRANSPORTS)
 
-    @scene.on(FIRST_REQUEST)
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        result = await ask.default_result()
+    @scenario.on(FIRST_REQUEST)
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        result = await request.default_result()
         for line in lines:
-            await ask.send(line)
+            await request.send(line)
         return result
 
-    scene.case(client_robust_garbage, says)(client_robust_garbage.check)
-    return scene
+    scenario.case(client_robust_garbage, says)(client_robust_garbage.check)
+    return scenario
 
 
 GARBAGE_WORDS_SCENARIO = _garbage_lines_scenario(
@@ -211,13 +214,13 @@ _HOSTILE_TEXT = _HOSTILE_TEXT.encode("utf-16", "surrogatepass").decode("utf-16")
 HOSTILE_TEXT_SCENARIO = Scenario(
     "hostile-text",
     "names, titles and descriptions that want to do harm",
-    offer=ScriptedFeatures(tools=[each | {"description": _HOSTILE_TEXT, "title": _HOSTILE_TEXT} for each in TOOLS]),
+    features=ScriptedFeatures(tools=[each | {"description": _HOSTILE_TEXT, "title": _HOSTILE_TEXT} for each in TOOLS]),
 )
 
 
 @HOSTILE_TEXT_SCENARIO.on("tools/list", "tools/call", FIRST_REQUEST)
-async def answer_hostile_text(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
+async def answer_hostile_text(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
     return result | {"content": [text_block(_HOSTILE_TEXT)]} if "content" in result else result
 
 

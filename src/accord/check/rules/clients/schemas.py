@@ -21,14 +21,14 @@ def _with_output(name: str, schema: JSONObject) -> JSONObject:
 
 
 def _tool_result_scenario(name: str, says: str, tools: list[JSONObject], structured: Any, **options: Any) -> Scenario:
-    """A scene with these tools, all of which give one structured result."""
-    scene = Scenario(name, says, offer=ScriptedFeatures(tools=tools), **options)
+    """A scenario with these tools, all of which give one structured result."""
+    scenario = Scenario(name, says, features=ScriptedFeatures(tools=tools), **options)
 
-    @scene.on("tools/call")
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        return ask.with_result_fields({"content": [text_block("{}")], "structuredContent": structured})
+    @scenario.on("tools/call")
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        return request.with_result_fields({"content": [text_block("{}")], "structuredContent": structured})
 
-    return scene
+    return scenario
 
 
 # --- elsewhere ---------------------------------------------------------------------------------------------------
@@ -37,19 +37,19 @@ REMOTE_REFS_SCENARIO = Scenario("remote-refs", "schemas that lead to another ori
 
 
 @REMOTE_REFS_SCENARIO.on("tools/list")
-async def answer_remote_refs_tools_list(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
-    there = {"type": "object", "properties": {"a": {"$ref": f"{ask.trap_url}/schema.json"}}}
+async def answer_remote_refs_tools_list(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
+    there = {"type": "object", "properties": {"a": {"$ref": f"{request.trap_url}/schema.json"}}}
     more = tool_definition("elsewhere") | {"inputSchema": there}
     more |= {"outputSchema": there} if "outputSchema" in str(result["tools"]) else {}
     return result | {"tools": [*result["tools"], more]}
 
 
 @REMOTE_REFS_SCENARIO.on("tools/call")
-async def answer_remote_refs_tools_call(ask: IncomingRequest) -> ScriptedAnswer:
-    if ask.params.get("name") != "elsewhere":
-        return await ask.default_result()
-    return ask.with_result_fields({"content": [text_block("{}")], "structuredContent": {"a": 1}})
+async def answer_remote_refs_tools_call(request: IncomingRequest) -> ScriptedAnswer:
+    if request.params.get("name") != "elsewhere":
+        return await request.default_result()
+    return request.with_result_fields({"content": [text_block("{}")], "structuredContent": {"a": 1}})
 
 
 @REMOTE_REFS_SCENARIO.rule(
@@ -82,9 +82,9 @@ ICONS_SCENARIO = Scenario("icons", "icons at places where none may be", since=_I
 
 
 @ICONS_SCENARIO.on("tools/list")
-async def answer_icons(ask: IncomingRequest) -> ScriptedAnswer:
-    result = await ask.default_result()
-    places = (f"{ask.trap_url}/icon.png", "javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/icon.png")
+async def answer_icons(request: IncomingRequest) -> ScriptedAnswer:
+    result = await request.default_result()
+    places = (f"{request.trap_url}/icon.png", "javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/icon.png")
     icons = [{"src": place, "mimeType": "image/png"} for place in places]
     return result | {"tools": [each | {"icons": icons} for each in result["tools"]]}
 
@@ -146,8 +146,8 @@ STRUCTURED_MISFIT_SCENARIO = _tool_result_scenario(
     "tools/list"
 )  # the list by itself may be too much; a result that does not fit is the result of a call
 @SCHEMA_DIALECT_SCENARIO.on("tools/list")
-async def answer_schema_bombs(ask: IncomingRequest) -> ScriptedAnswer:
-    return await ask.default_result()
+async def answer_schema_bombs(request: IncomingRequest) -> ScriptedAnswer:
+    return await request.default_result()
 
 
 @SCHEMA_BOMBS_SCENARIO.rule(

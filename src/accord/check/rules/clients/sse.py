@@ -83,12 +83,14 @@ ENDPOINT_ABSOLUTE_SCENARIO = Scenario(
 
 @ENDPOINT_ABSOLUTE_SCENARIO.on_http
 async def serve_endpoint_absolute(
-    streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse
+    streams: ScriptedSSEServer, exchange: ClientExchange, response: ScriptedResponse
 ) -> bool:
     if not _is_stream_request(streams, exchange):
         return False
     place = streams.new_endpoint_path()
-    await streams.open_stream(exchange, reply, place, encode((streams.listener.url + place).encode(), event="endpoint"))
+    await streams.open_stream(
+        exchange, response, place, encode((streams.listener.url + place).encode(), event="endpoint")
+    )
     return True
 
 
@@ -105,21 +107,21 @@ STREAM_EVENTS_SCENARIO = Scenario(
 
 
 @STREAM_EVENTS_SCENARIO.on_http
-async def serve_stream_events(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_stream_events(streams: ScriptedSSEServer, exchange: ClientExchange, response: ScriptedResponse) -> bool:
     if not _is_stream_request(streams, exchange):
         return False
     place = streams.new_endpoint_path()
     beginning = (b": welcome\n\nretry: 1000\n\n", b"event: endpo", b"int\r\ndata:" + place.encode() + b"\r\n\r\n")
-    await streams.open_stream(exchange, reply, place, *beginning)
+    await streams.open_stream(exchange, response, place, *beginning)
     return True
 
 
 @STREAM_EVENTS_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call")
-async def answer_stream_events(ask: IncomingRequest) -> ScriptedAnswer:
-    answer = encode_message(ask.build_response(await ask.default_result()))
-    ask.conversation.log.add(SENT, answer)
+async def answer_stream_events(request: IncomingRequest) -> ScriptedAnswer:
+    answer = encode_message(request.build_response(await request.default_result()))
+    request.conversation.log.add(SENT, answer)
     for piece in _event_chunks(answer):
-        await _sse_channel(ask).response.send_chunk(piece)
+        await _sse_channel(request).response.send_chunk(piece)
     return None
 
 
@@ -155,8 +157,8 @@ STREAM_CUT_SCENARIO = Scenario(
 
 
 @STREAM_CUT_SCENARIO.on(FIRST_REQUEST)
-async def answer_stream_cut(ask: IncomingRequest) -> ScriptedAnswer:
-    await ask.channel.abort()
+async def answer_stream_cut(request: IncomingRequest) -> ScriptedAnswer:
+    await request.channel.abort()
     return None
 
 
@@ -183,11 +185,11 @@ ENDPOINT_ELSEWHERE_SCENARIO = Scenario(
 
 @ENDPOINT_ELSEWHERE_SCENARIO.on_http
 async def serve_endpoint_elsewhere(
-    streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse
+    streams: ScriptedSSEServer, exchange: ClientExchange, response: ScriptedResponse
 ) -> bool:
     if not _is_stream_request(streams, exchange):
         return False
-    await streams.open_stream(exchange, reply, "", encode(streams.server.trap_url.encode(), event="endpoint"))
+    await streams.open_stream(exchange, response, "", encode(streams.server.trap_url.encode(), event="endpoint"))
     return True
 
 
@@ -213,10 +215,10 @@ POST_REFUSED_SCENARIO = Scenario(
 
 
 @POST_REFUSED_SCENARIO.on_http
-async def serve_post_refused(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_post_refused(streams: ScriptedSSEServer, exchange: ClientExchange, response: ScriptedResponse) -> bool:
     if not is_first_use(streams.server, exchange):
         return False
-    await reply.send(500, b"it went wrong", content_type="text/plain")
+    await response.send(500, b"it went wrong", content_type="text/plain")
     return True
 
 
@@ -235,16 +237,16 @@ def client_sse_refused(run: ClientRun) -> None:
 
 
 def _is_stream_request(streams: ScriptedSSEServer, exchange: ClientExchange) -> bool:
-    """Whether it asks for the stream, from where on the scene is under way."""
+    """Whether it asks for the stream, from where on the scenario is under way."""
     if exchange.verb != "GET" or exchange.path != streams.path:
         return False
     streams.server.mark_intervention()
     return True
 
 
-def _sse_channel(ask: IncomingRequest) -> SSEReplyChannel:
-    """The stream of it. Scenes that use it are played over HTTP+SSE alone."""
-    way: Any = ask.channel
+def _sse_channel(request: IncomingRequest) -> SSEReplyChannel:
+    """The stream of it. Scenarios that use it are played over HTTP+SSE alone."""
+    way: Any = request.channel
     assert isinstance(way, SSEReplyChannel)
     return way
 
@@ -255,17 +257,17 @@ def _sse_channel(ask: IncomingRequest) -> SSEReplyChannel:
 def _older_server_scenario(status: int) -> Scenario:
     """A server of this transport where the client may expect the newer one."""
     says = f"an older server, which answers {status} to a POST"
-    scene = Scenario(f"older-server-{status}", says, until=_UNTIL, over=SSE, path=PATH)
+    scenario = Scenario(f"older-server-{status}", says, until=_UNTIL, over=SSE, path=PATH)
 
-    @scene.on_http
-    async def answer(streams: ScriptedSSEServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+    @scenario.on_http
+    async def answer(streams: ScriptedSSEServer, exchange: ClientExchange, response: ScriptedResponse) -> bool:
         if exchange.verb != "POST" or exchange.path != PATH:
             return False
-        await reply.send(status)
+        await response.send(status)
         return True
 
-    scene.case(client_sse_fallback, says)(client_sse_fallback.check)
-    return scene
+    scenario.case(client_sse_fallback, says)(client_sse_fallback.check)
+    return scenario
 
 
 BAD_REQUEST, NOT_FOUND, NOT_ALLOWED = (

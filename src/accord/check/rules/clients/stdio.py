@@ -39,8 +39,8 @@ DEAF_SERVER_SCENARIO = Scenario(
 
 
 @DEAF_SERVER_SCENARIO.on(FIRST_REQUEST)
-async def answer_deaf_server(ask: IncomingRequest) -> ScriptedAnswer:
-    return await ask.default_result()
+async def answer_deaf_server(request: IncomingRequest) -> ScriptedAnswer:
+    return await request.default_result()
 
 
 @DEAF_SERVER_SCENARIO.rule(
@@ -70,8 +70,8 @@ STDERR_SCENARIO = Scenario(
 
 
 @STDERR_SCENARIO.on(FIRST_REQUEST)
-async def answer_stderr(ask: IncomingRequest) -> ScriptedAnswer:
-    return await ask.default_result()
+async def answer_stderr(request: IncomingRequest) -> ScriptedAnswer:
+    return await request.default_result()
 
 
 @STDERR_SCENARIO.rule(
@@ -95,8 +95,8 @@ SERVER_EXITS_SCENARIO = Scenario("server-exits", "a server that exits before it 
 
 
 @SERVER_EXITS_SCENARIO.on(FIRST_REQUEST)
-async def answer_server_exits(ask: IncomingRequest) -> ScriptedAnswer:
-    await ask.channel.abort()
+async def answer_server_exits(request: IncomingRequest) -> ScriptedAnswer:
+    await request.channel.abort()
     return None
 
 

@@ -63,8 +63,8 @@ STREAMS_SCENARIO = Scenario("streams", "every answer is a stream of events", ove
 
 
 @STREAMS_SCENARIO.on("initialize", "server/discover", FIRST_REQUEST)
-async def answer_streams(ask: IncomingRequest) -> ScriptedAnswer:
-    return await ask.default_result()
+async def answer_streams(request: IncomingRequest) -> ScriptedAnswer:
+    return await request.default_result()
 
 
 @STREAMS_SCENARIO.rule(
@@ -84,9 +84,9 @@ EVENTS_SCENARIO = Scenario("events", "streams with everything that an event stre
 
 
 @EVENTS_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call")
-async def answer_events(ask: IncomingRequest) -> ScriptedAnswer:
-    answer = encode_message(ask.build_response(await ask.default_result()))
-    post = _post_channel(ask)
+async def answer_events(request: IncomingRequest) -> ScriptedAnswer:
+    answer = encode_message(request.build_response(await request.default_result()))
+    post = _post_channel(request)
     await post.start()
     for piece in _event_chunks(answer):
         await post.response.send_chunk(piece)
@@ -141,9 +141,9 @@ DROPPED_STREAM_SCENARIO = Scenario(
 
 
 @DROPPED_STREAM_SCENARIO.on(FIRST_REQUEST)
-async def answer_dropped_stream(ask: IncomingRequest) -> ScriptedAnswer:
-    ask.conversation.server.state["answer"] = encode_message(ask.build_response(await ask.default_result()))
-    post = _post_channel(ask)
+async def answer_dropped_stream(request: IncomingRequest) -> ScriptedAnswer:
+    request.conversation.server.state["answer"] = encode_message(request.build_response(await request.default_result()))
+    post = _post_channel(request)
     await post.start()
     await post.send_event(b"", id=_PRIME, retry=_RETRY_MS)
     await post.response.end()
@@ -151,13 +151,15 @@ async def answer_dropped_stream(ask: IncomingRequest) -> ScriptedAnswer:
 
 
 @DROPPED_STREAM_SCENARIO.on_http
-async def serve_dropped_stream(endpoint: ScriptedHTTPServer, exchange: ClientExchange, reply: ScriptedResponse) -> bool:
+async def serve_dropped_stream(
+    endpoint: ScriptedHTTPServer, exchange: ClientExchange, response: ScriptedResponse
+) -> bool:
     if exchange.verb != "GET" or exchange.headers.get("last-event-id") != _PRIME:
         return False
-    post = PostReplyChannel(endpoint, exchange, reply)
+    post = PostReplyChannel(endpoint, exchange, response)
     await post.start()
     await post.send_event(endpoint.server.state["answer"], id="check/1:answer")
-    await reply.end()
+    await response.end()
     return True
 
 
@@ -230,15 +232,15 @@ def client_http_no_resumption(runs: Sequence[ClientRun]) -> JudgedItems:
 
 def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scenario:
     """The first request is answered by a web server, not by MCP."""
-    scene = Scenario(name, says, over=HTTP)
+    scenario = Scenario(name, says, over=HTTP)
 
-    @scene.on(FIRST_REQUEST)
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        await _post_channel(ask).response.send(status, body, content_type=kind)
+    @scenario.on(FIRST_REQUEST)
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        await _post_channel(request).response.send(status, body, content_type=kind)
         return None
 
-    scene.case(rule, says)(rule.check)
-    return scene
+    scenario.case(rule, says)(rule.check)
+    return scenario
 
 
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
@@ -267,19 +269,19 @@ ACCEPTED_SCENARIO = _http_answer_scenario(
 
 def _aborted_stream_scenario(name: str, says: str, beginning: bytes | None) -> Scenario:
     """The connection breaks after these bytes of a stream; before any where there are none."""
-    scene = Scenario(name, says, over=HTTP)
+    scenario = Scenario(name, says, over=HTTP)
 
-    @scene.on(FIRST_REQUEST)
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
-        post = _post_channel(ask)
+    @scenario.on(FIRST_REQUEST)
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
+        post = _post_channel(request)
         if beginning is not None:
             await post.start()
             await post.response.send_chunk(beginning)
         await post.abort()
         return None
 
-    scene.case(client_http_cut, says)(client_http_cut.check)
-    return scene
+    scenario.case(client_http_cut, says)(client_http_cut.check)
+    return scenario
 
 
 CUT_EARLY_SCENARIO = _aborted_stream_scenario("cut-early", "the connection breaks before the response", None)
@@ -288,8 +290,8 @@ CUT_MIDDLE_SCENARIO = _aborted_stream_scenario(
 )
 
 
-def _post_channel(ask: IncomingRequest) -> PostReplyChannel:
-    """The response to it. Scenes that use it are played over HTTP alone."""
-    way: Any = ask.channel
+def _post_channel(request: IncomingRequest) -> PostReplyChannel:
+    """The response to it. Scenarios that use it are played over HTTP alone."""
+    way: Any = request.channel
     assert isinstance(way, PostReplyChannel)
     return way

@@ -41,14 +41,16 @@ ASKS_MORE_SCENARIO = Scenario(
 
 
 @ASKS_MORE_SCENARIO.on(FIRST_REQUEST)
-async def answer_asks_more(ask: IncomingRequest) -> ScriptedAnswer:
-    page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": ask.trap_url}
-    await ask.send_request("elicitation/create", page, id="page", seconds=_PERSON)
-    await ask.send_request("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
-    await ask.send_request("sampling/createMessage", {**_QUESTION, "toolChoice": _CHOICE}, id="choice", seconds=_PERSON)
+async def answer_asks_more(request: IncomingRequest) -> ScriptedAnswer:
+    page = {"mode": "url", "message": "Sign in.", "elicitationId": "page-1", "url": request.trap_url}
+    await request.send_request("elicitation/create", page, id="page", seconds=_PERSON)
+    await request.send_request("sampling/createMessage", {**_QUESTION, "tools": [_TOOL]}, id="tools", seconds=_PERSON)
+    await request.send_request(
+        "sampling/createMessage", {**_QUESTION, "toolChoice": _CHOICE}, id="choice", seconds=_PERSON
+    )
     used = [*_QUESTION["messages"], {"role": "assistant", "content": _USE}, *_QUESTION["messages"]]
-    await ask.send_request("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
-    return await ask.default_result()
+    await request.send_request("sampling/createMessage", {**_QUESTION, "messages": used}, id="missing", seconds=_PERSON)
+    return await request.default_result()
 
 
 @ASKS_MORE_SCENARIO.rule(
@@ -128,13 +130,13 @@ PAGE_REQUIRED_SCENARIO = Scenario("page-required", "a result asks for a page to 
 
 
 @PAGE_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
-async def answer_page_required(ask: IncomingRequest) -> ScriptedAnswer:
-    elicitation = ask.client_capabilities.get("elicitation")
-    if ask.index or not isinstance(elicitation, dict) or "url" not in elicitation:
-        return await ask.default_result()
-    page = {"mode": "url", "message": "Sign in.", "url": ask.trap_url}
+async def answer_page_required(request: IncomingRequest) -> ScriptedAnswer:
+    elicitation = request.client_capabilities.get("elicitation")
+    if request.index or not isinstance(elicitation, dict) or "url" not in elicitation:
+        return await request.default_result()
+    page = {"mode": "url", "message": "Sign in.", "url": request.trap_url}
     asks = {"page": {"method": "elicitation/create", "params": page}}
-    return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks})
+    return request.with_result_fields({"resultType": "input_required", "inputRequests": asks})
 
 
 @PAGE_REQUIRED_SCENARIO.rule(
@@ -173,12 +175,12 @@ FORM_REQUIRED_SCENARIO = Scenario("form-required", "a result asks for a form to 
 
 
 @FORM_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
-async def answer_form_required(ask: IncomingRequest) -> ScriptedAnswer:
-    if ask.index or not _has_form(ask.client_capabilities):
-        return await ask.default_result()
+async def answer_form_required(request: IncomingRequest) -> ScriptedAnswer:
+    if request.index or not _has_form(request.client_capabilities):
+        return await request.default_result()
     form = {"message": "How many, how large?", "requestedSchema": _SCHEMA}
     asks = {_KEY: {"method": "elicitation/create", "params": form}}
-    return ask.with_result_fields({"resultType": "input_required", "inputRequests": asks})
+    return request.with_result_fields({"resultType": "input_required", "inputRequests": asks})
 
 
 @FORM_REQUIRED_SCENARIO.rule(

@@ -81,8 +81,11 @@ NO_VERSION_IN_COMMON_SCENARIO = Scenario(
 
 
 @NO_VERSION_IN_COMMON_SCENARIO.on("initialize", "server/discover", "tools/list", FIRST_REQUEST)
-async def answer_no_version_in_common(ask: IncomingRequest) -> ScriptedAnswer:
-    data = {"supported": ["2999-01-01"], "requested": ask.meta.get(PROTOCOL_VERSION, ask.params.get("protocolVersion"))}
+async def answer_no_version_in_common(request: IncomingRequest) -> ScriptedAnswer:
+    data = {
+        "supported": ["2999-01-01"],
+        "requested": request.meta.get(PROTOCOL_VERSION, request.params.get("protocolVersion")),
+    }
     raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
@@ -112,11 +115,11 @@ OTHER_VERSION_SCENARIO = Scenario(
 
 
 @OTHER_VERSION_SCENARIO.on("server/discover", FIRST_REQUEST)
-async def answer_other_version(ask: IncomingRequest) -> ScriptedAnswer:
-    if ask.conversation.server.is_first_time("other-version"):
-        data = {"supported": ["2999-01-01", ask.conversation.server.revision], "requested": "1999-01-01"}
+async def answer_other_version(request: IncomingRequest) -> ScriptedAnswer:
+    if request.conversation.server.is_first_time("other-version"):
+        data = {"supported": ["2999-01-01", request.conversation.server.revision], "requested": "1999-01-01"}
         raise ScriptedError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-    return await ask.default_result()
+    return await request.default_result()
 
 
 @OTHER_VERSION_SCENARIO.rule(
@@ -138,20 +141,20 @@ def client_opening_other_version(run: ClientRun) -> None:
 
 def _older_server_scenario(code: int, name: str) -> Scenario:
     """An older server, which answers with this code whatever comes before its handshake."""
-    scene = Scenario(
+    scenario = Scenario(
         f"older-server-{name}",
         f"an older server answers {code} to what it does not know",
         until=_SINCE,
         over=LINE_TRANSPORTS,
     )
 
-    @scene.on("server/discover")
-    async def answer(ask: IncomingRequest) -> ScriptedAnswer:
+    @scenario.on("server/discover")
+    async def answer(request: IncomingRequest) -> ScriptedAnswer:
         raise ScriptedError(code, "Received request before initialization was complete")
 
     rule = client_opening_legacy_fallback
-    scene.case(rule, f"an older server that answers {code}")(rule.check)
-    return scene
+    scenario.case(rule, f"an older server that answers {code}")(rule.check)
+    return scenario
 
 
 OLDER_SERVER_INVALID_PARAMS_SCENARIO = _older_server_scenario(-32602, "invalid-params")
