@@ -92,7 +92,7 @@ async def test_a_server_that_outlives_its_input_is_reported_once_and_not_in_each
     assert [visit.revision for visit in report.visits] == ["2025-06-18", "2025-11-25"]
     (finding,) = report.findings
     assert [place.revision for place in finding.places] == ["2025-11-25"]
-    older = [each for each in report.outcomes if each.revision == "2025-06-18" and "it ran on for" in each.text]
+    older = [each for each in report.outcomes if each.revision == "2025-06-18" and "it was running" in each.text]
     assert {each.verdict for each in older} == {"not-observed"}
 
 

@@ -82,7 +82,7 @@ async def test_a_server_that_never_ends_by_itself_is_not_given_the_time_of_a_sta
     settings = CheckSettings(revisions=("2025-11-25",), only=only, timeout=2, opening=100)
     report = await check_server(program, settings, label="program")
     assert [each.rule for each in report.findings] == ["stdio/exits", "stdio/terminates"]
-    assert report.findings[0].cases[0] == "after the handshake, with nothing to do"
+    assert report.findings[0].cases[0] == "after the handshake, while idle"
     waited = [each for each in report.outcomes if each.rule == "stdio/exits" and each.verdict == "not-observed"]
     assert waited, "one finding is enough: the other cases do not wait as long again"
     assert report.seconds < settings.opening, "no end was waited for that long"

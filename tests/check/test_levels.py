@@ -30,7 +30,7 @@ OTHERWISE = {
     "caching/interim": "the sentence says which results have hints, and not that no others have",
     "client-answers/sampling-content": "the MUST is for servers; that a client refuses what breaks it is an example",
     "client-meta/result-type": "the sentence speaks of servers of earlier revisions: one of this may be refused",
-    "codes/legacy": "whether an implementation is new, and where its code comes from, nobody sees",
+    "codes/closed-range": "whether an implementation is new, and where its code comes from, nobody sees",
     "discover/anonymous-client": "clientInfo is optional by its type, which binds more than the SHOULD about its use",
     "errors/invalid-request": "JSON-RPC says what -32600 means, and not that every mistake is told by it",
     "http/bad-body": "the MUST is about notifications; what is no message at all is not spoken of",

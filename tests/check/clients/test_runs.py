@@ -131,4 +131,6 @@ async def test_a_rule_that_is_not_there_is_told() -> None:
 def test_every_scene_has_a_name_of_its_own_and_judges_something() -> None:
     names = [scenario.name for scenario in scenarios()]
     assert len(names) == len(set(names))
-    assert all(scenario.cases and (scenario.handlers or scenario.http or scenario.name == "bare") for scenario in scenarios())
+    assert all(
+        scenario.cases and (scenario.handlers or scenario.http or scenario.name == "bare") for scenario in scenarios()
+    )

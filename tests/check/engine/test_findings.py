@@ -42,7 +42,7 @@ async def test_a_prompt_that_refuses_missing_arguments_with_another_code_is_not_
         return {"jsonrpc": "2.0", "id": answer["id"], "error": error}
 
     found = await finding(change, "prompts/required-arguments", "2025-11-25")
-    assert found.cause == "The error of the handler is passed on with another code."
+    assert found.cause == "The error of the handler is returned with another code."
 
 
 async def test_the_evidence_holds_no_messages_of_other_cases() -> None:

@@ -78,7 +78,7 @@ def the_code_of_earlier_revisions_for_a_missing_resource(change: Change) -> None
     recoded(change, -32602, -32002)
 
 
-@mutant("codes/legacy")
+@mutant("codes/closed-range")
 def a_code_from_the_closed_range(change: Change) -> None:
     recoded(change, -32601, -32001)
 

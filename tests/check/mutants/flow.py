@@ -236,7 +236,7 @@ def a_token_that_is_a_fraction(change: Change) -> None:
     change.before("tools/call")(lambda request: [{"jsonrpc": "2.0", "id": "p", "method": "ping", "params": params}])
 
 
-@mutant("rough/survives", revision="2025-06-18")
+@mutant("faults/survives", revision="2025-06-18")
 def half_an_object_ends_it(change: Change) -> None:
     gone: list[bool] = []
 
@@ -246,7 +246,7 @@ def half_an_object_ends_it(change: Change) -> None:
         return None if gone else message
 
 
-@mutant("rough/survives")
+@mutant("faults/survives")
 def a_text_for_an_error_ends_it(change: Change) -> None:
     gone: list[bool] = []
 
@@ -256,7 +256,7 @@ def a_text_for_an_error_ends_it(change: Change) -> None:
         return None if gone else message
 
 
-@mutant("rough/wrong-params", revision="2025-11-25")
+@mutant("faults/wrong-params", revision="2025-11-25")
 def silence_for_wrong_params(change: Change) -> None:
     @change.heard
     def _(message: Any) -> Any:
@@ -265,7 +265,7 @@ def silence_for_wrong_params(change: Change) -> None:
         return None if is_wrong and message["method"] == "completion/complete" else message
 
 
-@mutant("rough/flood", revision="2024-11-05")
+@mutant("faults/flood", revision="2024-11-05")
 def one_of_a_thousand_is_lost(change: Change) -> None:
     change.heard(
         lambda message: None if isinstance(message, dict) and message.get("id") == "accord-check-flood-99" else message

@@ -80,8 +80,8 @@ async def test_a_server_that_dies_is_told_with_its_exit_code_and_the_end_of_its_
 
 
 async def test_of_many_wrong_messages_the_one_that_ends_a_server_is_shown(tmp_path: Path) -> None:
-    report = await program(tmp_path, DIES, only=("rough/survives",))
-    found = next(each for each in report.findings if "after a word the server is gone" in each.text)
+    report = await program(tmp_path, DIES, only=("faults/survives",))
+    found = next(each for each in report.findings if "after a word, the server does not respond" in each.text)
     assert "→ nobody" in found.evidence
 
 
@@ -125,7 +125,7 @@ async def test_where_nothing_is_to_be_tried_nothing_is_said_of_the_server(settin
 
 async def test_a_server_that_lets_nobody_in_twice_does_not_run_once_for_each_case(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    await program(tmp_path, OPENS_ONCE, str(pids), only=("lifecycle", "rough", "ids", "cancel", "errors", "stdio"))
+    await program(tmp_path, OPENS_ONCE, str(pids), only=("lifecycle", "faults", "ids", "cancel", "errors", "stdio"))
     started = pids.read_text().split()
     most = max(map(int, (tmp_path / "pids.most").read_text().split()))
     assert len(started) > 2 * most, f"{most} of {len(started)} ran at once"

@@ -135,7 +135,7 @@ def test_answers_may_come_in_any_order_but_once(order: list[int]) -> None:
 
 def test_an_id_of_the_server_is_used_once() -> None:
     assert judged(ids_unused, ("←", asks(1)), ("←", asks("1"))) == 2
-    assert "before" in broken(ids_unused, ("←", asks(1)), ("→", answers(1)), ("←", asks(1)))
+    assert "earlier request" in broken(ids_unused, ("←", asks(1)), ("→", answers(1)), ("←", asks(1)))
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=8, unique=True))
@@ -336,12 +336,14 @@ def test_a_long_text_of_ours_that_an_error_repeats_does_not_make_its_message_lon
 
 def test_a_long_text_that_is_not_ours_makes_the_message_of_an_error_long() -> None:
     told = broken(codes_one_sentence, ("→", asks(1, "tools/list")), ("←", fails(1, f"Resource not found: {LONG_URI}")))
-    assert told == "a message of 1 line and 5,028 characters"
+    assert told == "the message has 1 line and 5,028 characters"
 
 
 @pytest.mark.parametrize(("text", "counted"), [("x" * 501, "1 line"), ("first\nsecond", "2 lines")])
 def test_the_lines_of_a_long_message_are_counted_in_words(text: str, counted: str) -> None:
-    assert broken(codes_one_sentence, ("→", asks(1)), ("←", fails(1, text))).startswith(f"a message of {counted} and ")
+    assert broken(codes_one_sentence, ("→", asks(1)), ("←", fails(1, text))).startswith(
+        f"the message has {counted} and "
+    )
 
 
 def test_a_second_answer_to_a_cancelled_request_is_left_to_the_rule_about_cancellation() -> None:
@@ -351,4 +353,4 @@ def test_a_second_answer_to_a_cancelled_request_is_left_to_the_rule_about_cancel
         == 2
     )
     told = broken(ids_one_answer, ("→", asks(1)), ("→", asks(2)), ("→", cancel), ("←", answers(2)), ("←", answers(2)))
-    assert told == "2 was answered before"
+    assert told == "the server answered 2 before"

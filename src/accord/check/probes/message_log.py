@@ -207,7 +207,7 @@ def _memory_size(raw: bytes) -> int:
 
 
 def is_json(raw: bytes | SkippedMessage) -> bool:
-    """By the grammar alone: an id that is half a character, which `rough` sends, may come back."""
+    """By the grammar alone: an id that is half a character, which the rules about faults send, may come back."""
     try:
         json.loads(raw if isinstance(raw, bytes) else b"")
     except (ValueError, RecursionError):

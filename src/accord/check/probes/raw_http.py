@@ -1,4 +1,4 @@
-"""Requests that are written byte by byte, on connections of their own, for rules about rough weather over HTTP.
+"""Requests that are written byte by byte, on connections of their own, for rules about faults over HTTP.
 
 What rules about HTTP have in common: reading a response, and who it was for.
 """

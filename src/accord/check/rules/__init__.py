@@ -1,4 +1,4 @@
-"""Every rule, in the order in which they are tried and reported."""
+"""All rules, in the order in which they run and are reported."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ AREAS: tuple[str, ...] = (
     "http_framing",
     "generated",
 )
-"""Modules of this folder that have rules about servers."""
+"""Modules of this folder with rules about servers."""
 
 CLIENT_AREAS: tuple[str, ...] = (
     "envelope",
@@ -80,7 +80,7 @@ CLIENT_AREAS: tuple[str, ...] = (
     "caching",
     "ext_tasks",
 )
-"""Modules of the folder `clients` in it, which have those about clients."""
+"""Modules of the folder `clients` with rules about clients."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Batches: several messages in one array, which 2025-03-26 has, and no revision before or after it."""
+"""Batches: several messages in one array, which only revision 2025-03-26 has."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ SINCE, UNTIL = "2025-03-26", "2025-06-18"
 @rule(
     "batch/served",
     "must",
-    case="one request alone, and two with a notification between them",
+    case="a batch of one request, and a batch of two requests and a notification",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
-    cause="Only single messages are understood. Whoever speaks 2025-03-26 must understand batches: refuse the "
-    "revision, or take each item as a message of its own.",
+    cause="Only single messages are decoded. A server of 2025-03-26 must accept batches: refuse the "
+    "revision, or process each item as a message.",
 )
 async def batch_served(probe: Probe) -> None:
-    """A batch is received, and each request in it is answered."""
+    """The server answers each request in a batch."""
     await _require_results(probe, [_request("accord-check-only")])
     await _require_results(probe, [_request("accord-check-first"), _notification(), _request("accord-check-second")])
 
@@ -48,24 +48,24 @@ async def _require_results(probe: Probe, items: list[Any], *, misbehaved: bool =
 @rule(
     "batch/notifications",
     "must",
-    case="two notifications",
+    case="a batch of two notifications",
     at=(BATCHING, "basic/index#notifications"),
     since=SINCE,
     until=UNTIL,
-    cause="An empty array is sent for the answers that are none.",
+    cause="The server sends an empty array because there are no responses.",
 )
 async def batch_notifications(probe: Probe) -> None:
-    """A batch of nothing but notifications is not answered."""
+    """The server does not answer a batch of notifications."""
     since = len(probe.log.entries)
     probe.send([_notification(), _notification()], misbehaved=False)
     await probe.fence()
     for entry in probe.log.entries[since:]:
         if entry.direction == RECEIVED and (entry.message == [] or _is_answered(probe, entry)):
-            raise probe.violation(f"it is answered with {preview_json(entry.message)}", since=since)
+            raise probe.violation(f"the server answered with {preview_json(entry.message)}", since=since)
 
 
 def _is_answered(probe: Probe, entry: LogEntry) -> bool:
-    """Whether the server sent a response without an id, which is not the body of an HTTP refusal."""
+    """Return whether the server sent a response without an id that is not the body of an HTTP refusal."""
     return any(
         is_response(each)
         and each.get("id") is None
@@ -77,35 +77,35 @@ def _is_answered(probe: Probe, entry: LogEntry) -> bool:
 @rule(
     "batch/invalid-items",
     "should",
-    variants=[CaseVariant("a number beside a request", over=LINE_TRANSPORTS)],
+    variants=[CaseVariant("a number and a request in one batch", over=LINE_TRANSPORTS)],
     kind="own",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
-    cause="The whole array is held against the type of a batch.",
+    cause="The whole array is validated at once, so that one invalid item rejects all.",
 )
 async def batch_invalid_items(probe: Probe) -> None:
-    """What is wrong with one item of a batch does not keep the others from being answered."""
+    """An invalid item of a batch does not keep the server from answering the other items."""
     await _require_results(probe, [7, _request("accord-check-good")], misbehaved=True)
 
 
 @rule(
     "batch/empty",
     "should",
-    case="an array without items",
+    case="an empty array",
     kind="own",
     at=BATCHING,
     since=SINCE,
     until=UNTIL,
-    cause="An array without items passes for a batch of notifications.",
+    cause="An array without items is taken for a batch of notifications.",
 )
 async def batch_empty(probe: Probe) -> None:
-    """An empty array is refused with an error."""
+    """The server answers an empty array with an error."""
     since = len(probe.log.entries)
     entry = await probe.send_and_fence([])
     refused = probe.http is not None and any(response.status >= 400 for response in probe.log.responses)
     if not refused and not any("error" in each for each in entry):
-        raise probe.violation("nothing says that it is wrong", since=since)
+        raise probe.violation("the server did not answer with an error", since=since)
 
 
 def _request(id: str) -> JSONObject:

@@ -1,4 +1,4 @@
-"""Hints how long a result may be kept, and by whom (2026-07-28)."""
+"""Cache hints: how long, and by whom, a result may be cached (2026-07-28)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SCOPES = ("public", "private")
 @rule(
     "caching/hints",
     "must",
-    case="all results that may be kept",
+    case="all cacheable results",
     at="server/utilities/caching#cacheable-results",
     since=BORN,
-    cause="`ttlMs` and `cacheScope` came with 2026-07-28: 0 and private promise nothing.",
+    cause='`ttlMs` and `cacheScope` are new in 2026-07-28: use 0 and "private" if the result must not be cached.',
 )
 def caching_hints(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The results of server/discover, the lists and resources/read say how long they may be kept, and by whom."""
+    """The results of server/discover, list methods and resources/read have `ttlMs` and `cacheScope`."""
     for each in _cacheable_results(logs):
         yield
         missing = [name for name in ("ttlMs", "cacheScope") if name not in each.result]
@@ -36,13 +36,13 @@ def caching_hints(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "caching/ttl",
     "must",
-    case="all results that may be kept",
+    case="all cacheable results",
     at="server/utilities/caching#time-to-live-ttl-field",
     since=BORN,
-    cause="A moment, or -1 for no limit, stands where a duration should.",
+    cause="The value is a point in time, or -1 for no limit, instead of a duration.",
 )
 def caching_ttl(logs: Sequence[MessageLog]) -> JudgedItems:
-    """`ttlMs` is a whole number of milliseconds, and not negative."""
+    """`ttlMs` is a non-negative integer number of milliseconds."""
     for each in _cacheable_results(logs):
         if "ttlMs" in each.result:
             yield
@@ -54,13 +54,13 @@ def caching_ttl(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "caching/scope",
     "must",
-    case="all results that may be kept",
+    case="all cacheable results",
     at="server/utilities/caching#cache-scope-field",
     since=BORN,
-    cause="A word of HTTP stands there that is none of these two (`no-store`).",
+    cause="The value is an HTTP directive such as `no-store`.",
 )
 def caching_scope(logs: Sequence[MessageLog]) -> JudgedItems:
-    """`cacheScope` is public or private."""
+    """`cacheScope` is "public" or "private"."""
     for each in _cacheable_results(logs):
         if "cacheScope" in each.result:
             yield
@@ -71,10 +71,10 @@ def caching_scope(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "caching/one-scope",
     "must",
-    case="each list that has several pages",
+    case="each list with several pages",
     at="server/utilities/caching#interaction-with-pagination",
     since=BORN,
-    cause="The scope is found for each page by what stands on it: take the narrowest for all.",
+    cause="The scope is computed for each page from its items: use the narrowest scope for all pages.",
 )
 async def caching_one_scope(probe: Probe) -> None:
     """All pages of a list have the same `cacheScope`."""
@@ -87,25 +87,25 @@ async def caching_one_scope(probe: Probe) -> None:
             if len(set(scopes)) > 1:
                 raise probe.violation(f"the pages of {listing.method} have the scopes {', '.join(scopes)}")
     if not judged:
-        raise NotApplicable("every list has one page")
+        raise NotApplicable("each list has one page")
 
 
 @rule(
     "caching/interim",
     "should",
-    case="all results that ask for input",
+    case="all results with `input_required`",
     at="server/utilities/caching#cacheable-results",
     since=BORN,
-    cause="The hints are added to every result of the method, and not to final ones only.",
+    cause="The hints are added to every result of the method, not only to final results.",
 )
 def caching_interim(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A result that asks for input does not say how long it may be kept."""
+    """A result that requires input (`input_required`) has no cache hints."""
     for each in answered_requests(logs):
         if _kind(each) == "input_required":
             yield
             for name in ("ttlMs", "cacheScope"):
                 if name in each.result:
-                    raise each.violation(f"it has {name}")
+                    raise each.violation(f"the result has {name}")
 
 
 def _cacheable_results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:

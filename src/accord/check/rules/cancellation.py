@@ -1,4 +1,4 @@
-"""Cancelling: what is cancelled ends quietly, and what cannot be cancelled is no mistake."""
+"""Cancellation: a cancelled request ends without a response, and an invalid cancellation is ignored."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ TIMING = (f"{OLD}#timing-considerations", f"{NEW}#timing-considerations")
 CANCELLED = "notifications/cancelled"
 PER_REQUEST_SINCE = "2026-07-28"
 _LONGEST = 3.0
-"""Seconds in which a call that was not cancelled would be done."""
+"""Seconds in which a call that is not cancelled would end."""
 
 
 @rule(
     "cancel/no-answer",
     "should",
     variants=[
-        CaseVariant("a call in the middle of its work, over stdio", since=PER_REQUEST_SINCE, over=LINE_TRANSPORTS),
-        CaseVariant("a call in the middle of its work", until=PER_REQUEST_SINCE, needs="tools"),
+        CaseVariant("a running call, over stdio", since=PER_REQUEST_SINCE, over=LINE_TRANSPORTS),
+        CaseVariant("a running call", until=PER_REQUEST_SINCE, needs="tools"),
     ],
     kind="own",
     calls=True,
     applies=require_slow_tool,
     at=BEHAVIOUR,
-    cause="The handler is stopped, and its end is sent as an error; or it is not stopped at all.",
+    cause="The handler is stopped and its exception is sent as an error, or the handler is not stopped at all.",
 )
 async def cancel_no_answer(probe: Probe) -> None:
-    """A request that was cancelled while it was at work is not answered."""
+    """The server does not answer a request that was cancelled while it ran."""
     call = await start_slow_call(probe)
     _cancel(probe, call.id)
     await probe.fence()
     if await probe.wait_for_message(lambda message: is_response(message) and message.get("id") == call.id, _LONGEST):
-        raise probe.violation("the call is answered after it was cancelled", since=call.since)
+        raise probe.violation("the server answered the call after the cancellation", since=call.since)
 
 
 @rule(
     "cancel/stops",
     "should",
-    case="the progress of requests that were cancelled",
+    case="progress of cancelled requests",
     at=BEHAVIOUR,
-    cause="Cancelling only drops the answer: stop the handler itself.",
+    cause="Cancellation only discards the response: stop the handler, too.",
 )
 def cancel_stops(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A request that was cancelled is not worked on any more."""
+    """The server stops work on a cancelled request."""
     for log in logs:
         ended = _CancelledTokens()
         for entry, message in logged_messages(log):
@@ -63,13 +63,13 @@ def cancel_stops(logs: Sequence[MessageLog]) -> JudgedItems:
                 ended.add_sent(message)
                 continue
             if message.get("method") == PROGRESS and id_key(_params(message).get("progressToken")) in ended.ended:
-                raise ObservedMessage(log, entry, message).violation("it tells of its progress after it was cancelled")
+                raise ObservedMessage(log, entry, message).violation("progress came after the cancellation")
             ended.add_received(message)
         yield from ended.ended
 
 
 class _CancelledTokens:
-    """Tokens of requests that were cancelled, and that the server knows of: a later request has been answered."""
+    """Tokens of cancelled requests whose cancellation the server has read, since it answered a later request."""
 
     def __init__(self) -> None:
         self.ended: set[Any] = set()
@@ -78,7 +78,7 @@ class _CancelledTokens:
         self._after: dict[Any, list[Any]] = {}
 
     def add_sent(self, message: JSONObject) -> None:
-        """Process one message of ours."""
+        """Process a message from the checker."""
         if message.get("method") == CANCELLED and id_key(_cancelled_id(message)) in self._tokens:
             self._cancelled.append(self._tokens[id_key(_cancelled_id(message))])
         elif "method" in message and "id" in message:
@@ -87,7 +87,7 @@ class _CancelledTokens:
                 self._tokens[id_key(message["id"])] = id_key(token)
 
     def add_received(self, message: JSONObject) -> None:
-        """Process one message of the server."""
+        """Process a message from the server."""
         if is_response(message):
             self.ended.update(self._after.pop(id_key(message.get("id")), ()))
 
@@ -95,12 +95,12 @@ class _CancelledTokens:
 @rule(
     "cancel/ignored",
     "should",
-    case="unknown ids, ids of what is done, and params that are none",
+    case="cancellations with unknown ids, ids of finished requests, and invalid params",
     at=(f"{OLD}#error-handling", f"{NEW}#error-handling"),
-    cause="A notification that cannot be followed is answered with an error, or ends the connection.",
+    cause="A cancellation that cannot be applied is answered with an error, or ends the connection.",
 )
 async def cancel_ignored(probe: Probe) -> None:
-    """A cancellation that names no request in flight changes nothing and gets no answer."""
+    """The server ignores a cancellation that names no request in flight."""
     done = await probe.request(probe.harmless_method)
     ids: tuple[Any, ...] = (probe.unknown_name, 999_999_999, done.id, "", None, {}, [1])
     wrong: list[Any] = [{"requestId": id, "reason": "accord check"} for id in ids]
@@ -115,11 +115,13 @@ async def _require_ignored(probe: Probe, message: JSONObject) -> None:
     entry = [each for each in await probe.fence() if is_response(each)]
     if entry and (probe.http is None or "result" in entry[0]):
         raise probe.violation(
-            f"{preview_json(entry[0])} is said to {preview_json(message)}", since=since, symptom=NOTIFICATION_ANSWERED
+            f"the server sent {preview_json(entry[0])} after {preview_json(message)}",
+            since=since,
+            symptom=NOTIFICATION_ANSWERED,
         )
 
 
-@cancel_ignored.case("ids of requests that are sent only then", over=LINE_TRANSPORTS)
+@cancel_ignored.case("ids of requests that are sent after their cancellation", over=LINE_TRANSPORTS)
 async def cancel_ignored_ids_requests_sent_only(probe: Probe) -> None:
     for number in range(3):
         _cancel(probe, f"accord-check-early-{number}")
@@ -127,7 +129,7 @@ async def cancel_ignored_ids_requests_sent_only(probe: Probe) -> None:
         await probe.result(probe.harmless_method, id=f"accord-check-early-{number}")
 
 
-_FIFTY = "fifty requests, each cancelled at once, and one that is not"
+_FIFTY = "fifty requests that are cancelled at once, and one that is not"
 
 
 @rule(
@@ -140,10 +142,10 @@ _FIFTY = "fifty requests, each cancelled at once, and one that is not"
     kind="own",
     shares=True,
     at=TIMING,
-    cause="A request is taken out of the table twice, or the task that is stopped is the one that reads.",
+    cause="The request is removed from the table twice, or the cancelled task is the one that reads messages.",
 )
 async def cancel_race(probe: Probe) -> None:
-    """A request that is done when its cancellation comes is answered once or not at all, and others are not touched."""
+    """If a cancellation and a response cross, the server answers at most once, and other requests are not affected."""
     since = len(probe.log.entries)
     for number in range(50):
         probe.begin(probe.harmless_method, id=f"accord-check-race-{number}")
@@ -156,19 +158,19 @@ async def cancel_race(probe: Probe) -> None:
         if is_response(each) and each.get("id") is not None:  # what has no id answers a notification
             counted[id_key(each.get("id"))] = counted.get(id_key(each.get("id")), 0) + 1
     if max(counted.values(), default=0) > 1:
-        raise probe.violation("a request was answered twice after it was cancelled", since=since)
+        raise probe.violation("the server answered a request twice after its cancellation", since=since)
 
 
 @rule(
     "cancel/initialize",
     "must",
-    case="initialize, cancelled after its answer",
+    case="a cancellation of initialize after its response",
     at=(BEHAVIOUR[0], TIMING[0]),
     until=PER_REQUEST_SINCE,
-    cause="initialize is kept among the requests that can be cancelled, and the session goes with it.",
+    cause="initialize is one of the requests that can be cancelled, and the session ends with it.",
 )
 async def cancel_initialize(probe: Probe) -> None:
-    """To cancel initialize, which a client must not do, does not take back what was agreed."""
+    """A cancellation of initialize, which a client must not send, does not affect the session."""
     for message in probe.log.sent_messages():
         if message.get("method") == "initialize":
             probe.send({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": message["id"]}})
@@ -178,13 +180,13 @@ async def cancel_initialize(probe: Probe) -> None:
 @rule(
     "cancel/own-requests",
     "must",
-    case="all cancellations of the server",
+    case="all cancellations from the server",
     at=BEHAVIOUR[0],
     until=PER_REQUEST_SINCE,
-    cause="The id of the client's request is used: a server that gives up on that answers with an error.",
+    cause="The server cancels the request of the client: send an error response instead.",
 )
 def cancel_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server cancels only requests that it sent itself, and no tasks."""
+    """The server cancels only requests that it sent, and no tasks."""
     for log in logs:
         issued: dict[tuple[type, Any], JSONObject] = {}
         for entry, message in logged_messages(log):
@@ -197,24 +199,24 @@ def cancel_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
                 request = issued.get(id_key(_cancelled_id(message)))
                 if request is None:
                     raise ObservedMessage(log, entry, message).violation(
-                        f"the server sent no request {preview_json(_cancelled_id(message))}"
+                        f"the server sent no request with the id {preview_json(_cancelled_id(message))}"
                     )
                 if "task" in _params(request):
                     raise ObservedMessage(log, entry, message).violation(
-                        "a task is cancelled: tasks/cancel is there for that"
+                        "the server cancelled a task by notifications/cancelled: the method is tasks/cancel"
                     )
 
 
 @rule(
     "cancel/only-subscriptions",
     "must",
-    case="all cancellations of the server",
+    case="all cancellations from the server",
     at=(NEW, BEHAVIOUR[1]),
     since=PER_REQUEST_SINCE,
-    cause="A request that takes too long is told off by a cancellation: answer it with an error.",
+    cause="The server cancels a request that takes too long: send an error response instead.",
 )
 def cancel_only_subscriptions(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends a cancellation only to end a subscription, by the id of its request."""
+    """The server sends notifications/cancelled only to end a subscription, with the id of its request."""
     for log in logs:
         staying = [name for name, row in table(log.revision, CLIENT).items() if row.stays]
         listens = {id_key(message.get("id")) for message in log.sent_messages() if message.get("method") in staying}
@@ -237,4 +239,4 @@ def _params(message: JSONObject) -> JSONObject:
 
 
 def _cancel(probe: Probe, id: Any) -> None:
-    probe.notify(CANCELLED, {"requestId": id, "reason": "accord check tries what happens"})
+    probe.notify(CANCELLED, {"requestId": id, "reason": "a test of accord check"})

@@ -1,4 +1,4 @@
-"""What was agreed on is kept: the revision, and what each side has declared."""
+"""Negotiation: both sides use only the negotiated revision and the declared capabilities."""
 
 from __future__ import annotations
 
@@ -17,35 +17,38 @@ from accord.messages.methods import METHODS, SERVER, table
 
 OPERATION = "basic/lifecycle#operation"
 STRICT = "2025-06-18"
-"""From here on both sides MUST keep to what was agreed; before, they SHOULD."""
+"""From this revision on, both sides MUST respect the negotiation; before, they SHOULD."""
 
-_CAUSE = "Code for all clients sends to each: look at what this one declared, and at what we did, before sending."
+_CAUSE = (
+    "The server sends the same messages to all clients: before sending, check the capabilities "
+    "of this client, and your own."
+)
 
 
 @rule(
     "capabilities/only-declared",
     "must",
-    case="all requests and notifications of the server",
+    case="all requests and notifications from the server",
     at=OPERATION,
     since=STRICT,
     until=ENDS,
     cause=_CAUSE,
 )
 def capabilities_only_declared(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends only what its own capabilities, and those of the client, allow."""
+    """The server sends only messages that its own capabilities and those of the client allow."""
     return _require_declared(logs)
 
 
 @rule(
     "capabilities/declared-early",
     "should",
-    case="all requests and notifications of the server",
+    case="all requests and notifications from the server",
     at=OPERATION,
     until=STRICT,
     cause=_CAUSE,
 )
 def capabilities_declared_early(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends only what its own capabilities, and those of the client, allow."""
+    """The server sends only messages that its own capabilities and those of the client allow."""
     return _require_declared(logs)
 
 
@@ -63,7 +66,7 @@ def _require_declared(logs: Sequence[MessageLog]) -> JudgedItems:
 def _require_capability(each: ObservedMessage, who: str, capabilities: JSONObject, path: str | None) -> None:
     if path is not None and not declares(capabilities, _json_path(path)):
         method = each.message["method"]
-        text = f"{method} is sent, and {who} did not declare {_json_path(path)}"
+        text = f"the server sent {method}, but {who} did not declare {_json_path(path)}"
         raise each.violation(text, symptom=f"undeclared:{method}")
 
 
@@ -73,27 +76,27 @@ _KNOWN = frozenset(row.name for row in METHODS if row.sender != "client")
 @rule(
     "capabilities/revision",
     "must",
-    case="all requests and notifications of the server",
+    case="all requests and notifications from the server",
     at=OPERATION,
     since=STRICT,
     until=ENDS,
-    cause="What a newer or an older revision has is sent to every client.",
+    cause="The server sends messages of a newer or older revision to every client.",
 )
 def capabilities_revision(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends only requests and notifications that the agreed revision has."""
+    """The server sends only requests and notifications of the negotiated revision."""
     return _require_known_methods(logs)
 
 
 @rule(
     "capabilities/revision-early",
     "should",
-    case="all requests and notifications of the server",
+    case="all requests and notifications from the server",
     at=OPERATION,
     until=STRICT,
-    cause="What a newer revision has is sent to every client.",
+    cause="The server sends messages of a newer revision to every client.",
 )
 def capabilities_revision_early(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends only requests and notifications that the agreed revision has."""
+    """The server sends only requests and notifications of the negotiated revision."""
     return _require_known_methods(logs)
 
 
@@ -103,7 +106,9 @@ def _require_known_methods(logs: Sequence[MessageLog]) -> JudgedItems:
         if method in _KNOWN:
             yield
             if method not in table(each.log.revision, SERVER):
-                raise each.violation(f"{each.log.revision} has no {method} from a server", symptom=f"revision:{method}")
+                raise each.violation(
+                    f"in {each.log.revision}, a server does not send {method}", symptom=f"revision:{method}"
+                )
 
 
 @rule(
@@ -111,44 +116,43 @@ def _require_known_methods(logs: Sequence[MessageLog]) -> JudgedItems:
     "must",
     case="the list of each declared capability",
     at=("basic/lifecycle#capability-negotiation", "schema#servercapabilities"),
-    cause="A capability is declared for which no handler is there.",
+    cause="The capability is declared, but no handler is registered.",
 )
 async def capabilities_served(probe: Probe) -> None:
-    """What the server declares can be listed."""
+    """For each declared capability, the list method succeeds."""
     declared = [capability for capability in LIST_METHODS if probe.has_capability(capability)]
     if not declared:
-        raise NotApplicable("the server declares nothing that could be listed")
+        raise NotApplicable("the server declares no capability with a list")
     for capability in declared:
         answer = await probe.request(LIST_METHODS[capability])
         if answer.code == METHOD_NOT_FOUND:
             raise probe.violation(
-                f"{capability} is declared, and {LIST_METHODS[capability]} is answered {preview_json(answer.error)}"
+                f"the server declares {capability}, but answers {LIST_METHODS[capability]} with "
+                f"{preview_json(answer.error)}"
             )
 
 
 @rule(
     "capabilities/gated",
     "should",
-    case="the list of each capability that is not declared",
+    case="the list of each undeclared capability",
     at="schema#methodnotfounderror",
     since="2026-07-28",
-    cause="Handlers are there for everything, and what is declared is written elsewhere.",
+    cause="Handlers are registered for all methods, and the capabilities are written by hand.",
 )
 async def capabilities_gated(probe: Probe) -> None:
-    """A method that belongs to a capability which the server did not declare does not exist: -32601."""
+    """A method of an undeclared capability returns error -32601."""
     missing = [capability for capability in LIST_METHODS if not probe.has_capability(capability)]
     if not missing:
         raise NotApplicable("the server declares tools, resources and prompts")
     for capability in missing:
         answer = await probe.request(LIST_METHODS[capability])
         if answer.code != METHOD_NOT_FOUND:
-            raise probe.violation(
-                f"{LIST_METHODS[capability]} is answered with {preview_json(answer.error or answer.result)}"
-            )
+            raise probe.violation(f"{LIST_METHODS[capability]} returned {preview_json(answer.error or answer.result)}")
 
 
 def negotiated_capabilities(log: MessageLog) -> tuple[JSONObject, JSONObject]:
-    """What each side declared in a conversation: ours, and the server's."""
+    """Return what each side declared in a session: the checker, and the server."""
     ours: JSONObject = {}
     theirs: JSONObject = log.handshake_result
     for _, message in logged_messages(log):
@@ -160,7 +164,7 @@ def negotiated_capabilities(log: MessageLog) -> tuple[JSONObject, JSONObject]:
 
 
 def _json_path(path: str) -> str:
-    """The path of a capability as it is in JSON."""
+    """Return the path of a capability with the names of the JSON fields."""
     return ".".join(_camel(part) for part in path.split("."))
 
 

@@ -1,4 +1,4 @@
-"""The codes of errors: each is used for what it means, and none lies where others have a say."""
+"""Error codes: each is used for its meaning, and none of the reserved ranges is used for other errors."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ RETIRED = frozenset((RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED))
     case="all errors",
     at=CODES,
     since="2026-07-28",
-    cause="A code of the server's own lies in the range of the specification: take one outside -32768 to -32000.",
+    cause="An error of the server itself has a code in the range of the specification: use one "
+    "outside -32768 to -32000.",
 )
 def codes_reserved(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Of the codes from -32099 to -32020 only those are used that the specification defines."""
+    """Of the codes from -32099 to -32020, the server uses only those that the specification defines."""
     return _require_no_code(logs, lambda code: -32099 <= code <= -32020 and code not in DEFINED | RETIRED)
 
 
@@ -54,23 +55,23 @@ def codes_reserved(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all errors",
     at=CODES,
     since="2026-07-28",
-    cause="The error of the earlier revision is raised whatever revision the request has.",
+    cause="The error of the earlier revision is used in every revision.",
 )
 def codes_retired(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The codes -32002 and -32042 of earlier revisions are not used any more."""
+    """The server does not use the codes -32002 and -32042 of earlier revisions."""
     return _require_no_code(logs, RETIRED.__contains__)
 
 
 @rule(
-    "codes/legacy",
+    "codes/closed-range",
     "may",
     case="all errors",
     at=CODES,
     since="2026-07-28",
-    cause="A code of the server's own lies in a range that is closed: take one outside -32768 to -32000.",
+    cause="An error of the server itself has a code in a reserved range: use one outside -32768 to -32000.",
 )
-def codes_legacy(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Codes from -32019 to -32000 are not used by new implementations."""
+def codes_closed_range(logs: Sequence[MessageLog]) -> JudgedItems:
+    """New implementations do not use codes from -32019 to -32000."""
     return _require_no_code(logs, lambda code: -32019 <= code <= -32000 and code not in RETIRED)
 
 
@@ -82,10 +83,10 @@ _STANDARD = frozenset((PARSE_ERROR, *range(-32603, INVALID_REQUEST + 1)))
     "should",
     case="all errors",
     at=CODES,
-    cause="A code of the server's own lies in the reserved range.",
+    cause="An error of the server itself has a code in the reserved range.",
 )
 def codes_own(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Codes that JSON-RPC reserves, from -32768 to -32100, are used as it defines them, and others not at all."""
+    """The server uses codes from -32768 to -32100 only as JSON-RPC defines them."""
     return _require_no_code(logs, lambda code: -32768 <= code <= -32100 and code not in _STANDARD)
 
 
@@ -101,22 +102,22 @@ _DATA: dict[int, dict[str, type]] = {
     case="all errors with these codes",
     at=(CODES, "basic/versioning#protocol-version-negotiation"),
     since="2026-07-28",
-    cause="The code is used for another purpose, or data was forgotten.",
+    cause="The code is used for another purpose, or `data` is missing.",
 )
 def codes_defined_data(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The errors -32021 and -32022 say in data what they are about."""
+    """The `data` of errors -32021 and -32022 has the fields that the specification defines."""
     for each in received_messages(logs):
         if _code(each) in _DATA:
             yield
             data = each.message["error"].get("data")
             for field, type_ in _DATA[_code(each)].items():
                 if not isinstance(data, dict) or not isinstance(data.get(field), type_):
-                    raise each.violation(f"data of {_code(each)} has no {field}: {preview_json(data)}")
+                    raise each.violation(f"the data of error {_code(each)} has no {field}: {preview_json(data)}")
 
 
 _LONG = 500
 _ECHO_LENGTH = 40
-"""A text of ours that is longer, in characters, does not count when an error repeats it."""
+"""Minimum number of characters of a text of ours that does not count if an error repeats it."""
 
 
 @rule(
@@ -124,7 +125,7 @@ _ECHO_LENGTH = 40
     "should",
     case="all errors",
     at="schema#error",
-    cause="A whole traceback, or the dump of a validator, is the message: put details into data.",
+    cause="The message is a traceback or the output of a validator: put details into `data`.",
 )
 def codes_one_sentence(logs: Sequence[MessageLog]) -> JudgedItems:
     """The message of an error is one short sentence."""
@@ -143,11 +144,11 @@ def codes_one_sentence(logs: Sequence[MessageLog]) -> JudgedItems:
                 if "\n" in text or len(text) > _LONG:
                     lines = len(text.splitlines())
                     counted = "1 line" if lines == 1 else f"{lines:,} lines"
-                    raise each.violation(f"a message of {counted} and {len(text):,} characters")
+                    raise each.violation(f"the message has {counted} and {len(text):,} characters")
 
 
 def _without_request_text(text: str, request: Any) -> str:
-    """Return the text without the long texts of our request that it repeats."""
+    """Return the text without the long texts that it repeats from the request."""
     if isinstance(request, str):
         return text.replace(request, "...") if len(request) > _ECHO_LENGTH else text
     for value in request.values() if isinstance(request, dict) else request if isinstance(request, list) else ():
@@ -155,7 +156,7 @@ def _without_request_text(text: str, request: Any) -> str:
     return text
 
 
-@codes_own.case("what every feature has to refuse")
+@codes_own.case("a request for each feature that the server must refuse")
 async def codes_own_again(probe: Probe) -> None:
     for method, params in _REFUSED.items():
         await probe.request(method, params)  # there are errors to read then
@@ -183,7 +184,7 @@ def _require_no_code(logs: Sequence[MessageLog], is_wrong: Callable[[int], bool]
     for each, code in _codes(logs):
         yield
         if is_wrong(code):
-            raise each.violation(f"the code is {code}", symptom=f"code:{code}")
+            raise each.violation(f"the error code is {code}", symptom=f"code:{code}")
 
 
 def _codes(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:
@@ -191,7 +192,7 @@ def _codes(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, int]]:
 
 
 def _code(each: ObservedMessage) -> int:
-    """The code of an error; 0 where there is none."""
+    """Return the code of an error; 0 if there is none."""
     error = each.message.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) and not isinstance(code, bool) else 0

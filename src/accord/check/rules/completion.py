@@ -1,4 +1,4 @@
-"""Completion: proposals for the arguments of prompts and the variables of templates."""
+"""Completion: values for the arguments of prompts and the variables of resource templates."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from accord.messages.base import JSONObject
 from accord.server.declare.templates import Template
 
 _MOST = 5
-"""Arguments that are completed."""
+"""Number of arguments that are completed."""
 _VALUES = 100
 
 
 @rule(
     "completion/declared",
     "must",
-    case="completion/complete, whatever is declared",
+    case="completion/complete, without regard to the capabilities",
     at="server/utilities/completion#capabilities",
     since="2025-03-26",
-    cause="The capability came with 2025-03-26, and is written by hand: clients do not ask without it.",
+    cause="The capability is new in 2025-03-26, and was not added to the capabilities: clients do "
+    "not send requests without it.",
 )
 async def completion_declared(probe: Probe) -> None:
     """A server that completes arguments declares the capability `completions`."""
@@ -33,24 +34,24 @@ async def completion_declared(probe: Probe) -> None:
     async for params in _arguments(probe):
         answer = await probe.request("completion/complete", params)
         if get_object(answer.result, "completion").get("values"):
-            raise probe.violation(f"it completes {preview_json(params)}, and does not declare `completions`")
+            raise probe.violation(f"the server completed {preview_json(params)}, but does not declare `completions`")
 
 
 @rule(
     "completion/unsupported",
     "should",
-    case="completion/complete where it is not declared",
+    case="completion/complete without the capability",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
-    cause="The method is answered although nobody has anything to propose.",
+    cause="The method succeeds although the server has no completions.",
 )
 async def completion_unsupported(probe: Probe) -> None:
-    """A server that does not complete says so with the error -32601."""
+    """A server without completions answers completion/complete with error -32601."""
     if probe.has_capability("completions"):
-        raise NotObserved("it completes")
+        raise NotObserved("the server completes arguments")
     answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
     if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -60,16 +61,16 @@ async def completion_unsupported(probe: Probe) -> None:
     needs="completions",
     at="server/utilities/completion#requesting-completions",
     since="2025-03-26",
-    cause="The capability is declared, and no handler answers `completion/complete`.",
+    cause="The capability is declared, but no handler answers `completion/complete`.",
 )
 async def completion_answered(probe: Probe) -> None:
-    """A server that declares `completions` answers for the arguments that it lists."""
+    """A server that declares `completions` completes the arguments that it lists."""
     judged = 0
     async for params in _arguments(probe):
         answer = await probe.request("completion/complete", params)
         judged += 1
         if answer.code == METHOD_NOT_FOUND:
-            raise probe.violation(f"{preview_json(params)} is answered with {preview_json(answer.error)}")
+            raise probe.violation(f"{preview_json(params)} returned {preview_json(answer.error)}")
     if not judged:
         raise NotObserved("no prompt or template has an argument")
 
@@ -77,12 +78,12 @@ async def completion_answered(probe: Probe) -> None:
 @rule(
     "completion/most",
     "must",
-    case="arguments of which nothing is typed",
+    case="arguments with an empty value",
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
-    cause="All that there is is sent: cut it, and say how many there are in `total` and `hasMore`.",
+    cause="The server sends all values: truncate the list, and set `total` and `hasMore`.",
 )
 async def completion_most(probe: Probe) -> None:
-    """A completion has 100 values at most."""
+    """A completion has at most 100 values."""
     judged = 0
     async for params in _arguments(probe):
         answer = await probe.request("completion/complete", params)
@@ -90,9 +91,9 @@ async def completion_most(probe: Probe) -> None:
         if isinstance(values, list):
             judged += 1
             if len(values) > _VALUES:
-                raise probe.violation(f"{len(values)} values come for {preview_json(params)}")
+                raise probe.violation(f"{preview_json(params)} returned {len(values)} values")
     if not judged:
-        raise NotObserved("nothing was completed")
+        raise NotObserved("no completion succeeded")
 
 
 @rule(
@@ -100,33 +101,33 @@ async def completion_most(probe: Probe) -> None:
     "should",
     case="all completions",
     at=("server/utilities/completion#completion-results", "schema#completeresult"),
-    cause="The number of values that were left out stands where that of all should.",
+    cause="`total` is the number of omitted values instead of the number of all values.",
 )
 def completion_total(logs: Sequence[MessageLog]) -> JudgedItems:
-    """`total` counts at least the values that are there."""
+    """`total` is not less than the number of values."""
     for each in answered_requests(logs, "completion/complete"):
         completion = get_object(each.result, "completion")
         total, values = completion.get("total"), completion.get("values")
         if isinstance(values, list) and isinstance(total, int):
             yield
             if total < len(values):
-                raise each.violation(f"total is {total}, and there are {len(values)} values")
+                raise each.violation(f"total is {total}, but there are {len(values)} values")
 
 
 @rule(
     "completion/unknown-prompt",
     "should",
-    case="a prompt that nobody has",
+    case="an unknown prompt",
     needs="completions",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
-    cause="The handler proposes nothing instead of saying that there is no such prompt.",
+    cause="The handler returns no values instead of an error.",
 )
 async def completion_unknown_prompt(probe: Probe) -> None:
-    """Completing for a prompt that does not exist gives the error -32602."""
+    """A completion for an unknown prompt returns error -32602."""
     answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
     if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -136,21 +137,21 @@ async def completion_unknown_prompt(probe: Probe) -> None:
     needs="completions",
     at="server/utilities/completion#error-handling",
     since="2025-03-26",
-    cause="Params are not checked before they are used.",
+    cause="Params are not validated before use.",
 )
 async def completion_missing_argument(probe: Probe) -> None:
-    """Completing without an argument gives the error -32602."""
+    """A completion without an argument returns error -32602."""
     answer = await probe.request("completion/complete", {"ref": {"type": "ref/prompt", "name": probe.unknown_name}})
     if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "completion/inputs-checked",
     "must",
-    case="references and arguments of other types",
+    case="references and arguments of wrong types",
     at="server/utilities/completion#security",
-    cause="Params are used as they come.",
+    cause="Params are used without validation.",
 )
 async def completion_inputs_checked(probe: Probe) -> None:
     """completion/complete refuses a reference or an argument of the wrong type."""
@@ -165,7 +166,7 @@ async def completion_inputs_checked(probe: Probe) -> None:
     ):
         answer = await probe.request("completion/complete", params)
         if answer.error is None:
-            raise probe.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
+            raise probe.violation(f"{preview_json(params)} returned {preview_json(answer.result)}")
 
 
 def _params(ref: JSONObject, name: str = "a") -> JSONObject:
@@ -173,7 +174,7 @@ def _params(ref: JSONObject, name: str = "a") -> JSONObject:
 
 
 async def _arguments(probe: Probe) -> AsyncIterator[JSONObject]:
-    """Params for the first arguments that are listed, of prompts and of templates."""
+    """Yield params for the first listed arguments of prompts and templates."""
     for prompt in (await probe.prompts())[:_MOST]:
         for argument in get_objects(prompt, "arguments")[:1]:
             yield _params({"type": "ref/prompt", "name": prompt.get("name")}, str(argument.get("name")))

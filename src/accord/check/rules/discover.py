@@ -1,4 +1,4 @@
-"""Without a handshake (2026-07-28): server/discover, the revision in each request, and no memory of earlier ones."""
+"""Without a handshake (2026-07-28): server/discover, the revision in each request, and no state of the connection."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ META = "basic/index#meta"
     case="the revisions and the capabilities",
     at=("server/discover", NEGOTIATION),
     since=SINCE,
-    cause="The method was left out because clients need not call it: servers must have it.",
+    cause="The method is missing because clients need not call it: servers must have it.",
 )
 async def discover_answered(probe: Probe) -> None:
-    """server/discover is answered with the revisions that the server speaks, and its capabilities."""
+    """server/discover returns the revisions that the server supports, and its capabilities."""
     result = await probe.result("server/discover")
     spoken = result.get("supportedVersions")
     if not isinstance(spoken, list) or probe.revision not in spoken:
-        raise probe.violation(f"supportedVersions is {preview_json(spoken)}, and {probe.revision} is spoken")
+        raise probe.violation(f"supportedVersions is {preview_json(spoken)}, without {probe.revision}")
     if not isinstance(result.get("capabilities"), dict):
         raise probe.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
 
@@ -42,13 +42,13 @@ async def discover_answered(probe: Probe) -> None:
 @rule(
     "discover/unsupported-version",
     "must",
-    case="server/discover and a list in revisions that nobody knows",
+    case="server/discover and a list method in unknown revisions",
     at=NEGOTIATION,
     since=SINCE,
-    cause="The revision in _meta is not looked at, or the request is taken for one of an earlier revision.",
+    cause="The revision in `_meta` is not read, or the request is taken for one of an earlier revision.",
 )
 async def discover_unsupported_version(probe: Probe) -> None:
-    """A request in a revision that the server does not speak gets the error -32022, with those that it speaks."""
+    """A request in an unsupported revision returns error -32022 with the supported revisions."""
     for method in ("server/discover", *_lists(probe)[:1]):
         for version in ("1900-01-01", "2999-12-31"):
             answer = await probe.request(
@@ -57,28 +57,26 @@ async def discover_unsupported_version(probe: Probe) -> None:
             data = (answer.error or {}).get("data")
             named = data.get("supported") if isinstance(data, dict) else None
             if answer.code != UNSUPPORTED_VERSION or not isinstance(named, list) or probe.revision not in named:
-                raise probe.violation(
-                    f"{method} in {version} is answered with {preview_json(answer.error or answer.result)}"
-                )
+                raise probe.violation(f"{method} in {version} returned {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "discover/missing-meta",
     "must",
-    case="without the one, without the other, without _meta, without params",
+    case="without the revision, the capabilities, `_meta`, or params",
     at=META,
     since=SINCE,
-    cause="What is missing is taken from an earlier request, or replaced by a default.",
+    cause="A missing value is taken from an earlier request, or replaced by a default.",
 )
 async def discover_missing_meta(probe: Probe) -> None:
-    """A request without the revision or the capabilities of the client in _meta is refused."""
+    """The server refuses a request without the revision or the client capabilities in `_meta`."""
     for method in ("server/discover", *_lists(probe)[:1]):
         whole = request_body(probe, method, None, None)
         for what, params in _params_without_meta(whole["params"]).items():
             message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": method, **params}
             answer = await probe.send(message).wait()
             if answer.error is None:
-                raise probe.violation(f"{method} without {what} is answered with {preview_json(answer.result)}")
+                raise probe.violation(f"{method} without {what} returned {preview_json(answer.result)}")
 
 
 def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
@@ -86,36 +84,36 @@ def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
     return {
         "the revision": {"params": {"_meta": _without(meta, PROTOCOL_VERSION)}},
         "the capabilities": {"params": {"_meta": _without(meta, CLIENT_CAPABILITIES)}},
-        "anything in _meta": {"params": {"_meta": {}}},
+        "any field in _meta": {"params": {"_meta": {}}},
         "_meta": {"params": {}},
         "params": {},
     }
 
 
-@discover_missing_meta.case("a number in the place of each")
+@discover_missing_meta.case("a number instead of each value")
 async def discover_missing_meta_number_place(probe: Probe) -> None:
     for name in (PROTOCOL_VERSION, CLIENT_CAPABILITIES):
         answer = await probe.request(probe.harmless_method, meta={name: 7})
         if answer.error is None:
-            raise probe.violation(f"with the number 7 as {name} the answer is {preview_json(answer.result)}")
+            raise probe.violation(f"a request with the number 7 as {name} returned {preview_json(answer.result)}")
 
 
 @rule(
     "discover/missing-capabilities-code",
     "must",
-    case="a request with everything else",
+    case="a request without the client capabilities only",
     at=META,
     since=SINCE,
-    cause="What is missing is told by another code, or replaced by a default.",
+    cause="The error has another code, or the missing value is replaced by a default.",
 )
 async def discover_missing_capabilities_code(probe: Probe) -> None:
-    """A request without the capabilities of the client in _meta gets the error -32602."""
+    """A request without the client capabilities in `_meta` returns error -32602."""
     params = request_body(probe, probe.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_CAPABILITIES)
     message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": probe.harmless_method, "params": {"_meta": meta}}
     answer = await probe.send(message).wait()
     if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the answer is {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -124,34 +122,34 @@ async def discover_missing_capabilities_code(probe: Probe) -> None:
     case="a request without clientInfo",
     at=META,
     since=SINCE,
-    cause="clientInfo is required, as it was in initialize.",
+    cause="clientInfo is required, as in initialize.",
 )
 async def discover_anonymous_client(probe: Probe) -> None:
-    """A request without clientInfo is answered like any other."""
+    """The server answers a request without clientInfo."""
     params = request_body(probe, probe.harmless_method, None, None)["params"]
     meta = _without(params["_meta"], CLIENT_INFO)
     message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": probe.harmless_method, "params": {"_meta": meta}}
     answer = await probe.send(message, misbehaved=False).wait()
     if answer.error is not None:
-        raise probe.violation(f"the answer is {preview_json(answer.error)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error)}")
 
 
 @rule(
     "discover/stateless",
     "must",
-    case="a list as the first request of a connection",
+    case="a list method as the first request of a connection",
     kind="raw",
     at="basic/index#statelessness",
     since=SINCE,
-    cause="Revision, client or capabilities are kept from the first request of a connection.",
+    cause="Revision, client or capabilities are stored from the first request of a connection.",
 )
 async def discover_stateless(probe: Probe) -> None:
-    """The answer to a request depends only on the request, not on earlier messages of the connection."""
+    """A response depends only on its request, not on earlier messages of the connection."""
     for method in _lists(probe) or ["server/discover"]:
         await probe.result(method)
 
 
-@discover_stateless.case("requests after one that was refused, by another client", kind="own", shares=True)
+@discover_stateless.case("requests of another client after a refused one", kind="own", shares=True)
 async def discover_stateless_requests_refused_another_client(probe: Probe) -> None:
     wrong = "1900-01-01"
     await probe.request(probe.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
@@ -170,37 +168,37 @@ async def discover_stateless_requests_refused_another_client(probe: Probe) -> No
     case="twenty requests of twenty clients",
     at="basic/index#statelessness",
     since=SINCE,
-    cause="A connection is taken for one conversation.",
+    cause="A connection is taken for one session.",
 )
 async def discover_many_at_once(probe: Probe) -> None:
-    """Requests of several clients on one connection are answered at the same time, each for itself."""
+    """The server answers concurrent requests of several clients on one connection."""
     clients = [{CLIENT_INFO: {**INFO, "name": f"accord-check-{number}"}} for number in range(20)]
     waiting = [probe.begin(probe.harmless_method, meta=client) for client in clients]
     for pending in waiting:
         answer = await pending.wait()
         if answer.error is not None:
-            raise probe.violation(f"one of them is answered with {preview_json(answer.error)}", since=0)
+            raise probe.violation(f"one request returned {preview_json(answer.error)}", since=0)
 
 
 @rule(
     "discover/initialize-names-versions",
     "should",
-    case="initialize of the last revision that has it",
+    case="initialize in the last revision that has it",
     kind="raw",
     at=f"{VERSIONING}#backward-compatibility-with-initialization-based-versions",
     since=SINCE,
-    cause="initialize is an unknown method like any other: its sender learns nothing by which it could help itself.",
+    cause="initialize is handled as an unknown method, so that the client does not learn the supported revisions.",
 )
 async def discover_initialize_names_versions(probe: Probe) -> None:
-    """A server without a handshake names the revisions that it speaks in its answer to initialize."""
+    """A server without a handshake answers initialize with an error that lists its revisions."""
     hello = {"method": "initialize", "params": initialize_params(HANDSHAKE[-1], {})}
     left_out = {"MCP-Protocol-Version": None, "Mcp-Method": None}
     pending = probe.send({"jsonrpc": "2.0", "id": "accord-check-hello", **hello}, headers=left_out)
     answer = await pending.wait(probe.settings.opening)
     if answer.error is None:
-        raise NotApplicable("the server has a handshake as well")
+        raise NotApplicable("the server supports the handshake, too")
     if not _names_revision(probe, answer):
-        raise probe.violation(f"the answer is {preview_json(answer.error)}", since=0)
+        raise probe.violation(f"the server answered with {preview_json(answer.error)}", since=0)
 
 
 def _names_revision(probe: Probe, answer: Answer) -> bool:
@@ -211,10 +209,10 @@ def _names_revision(probe: Probe, answer: Answer) -> bool:
 @rule(
     "discover/extension-names",
     "must",
-    case="the extensions that the server declares",
+    case="the declared extensions",
     at=f"{VERSIONING}#extension-negotiation",
     since=SINCE,
-    cause="Extensions are declared by a plain name, without the domain of who defines them.",
+    cause="The name of the extension has no domain as its prefix.",
 )
 async def discover_extension_names(probe: Probe) -> None:
     """The name of an extension is a prefix, a slash and a name: com.example/thing."""
@@ -224,29 +222,29 @@ async def discover_extension_names(probe: Probe) -> None:
     for name, value in declared.items():
         prefix, slash, rest = name.rpartition("/")
         if not (slash and PREFIX.fullmatch(prefix) and NAME.fullmatch(rest)) or not isinstance(value, dict):
-            raise probe.violation(f"it declares {name!r}: {preview_json(value)}")
+            raise probe.violation(f"the server declares {name!r}: {preview_json(value)}")
 
 
 @rule(
     "discover/unknown-extension",
     "must",
-    case="a request that declares one of each",
+    case="a request that declares an unknown extension and an unknown capability",
     at=f"{VERSIONING}#extension-negotiation",
     since=SINCE,
-    cause="The capabilities of the client are read with a closed type.",
+    cause="The client capabilities are decoded with a closed type.",
 )
 async def discover_unknown_extension(probe: Probe) -> None:
-    """A client with an extension or a capability that the server does not know is served as any other."""
+    """The server answers a client with unknown extensions or capabilities as any other."""
     more: JSONObject = {"extensions": {f"com.example/{probe.unknown_name}": {"any": 1}}, "accordCheckNobody": {}}
     answer = await probe.request(
         probe.harmless_method, meta={CLIENT_CAPABILITIES: {**probe.client_capabilities, **more}}
     )
     if answer.error is not None:
-        raise probe.violation(f"it is answered with {preview_json(answer.error)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error)}")
 
 
 _DESCRIPTION = 40
-"""A description with at least so many characters says more than the name of the tool."""
+"""Minimum number of characters of a description that says more than the name of the tool."""
 
 
 @rule(
@@ -256,21 +254,22 @@ _DESCRIPTION = 40
     needs="tools",
     at="schema#discoverresult",
     since=SINCE,
-    cause="They are made of the descriptions, which a model reads anyway: say how the tools belong together.",
+    cause="They are generated from the descriptions, which the model reads anyway: explain how the "
+    "tools work together.",
 )
 async def discover_instructions(probe: Probe) -> None:
-    """The instructions do not repeat what the descriptions of tools say."""
+    """The instructions do not repeat the descriptions of tools."""
     entry = probe.handshake_result.get("instructions")
     if not isinstance(entry, str):
-        raise NotApplicable("it gives no instructions")
+        raise NotApplicable("the server has no instructions")
     for tool in await probe.tools():
         description = " ".join(str(tool.get("description") or "").split())
         if len(description) >= _DESCRIPTION and description in " ".join(entry.split()):
-            raise probe.violation(f"the instructions hold the whole description of {preview_json(tool.get('name'))}")
+            raise probe.violation(f"the instructions contain the whole description of {preview_json(tool.get('name'))}")
 
 
 def _lists(probe: Probe) -> list[str]:
-    """The methods that list what this server has."""
+    """Return the methods that list the features of this server."""
     return [method for capability, method in LIST_METHODS.items() if probe.has_capability(capability)]
 
 

@@ -1,7 +1,4 @@
-"""What a question to a person may look like: forms to fill in, and pages to visit.
-
-What a server gives a model, apart from words: the results of the tools that the model used.
-"""
+"""Elicitation and sampling: forms, URLs, and the messages with tool results that are sent to a model."""
 
 from __future__ import annotations
 
@@ -32,10 +29,10 @@ _COMPOSED = ("allOf", "not", "$ref", "if", "properties", "patternProperties", "i
     case="the schemas of all forms",
     at="client/elicitation#requested-schema",
     since="2025-06-18",
-    cause="The schema of a whole data type is sent: objects in objects, lists, references. Ask for plain fields.",
+    cause="The schema of a whole data type is sent, with nested objects, lists and references: use flat fields.",
 )
 def asking_form(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A form is a flat object of texts, numbers, yes or no, and choices."""
+    """The schema of a form is a flat object of strings, numbers, booleans and enums."""
     for question in _forms(logs):
         yield
         wrong = _fault(question.params.get("requestedSchema"), question.received.log.revision)
@@ -44,15 +41,15 @@ def asking_form(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _fault(schema: Any, revision: str) -> str:
-    """Describe what is wrong with the schema of a form; empty if nothing is."""
+    """Return what is wrong with the schema of a form; empty if nothing is."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        return f"the schema of a form is no object: {preview_json(schema)}"
+        return f"the schema of a form is not an object: {preview_json(schema)}"
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return "the schema of a form has no properties"
     for name, field in properties.items():
         if not isinstance(field, dict) or not _is_plain(field, revision):
-            return f"the field {name!r} of a form is {preview_json(field, 120)}"
+            return f"the schema of the field {name!r} is {preview_json(field, 120)}"
     return ""
 
 
@@ -70,17 +67,17 @@ def _is_plain(field: JSONObject, revision: str) -> bool:
     case="the fields of all forms",
     at="client/elicitation#security-considerations",
     since="2025-06-18",
-    cause="A form goes through the client, which sees what is typed: send the person to a page instead.",
+    cause="The client reads the values of a form: request secrets by URL elicitation instead.",
 )
 def asking_no_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A form does not ask for passwords, keys or other secrets."""
+    """A form does not request passwords, keys or other secrets."""
     for question in _forms(logs):
         yield
         schema = question.params.get("requestedSchema")
         properties = schema.get("properties") if isinstance(schema, dict) else None
         for name in properties if isinstance(properties, dict) else ():
             if _SECRETS.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name)):
-                raise question.violation(f"a form asks for {name!r}")
+                raise question.violation(f"a form requests {name!r}")
 
 
 @rule(
@@ -91,7 +88,7 @@ def asking_no_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
     since="2025-11-25",
 )
 def asking_no_links(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A form has no links to click on: a person is sent to a page by its URL, and by nothing else."""
+    """The texts of a form contain no links: only URL elicitation sends a user to a page."""
     for question in _forms(logs):
         yield
         fields = get_object(question.params, "requestedSchema", "properties").values()
@@ -99,65 +96,65 @@ def asking_no_links(logs: Sequence[MessageLog]) -> JudgedItems:
         entry = [get_object(field) for field in fields if get_object(field).get("format") != "uri"]
         for text in (question.params.get("message"), *(each.get(key) for each in entry for key in _WORDS)):
             if isinstance(text, str) and _LINK.search(text):
-                raise question.violation(f"a form says {text[:120]!r}")
+                raise question.violation(f"a form has the text {text[:120]!r}")
 
 
 @rule(
     "asking/url",
     "must",
-    case="the URLs of all pages",
+    case="the URLs of all elicitations",
     at="client/elicitation#url-mode-elicitation-requests",
     since="2025-11-25",
 )
 def asking_url(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The page that a person is sent to has a valid URL."""
+    """The URL of an elicitation is valid."""
     for question in _pages(logs):
         yield
         if not _is_url(question.params.get("url")):
-            raise question.violation(f"the URL of a page is {preview_json(question.params.get('url'))}")
+            raise question.violation(f"the URL is {preview_json(question.params.get('url'))}")
 
 
 @rule(
     "asking/url-safe",
     "must",
-    case="the URLs of all pages",
+    case="the URLs of all elicitations",
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
-    cause="Whoever sees the URL is let in: it must lead to a page that asks who is there.",
+    cause="The URL itself grants access: the page must authenticate the user.",
 )
 def asking_url_safe(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The URL of a page holds no name and password."""
+    """The URL of an elicitation contains no credentials."""
     for question, url in _urls(logs):
         yield
         if url.username or url.password:
-            raise question.violation("the URL of a page holds a name or a password")
+            raise question.violation("the URL contains a user name or a password")
 
 
 @rule(
     "asking/url-https",
     "should",
-    case="the URLs of all pages",
+    case="the URLs of all elicitations",
     at="client/elicitation#safe-url-handling",
     since="2025-11-25",
 )
 def asking_url_https(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The page that a person is sent to is reached over HTTPS, but on their own machine."""
+    """The URL of an elicitation uses HTTPS, unless it is on the local machine."""
     for question, url in _urls(logs):
         yield
         if url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
-            raise question.violation(f"a person is sent to {url.geturl()}")
+            raise question.violation(f"the URL is {url.geturl()}")
 
 
 @rule(
     "asking/completed",
     "must",
-    case="all that is told to be done",
+    case="all notifications/elicitation/complete",
     at="client/elicitation#completion-notifications",
     since="2025-11-25",
     until="2026-07-28",
 )
 def asking_completed(logs: Sequence[MessageLog]) -> JudgedItems:
-    """That a page is done is told only to the client that was sent there, by the id it was given."""
+    """The server notifies only the client that got the elicitation of its completion, with the same id."""
     for log in logs:
         known = {preview_json(page.get("elicitationId")) for page in _requested_pages(log)}
         for message in log.received_messages():
@@ -166,20 +163,20 @@ def asking_completed(logs: Sequence[MessageLog]) -> JudgedItems:
                 params = message.get("params")
                 id = preview_json(params.get("elicitationId") if isinstance(params, dict) else None)
                 if id not in known:
-                    raise Violation(f"the page {id} is told to be done, and nobody was sent there here")
+                    raise Violation(f"the elicitation {id} was completed, but this client did not get it")
 
 
 @rule(
     "asking/page-ids",
     "should",
-    case="the ids of all pages",
+    case="the ids of all URL elicitations",
     at=("client/elicitation#url-mode-elicitation-requests", "schema#elicitrequesturlparams"),
     since="2025-11-25",
     until="2026-07-28",
-    cause="The id is a constant, or that of the tool: a client cannot tell which page was done.",
+    cause="The id is a constant, or the name of the tool: the client cannot tell which elicitation was completed.",
 )
 def asking_page_ids(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Each page that a person is sent to has an id of its own."""
+    """Each URL elicitation has a unique id."""
     for log in logs:
         known: dict[str, str] = {}  # of one conversation: a server may begin again to count with the next
         for page in _requested_pages(log):
@@ -198,7 +195,7 @@ def asking_page_ids(logs: Sequence[MessageLog]) -> JudgedItems:
     until="2026-07-28",
 )
 def asking_url_required(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An error -32042 lists the pages to visit first, each with its mode, its id, its URL and a message."""
+    """An error -32042 lists the required URL elicitations, each with mode, id, URL and message."""
     for log in logs:
         for message in log.received_messages():
             error = message.get("error")
@@ -218,7 +215,7 @@ def _pages(logs: Sequence[MessageLog]) -> Iterator[ServerInputRequest]:
 
 
 def _urls(logs: Sequence[MessageLog]) -> Iterator[tuple[ServerInputRequest, SplitResult]]:
-    """The URLs of all pages that have a valid one."""
+    """Yield the valid URLs of all elicitations."""
     for question in _pages(logs):
         url = str(question.params.get("url"))
         if _is_url(url):
@@ -226,13 +223,13 @@ def _urls(logs: Sequence[MessageLog]) -> Iterator[tuple[ServerInputRequest, Spli
 
 
 def _requested_pages(log: MessageLog) -> Iterator[JSONObject]:
-    """Every page that a client was sent to: by a request, or by an error -32042."""
+    """Yield each URL elicitation that a client got, by a request or by an error -32042."""
     yield from (question.params for question in _pages([log]))
     yield from (page for message in log.received_messages() for page in _pages_in_error(message))
 
 
 def _pages_in_error(message: JSONObject) -> Iterator[JSONObject]:
-    """The pages that an error -32042 lists."""
+    """Return the elicitations that an error -32042 lists."""
     error = message.get("error")
     data = error.get("data") if isinstance(error, dict) else None
     listed = data.get("elicitations") if isinstance(data, dict) else None
@@ -257,12 +254,12 @@ def _is_url(value: Any) -> bool:
 @rule(
     "asking/tool-results",
     "must",
-    case="the messages of all sampling",
+    case="the messages of all sampling requests",
     at="client/sampling#message-content-constraints",
     since="2025-11-25",
 )
 def asking_tool_results(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What goes to a model after it used tools has one result for each use, and nothing beside them."""
+    """A sampling message with tool results has one result for each tool use, and no other content."""
     for question in sampling_requests(logs):
         yield
         used: list[str] = []
@@ -271,20 +268,20 @@ def asking_tool_results(logs: Sequence[MessageLog]) -> JudgedItems:
             if results and len(results) != len(blocks):
                 raise question.violation("a message with tool results has other content, too")
             if (used or results) and sorted(used) != sorted(results):
-                raise question.violation(f"the model used {used}, and the results are of {results}")
+                raise question.violation(f"the model used {used}, but the results are of {results}")
             used = [preview_json(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
 
 
 @rule(
     "asking/tool-output",
     "should",
-    case="the results of tools in all sampling",
+    case="the tool results in all sampling requests",
     at="schema#toolresultcontent",
     since="2025-11-25",
-    cause="The schema describes another form than the one in which the result is passed on.",
+    cause="The schema describes another form than the one that is passed to the model.",
 )
 def asking_tool_output(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What a tool has given in structured form, and a model is told, fits the `outputSchema` of that tool."""
+    """The structured tool results in a sampling request match the `outputSchema` of the tool."""
     for question in sampling_requests(logs):
         schemas = {
             preview_json(tool.get("name")): get_object(tool, "outputSchema")
@@ -294,11 +291,11 @@ def asking_tool_output(logs: Sequence[MessageLog]) -> JudgedItems:
             if schemas.get(name) and "structuredContent" in result:
                 yield
                 if fault := schema_mismatch(schemas[name], result["structuredContent"]):
-                    raise question.violation(f"the result of {name} does not fit its outputSchema: {fault}")
+                    raise question.violation(f"the result of {name} does not match its outputSchema: {fault}")
 
 
 def _results(params: JSONObject) -> Iterator[tuple[str, JSONObject]]:
-    """Yield the tool results that are sent to a model, each with the name of its tool."""
+    """Yield each tool result that is sent to a model, with the name of its tool."""
     used: dict[str, str] = {}
     for blocks in _message_blocks(params):
         for block in blocks:
@@ -309,7 +306,7 @@ def _results(params: JSONObject) -> Iterator[tuple[str, JSONObject]]:
 
 
 def _message_blocks(params: JSONObject) -> Iterator[list[JSONObject]]:
-    """The blocks of each message."""
+    """Yield the content blocks of each message."""
     for message in get_objects(params, "messages"):
         content = message.get("content")
         yield [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]

@@ -1,7 +1,4 @@
-"""JSON-RPC around every message of the server: read from all that it said.
-
-Every message is of the type that its revision says.
-"""
+"""JSON-RPC: the form of each message from the server, which also matches the type of its revision."""
 
 from __future__ import annotations
 
@@ -23,13 +20,13 @@ PLACES = ("basic/index#messages", "basic/messages")
 @rule(
     "envelope/json-rpc",
     "must",
-    case="all that it said",
+    case="all messages from the server",
     at=PLACES,
-    cause="Messages are written by hand: each needs jsonrpc with the text 2.0, and the form of a request, a "
-    "notification or an answer.",
+    cause='Messages are built by hand: each needs "jsonrpc": "2.0", and the form of a request, a '
+    "notification or a response.",
 )
 def envelope_json_rpc(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Every message of the server is a JSON-RPC 2.0 object that says so."""
+    """Each message from the server is a JSON-RPC 2.0 object."""
     for log in logs:
         for entry in log.entries:
             if (
@@ -44,27 +41,31 @@ def envelope_json_rpc(logs: Sequence[MessageLog]) -> JudgedItems:
 def _check_entry(log: MessageLog, entry: LogEntry) -> None:
     many = isinstance(entry.message, list)
     if many and not (RULES[log.revision].batches and entry.message):
-        raise ObservedMessage(log, entry, {}).violation("an array came where this revision knows only single messages")
+        raise ObservedMessage(log, entry, {}).violation(
+            "the server sent an array, but this revision has only single messages"
+        )
     for each in entry.message if many else [entry.message]:
         if not isinstance(each, dict):
-            raise ObservedMessage(log, entry, {}).violation(f"it is no object: {preview_json(each)}")
+            raise ObservedMessage(log, entry, {}).violation(f"the message is not an object: {preview_json(each)}")
         if each.get("jsonrpc") != "2.0":
             raise ObservedMessage(log, entry, each).violation(f"jsonrpc is {preview_json(each.get('jsonrpc'))}")
         if not isinstance(each.get("method", ""), str):
-            raise ObservedMessage(log, entry, each).violation(f"the method is no text: {preview_json(each['method'])}")
+            raise ObservedMessage(log, entry, each).violation(
+                f"the method is not a string: {preview_json(each['method'])}"
+            )
         if "method" not in each and not is_response(each):
-            raise ObservedMessage(log, entry, each).violation("it has neither a method nor a result nor an error")
+            raise ObservedMessage(log, entry, each).violation("the message has no method, result or error")
 
 
 @rule(
     "envelope/params",
     "must",
-    case="all requests and notifications of the server",
+    case="all requests and notifications from the server",
     at=PLACES,
-    cause="Arguments are passed by position, or null is written where params should be left out.",
+    cause="Arguments are passed by position, or `params` is null instead of absent.",
 )
 def envelope_params(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The params of a request or a notification, where there are any, are an object."""
+    """The params of a request or a notification are an object, or absent."""
     for each in received_messages(logs):
         if "method" in each.message:
             yield
@@ -75,18 +76,18 @@ def envelope_params(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "envelope/result-or-error",
     "must",
-    case="all answers",
+    case="all responses",
     at=("basic/index#responses", "basic/messages#responses"),
-    cause="The serialiser writes both fields, one of them as null: leave out the one that is not set.",
+    cause="The serializer writes both fields, one of them as null: omit the one that is not set.",
 )
 def envelope_result_or_error(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An answer has a result or an error, and never both."""
+    """A response has either a result or an error."""
     for each in received_messages(logs):
         if "method" not in each.message and "id" in each.message:
             yield
             found = [field for field in ("result", "error") if field in each.message]
             if len(found) != 1:
-                raise each.violation(f"it has {' and '.join(found) or 'neither of them'}")
+                raise each.violation(f"the response has {' and '.join(found) or 'neither of them'}")
 
 
 @rule(
@@ -94,7 +95,7 @@ def envelope_result_or_error(logs: Sequence[MessageLog]) -> JudgedItems:
     "must",
     case="all results",
     at=("basic/index#result-responses", "basic/messages#responses"),
-    cause="The handler's value is sent as it is: where there is nothing to say, the result is an empty object.",
+    cause="The return value of the handler is sent as the result: an empty result is an empty object.",
 )
 def envelope_result_object(logs: Sequence[MessageLog]) -> JudgedItems:
     """A result is an object."""
@@ -108,12 +109,12 @@ def envelope_result_object(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "envelope/error-form",
     "must",
-    case="a method that nobody has",
+    case="an unknown method",
     at=("basic/index#error-responses", "basic/messages#responses"),
-    cause="An exception is written as a bare text, or its message is not one.",
+    cause="An exception is written as a string, or its message is not a string.",
 )
 async def envelope_error_form(probe: Probe) -> None:
-    """An error is an object with a code and a message that is a text."""
+    """An error is an object with a code and a message, which is a string."""
     await probe.request(probe.unknown_name)  # there is an error to read then
 
 
@@ -130,9 +131,9 @@ def envelope_error_form_reading(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "envelope/error-code",
     "must",
-    case="a method that nobody has",
+    case="an unknown method",
     at=("basic/index#error-responses", "basic/messages#responses"),
-    cause="A name or an HTTP status as text stands where JSON-RPC wants a number.",
+    cause="A name or an HTTP status is used as the code: JSON-RPC requires an integer.",
 )
 async def envelope_error_code(probe: Probe) -> None:
     """The code of an error is an integer."""
@@ -152,12 +153,12 @@ def envelope_error_code_reading(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "envelope/notification-without-id",
     "must",
-    case="all notifications",
+    case="all notifications from the server",
     at=("basic/index#notifications", "basic/messages#notifications"),
-    cause="Notifications are sent by the function for requests: nobody will ever answer them.",
+    cause="Notifications are sent by the function for requests: a client does not answer them.",
 )
 def envelope_notification_without_id(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A notification of the server has no id."""
+    """A notification from the server has no id."""
     for each in received_messages(logs):
         if str(each.message.get("method", "")).startswith("notifications/"):
             yield
@@ -168,18 +169,18 @@ def envelope_notification_without_id(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "envelope/no-server-requests",
     "must",
-    case="all that it said",
+    case="all messages from the server",
     at="basic/patterns/index",
     since="2026-07-28",
-    cause="Code for earlier revisions asks the client directly: answer input_required instead.",
+    cause="Code for earlier revisions sends a request to the client: return `input_required` instead.",
 )
 def envelope_no_server_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A server sends no requests: it asks by its answers."""
+    """A server sends no requests: it returns `input_required`."""
     for each in received_messages(logs):
         yield
         name = str(each.message.get("method", ""))
         if "id" in each.message and name and not name.startswith("notifications/"):
-            raise each.violation(f"it sent the request {name}")
+            raise each.violation(f"the server sent the request {name}")
 
 
 def _has_error(message: dict[str, Any]) -> bool:
@@ -187,7 +188,7 @@ def _has_error(message: dict[str, Any]) -> bool:
 
 
 def _is_null_beside(message: dict[str, Any], other: str) -> bool:
-    """Whether one field is null and the other one is present: another rule judges that."""
+    """Return whether one field is null and the other one is present, which another rule judges."""
     mine = "result" if other == "error" else "error"
     return other in message and message.get(mine) is None
 
@@ -197,18 +198,18 @@ def _is_whole(code: Any) -> bool:
 
 
 _MOST = 10
-"""At most so many kinds of mistakes are reported."""
+"""Maximum number of reported kinds of mistakes."""
 
 
 @rule(
     "shapes/messages",
     "must",
-    case="every message that was heard",
+    case="all messages from the server",
     at="basic#messages",
-    cause="A field is left out, is null instead of absent, or has the shape of another revision.",
+    cause="A field is missing, is null instead of absent, or has the form of another revision.",
 )
 def shapes_messages(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Every message of the server has the fields that its type requires, each of the type that the revision says."""
+    """Each message from the server has the required fields of its type, with the types of the revision."""
     kinds: dict[str, Violation] = {}
     for log in logs:
         for wrong in type_mismatches(log):

@@ -1,4 +1,4 @@
-"""Errors: what is no request of MCP is refused, and what is no request at all is not answered."""
+"""Errors: the server refuses an invalid request, and never answers a notification."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
 PATIENCE = 1.0
-"""How long to wait for an answer that need not come, in seconds."""
+"""Seconds to wait for a response that need not come."""
 
 
 STRANGE = ("tools/nobody", "nobody", "rpc.nobody", "", "__class__", "toString", "constructor")
-"""Among them names that objects of some languages have, without being methods of MCP."""
+"""Unknown methods; some are attributes of all objects in some languages."""
 
 
 @rule(
     "errors/unknown-method",
     "must",
-    case="a name that nobody has, and some that objects have in some languages",
+    case="an unknown name, and names that objects have in some languages",
     at=("basic/index#messages", "basic/messages"),
-    cause="Requests without a handler fall through: they get an empty result, or none at all.",
+    cause="A request without a handler returns an empty result, or gets no response.",
 )
 async def errors_unknown_method(probe: Probe) -> None:
-    """A request for a method that does not exist is answered with an error."""
+    """A request with an unknown method returns an error."""
     for name in (probe.unknown_name, *STRANGE):
         answer = await probe.request(name)
         if answer.error is None:
-            raise probe.violation(f"{name!r} has a result: {preview_json(answer.result)}")
+            raise probe.violation(f"{name!r} returned {preview_json(answer.result)}")
 
 
 @rule(
     "errors/method-not-found",
     "should",
-    case="a method that nobody has",
+    case="an unknown method",
     at=("basic/index#messages", "basic/messages"),
-    cause="The message is held against the types of all known requests first, so that an unknown method looks like "
-    "wrong params.",
+    cause="The message is validated as one of the known requests first, so that an unknown method "
+    "looks like invalid params.",
 )
 async def errors_method_not_found(probe: Probe) -> None:
-    """The error for an unknown method has the code -32601."""
+    """An unknown method returns error -32601."""
     _require_method_not_found(probe, await probe.request(f"{probe.unknown_name}/list"))
 
 
-@errors_method_not_found.case("methods that went with the handshake", since="2026-07-28")
+@errors_method_not_found.case("the methods of the handshake", since="2026-07-28")
 async def errors_method_not_found_method_not_found_methods_went_handshake(probe: Probe) -> None:
     for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
         _require_method_not_found(probe, await probe.request(gone, params))
@@ -60,22 +60,20 @@ async def errors_method_not_found_method_not_found_methods_went_handshake(probe:
 
 def _require_method_not_found(probe: Probe, answer: Answer) -> None:
     if answer.code == 0:
-        raise NotObserved(f"HTTP refuses it without a JSON-RPC error: {preview_json(answer.error)}")
+        raise NotObserved(f"HTTP refused the request without a JSON-RPC error: {preview_json(answer.error)}")
     if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(
-            f"{answer.request['method']} is answered with {preview_json(answer.error or answer.result)}"
-        )
+        raise probe.violation(f"{answer.request['method']} returned {preview_json(answer.error or answer.result)}")
 
 
 def _invalid(probe: Probe) -> dict[str, JSONObject]:
-    """Requests with one field of a wrong type each, by what is wrong."""
+    """Requests with one field of a wrong type each, by their description."""
     method = probe.harmless_method
     return {
         "without jsonrpc": {"method": method, "id": "accord-check-1"},
         "of JSON-RPC 1.0": {"jsonrpc": "1.0", "method": method, "id": "accord-check-2"},
         "whose method is a number": {"jsonrpc": "2.0", "method": 7, "id": "accord-check-3"},
         "whose method is null": {"jsonrpc": "2.0", "method": None, "id": "accord-check-4"},
-        "whose params are a text": {"jsonrpc": "2.0", "method": method, "params": "nobody", "id": "accord-check-5"},
+        "whose params are a string": {"jsonrpc": "2.0", "method": method, "params": "nobody", "id": "accord-check-5"},
         "whose params are a number": {"jsonrpc": "2.0", "method": method, "params": 7, "id": "accord-check-6"},
     }
 
@@ -87,10 +85,10 @@ def _invalid(probe: Probe) -> dict[str, JSONObject]:
     kind="own",
     shares=True,
     at=("basic/index#messages", "basic/messages"),
-    cause="What cannot be read is logged and dropped: its sender waits for ever.",
+    cause="An invalid message is logged and dropped: its sender waits forever.",
 )
 async def errors_invalid_request(probe: Probe) -> None:
-    """A request that is not in order, but has an id, is answered with an error."""
+    """An invalid request with an id returns an error."""
     invalid = _invalid(probe)
     probe.send(b'{"jsonrpc":"2.0","id":')  # what comes of it is read by other rules
     waiting = {what: probe.send(message) for what, message in invalid.items()}
@@ -99,10 +97,10 @@ async def errors_invalid_request(probe: Probe) -> None:
     nameless = sum(1 for each in entry if is_response(each) and each.get("id") is None)
     silent = [what for what, pending in waiting.items() if not pending.is_done]
     if len(silent) > nameless:
-        raise probe.violation(f"no answer comes to a request {', nor to one '.join(silent)}", since=0)
+        raise probe.violation(f"no response to a request {', nor to one '.join(silent)}", since=0)
     served = [what for what, pending in waiting.items() if pending.is_done and _has_result(pending.future)]
     if served:
-        raise probe.violation(f"a result comes for a request {', and for one '.join(served)}", since=0)
+        raise probe.violation(f"a result for a request {', and for one '.join(served)}", since=0)
 
 
 def _has_result(future: asyncio.Future[Answer]) -> bool:
@@ -112,12 +110,12 @@ def _has_result(future: asyncio.Future[Answer]) -> bool:
 @rule(
     "errors/parse-error",
     "may",
-    case="what came in conversations with something that is no JSON",
+    case="sessions in which invalid JSON was sent",
     at=("basic/index#error-codes", "basic/index#messages", "basic/messages"),
-    cause="Bytes that cannot be read are dropped without a word to their sender.",
+    cause="Bytes that cannot be decoded are dropped without an error.",
 )
 def errors_parse_error(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What is no JSON is answered with the error -32700."""
+    """The server answers invalid JSON with error -32700."""
     for log in logs:
         bad = [entry for entry in log.entries if entry.direction == SENT and entry.message is None]
         errors = [each.message.get("error") for each in received_messages([log])]
@@ -126,20 +124,20 @@ def errors_parse_error(logs: Sequence[MessageLog]) -> JudgedItems:
         if bad and not any(isinstance(error, dict) and error.get("code") == PARSE_ERROR for error in errors):
             entry = log.evidence(about=bad)
             raise Violation(
-                "nothing says that it could not be read", evidence=entry, during=[each.case for each in bad]
+                "the server did not report the invalid JSON", evidence=entry, during=[each.case for each in bad]
             )
 
 
 @rule(
     "errors/unreadable-id",
     "must",
-    case="all answers to what is no JSON, or was refused by HTTP",
+    case="all responses to invalid JSON, or with an HTTP error status",
     at="basic/index#error-responses",
     since="2025-11-25",
-    cause="A placeholder is written into the id, since an earlier revision required one.",
+    cause="The id is a placeholder, since earlier revisions require an id.",
 )
 def errors_unreadable_id(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An error for a message whose id cannot be read has no id, or null; never a made-up one."""
+    """The error for a message without a readable id has no id, or null."""
     for log in logs:
         ours = {id_key(message["id"]) for message in log.sent_messages() if "id" in message}
         for each in received_messages([log]):
@@ -151,12 +149,12 @@ def errors_unreadable_id(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _is_rounded(id: Any) -> bool:
-    """Whether it is a number that many languages cannot keep as it was."""
+    """Return whether a number loses precision in many languages."""
     return isinstance(id, int | float) and abs(id) >= 2**53
 
 
 def _was_unreadable(log: MessageLog, answer: LogEntry) -> bool:
-    """Whether something without a readable id was sent before it, over HTTP on its own stream."""
+    """Return whether a message without a readable id was sent before, over HTTP on the same stream."""
     before = log.entries[: log.entries.index(answer)]
     unreadable = [entry for entry in before if entry.direction == SENT and entry.message is None]
     return any(log.transport != "http" or entry.stream == answer.stream for entry in unreadable)
@@ -175,20 +173,20 @@ NOTIFICATIONS: tuple[JSONObject, ...] = (
 @rule(
     "errors/notification-answered",
     "must",
-    case="unknown ones, and a request's method without an id",
+    case="unknown notifications, and a request without its id",
     at=("basic/index#notifications", "basic/messages#notifications"),
-    cause="Whatever has no handler is answered with an error: look whether there is an id first.",
+    cause="A message without a handler is answered with an error: check first whether it has an id.",
 )
 async def errors_notification_answered(probe: Probe) -> None:
-    """A notification is never answered, known or unknown, in order or not."""
+    """The server never answers a notification, whether it is known, unknown or invalid."""
     for message in NOTIFICATIONS:
         since = len(probe.log.entries)
         probe.send(message)
         for each in await probe.fence():
             if is_response(each) and _answers_notification(probe, each):
-                raise probe.violation(f"{message['method']}, without an id, is answered", since=since)
+                raise probe.violation(f"the server answered {message['method']}, which had no id", since=since)
 
 
 def _answers_notification(probe: Probe, answer: JSONObject) -> bool:
-    """Whether a response has no id, and is not the body of an HTTP refusal."""
+    """Return whether a response has no id and is not the body of an HTTP refusal."""
     return answer.get("id") is None and ("result" in answer or probe.http is None)

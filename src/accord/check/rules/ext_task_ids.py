@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): ids of tasks, and how long a task is found by its id."""
+"""The tasks extension (2026-07-28): ids of tasks, and how long a task is available."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from accord.check.probes.tasks import TaskObservation
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 _DIFFERENCE = 8
-"""Characters in which ids differ, at least: 48 random bits have as many in Base64."""
+"""Minimum number of characters in which ids differ: 48 random bits in Base64."""
 _DIGITS = 16
-"""The same for ids that consist of digits."""
+"""The same for ids of decimal digits."""
 
 
 @rule(
@@ -39,10 +39,10 @@ _DIGITS = 16
     calls=True,
     at=PAGE,
     since=SINCE,
-    cause="The id is made of the request id, or of the name of the tool and its arguments, which come again.",
+    cause="The id is derived from the request id, or from the tool and its arguments, which can repeat.",
 )
 async def ext_tasks_unique_ids(probe: Probe) -> None:
-    """Each task has an id of its own."""
+    """Each task has a unique id."""
     ids = [await start_task(probe) for _ in range(3)]
     await cancel_tasks(probe, *ids)
     if len(set(ids)) < len(ids):
@@ -56,10 +56,10 @@ async def ext_tasks_unique_ids(probe: Probe) -> None:
     needs=CAPABILITY,
     at=f"{PAGE}#security-considerations",
     since=SINCE,
-    cause="Tasks are counted, or named by the time: take a random UUID, since whoever knows an id may get at the task.",
+    cause="The id is a counter or a timestamp: use a random UUID, since the id may be enough to read the task.",
 )
 def ext_tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nobody can guess the id of a task."""
+    """The id of a task cannot be guessed."""
     made = [each for each in answered_requests(logs, "tools/call") if is_task(each.result)]
     ids = {id: each for each in made if isinstance(id := each.result.get("taskId"), str)}
     start, end = _common_prefix_length(list(ids)), _common_prefix_length([id[::-1] for id in ids])
@@ -67,7 +67,7 @@ def ext_tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
         yield
         own = id[start : len(id) - end] if len(ids) > 1 else id
         if len(own) < (_DIGITS if own.isdigit() else _DIFFERENCE):
-            raise answered.violation(f"of the id {id!r} only {own!r} is not the same for all")
+            raise answered.violation(f"the id {id!r} differs from others only in {own!r}")
 
 
 def _common_prefix_length(ids: Sequence[str]) -> int:
@@ -78,14 +78,14 @@ def _common_prefix_length(ids: Sequence[str]) -> int:
 @rule(
     "ext-tasks/durable",
     "must",
-    case="the first look at each new task",
+    case="the first tasks/get of each new task",
     needs=CAPABILITY,
     at=f"{PAGE}#task-creation",
     since=SINCE,
-    cause="The task is stored by the work itself, which begins later, or in a store that other processes see later.",
+    cause="The task is stored later, by its own work, or in a store that other processes read with a delay.",
 )
 def ext_tasks_durable(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task can be looked at as soon as the call that became it is answered."""
+    """tasks/get finds a task as soon as the call has returned it."""
     for made, looks in _polled_tasks(logs):
         if looks:
             yield
@@ -97,14 +97,14 @@ def ext_tasks_durable(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "ext-tasks/kept",
     "should",
-    case="the other looks at each task, before its time is over",
+    case="further tasks/get of each task, before its `ttlMs` has elapsed",
     needs=CAPABILITY,
     at=f"{PAGE}#task-polling",
     since=SINCE,
-    cause="It is deleted when its result was fetched: a client whose connection broke comes back for it.",
+    cause="The task is deleted when its result was fetched: a client that lost its connection needs the result again.",
 )
 def ext_tasks_kept(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task is found until its time is over (`ttlMs`), also when it is done."""
+    """tasks/get finds a task until its `ttlMs` has elapsed, also when it has ended."""
     ends = _expiry_times(logs)
     for made, looks in _polled_tasks(logs):
         id = made.result.get("taskId")
@@ -112,11 +112,11 @@ def ext_tasks_kept(logs: Sequence[MessageLog]) -> JudgedItems:
             if look.request_entry.at < ends.get(preview_json(id), 0.0):
                 yield
                 if _code(look) == INVALID_PARAMS and _code(looks[0]) is None:
-                    raise look.violation("a task is gone before its time is over")
+                    raise look.violation("a task was deleted before its ttlMs had elapsed")
 
 
 def _expiry_times(logs: Sequence[MessageLog]) -> dict[str, float]:
-    """When each task may be deleted, at the soonest, by the clock of the records: `ttlMs` may change."""
+    """Return the earliest time at which each task may be deleted, by the clock of the logs: `ttlMs` may change."""
     first: dict[str, TaskObservation] = {}
     found: dict[str, float] = {}
     for state in task_states(logs):
@@ -129,8 +129,8 @@ def _expiry_times(logs: Sequence[MessageLog]) -> dict[str, float]:
 
 
 def _polled_tasks(logs: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[AnsweredRequest]]]:
-    """Each call that became a task, and the looks at it before we gave it up, in order: nothing is said of how long a
-    cancelled task is found.
+    """Yield each call that became a task, with the tasks/get requests before its cancellation, in order: the
+    specification does not say how long a cancelled task is available.
     """
     looks = sorted(answered_requests(logs, "tasks/get"), key=lambda each: each.request_entry.at)
     given_up = {_id(each): each.request_entry.at for each in answered_requests(logs, "tasks/cancel")}
@@ -152,14 +152,14 @@ def _code(answered: AnsweredRequest) -> Any:
 @rule(
     "ext-tasks/unknown",
     "must",
-    case="ids that nobody gave",
+    case="unknown ids",
     needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
     since=SINCE,
-    cause="The lookup fails with an internal error, or a task of another state is made up.",
+    cause="The lookup fails with an internal error, or a task with another status is returned.",
 )
 async def ext_tasks_unknown(probe: Probe) -> None:
-    """tasks/get of a task that nobody has is refused with error -32602."""
+    """tasks/get of an unknown task returns error -32602."""
     for id in (probe.unknown_name, "786512e2-9e0d-44bd-8f29-789f320fe840"):
         await _require_refused(probe, "tasks/get", {"taskId": id})
 
@@ -173,14 +173,14 @@ async def ext_tasks_unknown_id_number(probe: Probe) -> None:
 @rule(
     "ext-tasks/unknown-changed",
     "should",
-    case="an id that nobody gave",
+    case="an unknown id",
     needs=CAPABILITY,
     at=(f"{PAGE}#protocol-errors", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
     since=SINCE,
-    cause="They are acknowledged before the task is looked for.",
+    cause="The request is acknowledged before the task is looked up.",
 )
 async def ext_tasks_unknown_changed(probe: Probe) -> None:
-    """tasks/update and tasks/cancel of a task that nobody has are refused with error -32602."""
+    """tasks/update and tasks/cancel of an unknown task return error -32602."""
     await _require_refused(probe, "tasks/update", {"taskId": probe.unknown_name, "inputResponses": {}})
     await _require_refused(probe, "tasks/cancel", {"taskId": probe.unknown_name})
 
@@ -188,24 +188,24 @@ async def ext_tasks_unknown_changed(probe: Probe) -> None:
 @rule(
     "ext-tasks/served",
     "must",
-    case="requests for a task that nobody has",
+    case="requests for an unknown task",
     needs=CAPABILITY,
     at=PAGE,
     since=SINCE,
-    cause="It is declared, and the handlers are not there, or have the names of 2025-11-25.",
+    cause="The extension is declared, but its handlers are missing, or have the method names of 2025-11-25.",
 )
 async def ext_tasks_served(probe: Probe) -> None:
-    """A server that declares the extension has all of its methods: tasks/get, tasks/update and tasks/cancel."""
+    """A server that declares the extension has the methods tasks/get, tasks/update and tasks/cancel."""
     for method in TASK_METHODS:
         more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
         answer = await send_request(probe, method, {"taskId": probe.unknown_name, **more}, misbehaved=True)
         if answer.code == METHOD_NOT_FOUND:
-            raise probe.violation(f"{method} is answered with {preview_json(answer.error)}")
+            raise probe.violation(f"{method} returned {preview_json(answer.error)}")
 
 
 async def _require_refused(probe: Probe, method: str, params: dict[str, Any]) -> None:
     answer = await send_request(probe, method, params, misbehaved=True)
     if answer.code != INVALID_PARAMS:
         raise probe.violation(
-            f"{method} with {preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
+            f"{method} with {preview_json(params)} returned {preview_json(answer.error or answer.result)}"
         )

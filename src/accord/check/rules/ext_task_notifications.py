@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): what is told of tasks on subscriptions."""
+"""The tasks extension (2026-07-28): subscriptions to tasks and their notifications."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ _FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")
 @rule(
     "ext-tasks/listen-gated",
     "must",
-    case="a subscription to a task, by a client that did not declare it",
+    case="a subscription to a task by a client that did not declare the extension",
     kind="own",
     needs=CAPABILITY,
     at=(_PLACE, f"{PAGE}#protocol-errors"),
     since=SINCE,
-    cause="`taskIds` is not looked at, or whoever knows the id of a task may listen.",
+    cause="`taskIds` is not read, or the id of a task is enough to subscribe.",
 )
 async def ext_tasks_listen_gated(probe: Probe) -> None:
-    """A subscription to tasks is refused with error -32021 to who does not declare the extension."""
+    """A subscription to tasks without the declared extension returns error -32021."""
     pending = _subscribe(probe, probe.unknown_name, probe.client_capabilities)
     entry = await probe.wait_for_message(lambda each: subscription_id(each) is not None or _answers(each, pending))
     entry = pending.future.result().message if pending.is_done else entry
     if entry is None:
-        raise probe.violation("it is not answered", since=pending.since)
+        raise probe.violation("no response", since=pending.since)
     error = get_object(entry, "error")
     if error.get("code") == METHOD_NOT_FOUND:
         raise NotApplicable("the server has no subscriptions")
     if error.get("code") != MISSING_CLIENT_CAPABILITY:
-        raise probe.violation(f"it is answered with {preview_json(error or entry)}", since=pending.since)
+        raise probe.violation(f"the server answered with {preview_json(error or entry)}", since=pending.since)
 
 
 @rule(
@@ -70,39 +70,39 @@ async def ext_tasks_listen_gated(probe: Probe) -> None:
     calls=True,
     at=(_PLACE, "basic/patterns/subscriptions#acknowledgment"),
     since=SINCE,
-    cause="All tasks of the server are granted, or `taskIds` is given back as a flag.",
+    cause="The acknowledgment has all tasks of the server, or `taskIds` as a boolean.",
 )
 async def ext_tasks_granted(probe: Probe) -> None:
-    """The tasks that a subscription is granted are among those which it wanted."""
+    """The acknowledged tasks of a subscription are among the requested ones."""
     id = await start_task(probe)
     granted = await _granted_tasks(probe, id)
     await cancel_tasks(probe, id)
     if not isinstance(granted, list) or not set(map(repr, granted)) <= {repr(id)}:
-        raise probe.violation(f"taskIds is {preview_json(granted)}, and {id!r} was wanted")
+        raise probe.violation(f"taskIds is {preview_json(granted)}, but the request had {id!r}")
 
 
 @rule(
     "ext-tasks/told",
     "should",
-    case="a subscription to a new task, and its end",
+    case="a subscription to a new task, and the end of the task",
     kind="own",
     needs=CAPABILITY,
     calls=True,
     at=_PLACE,
     since=SINCE,
-    cause="Tasks are granted, and nothing is told of them: leave out of the acknowledgment what will not be told.",
+    cause="The subscription is acknowledged, but no notification follows: acknowledge only what the server will send.",
 )
 async def ext_tasks_told(probe: Probe) -> None:
-    """Who subscribed to a task, and was granted it, is told when it is over."""
+    """The subscriber of a task receives a notification when the task ends."""
     id = await start_task(probe)
     granted = await _granted_tasks(probe, id)
     if not isinstance(granted, list) or id not in granted:
-        raise NotObserved("the server grants no news of tasks")
+        raise NotObserved("the server acknowledges no subscription to tasks")
     since = len(probe.log.entries)
     await finish_task(probe, id)
     is_told = any(_reports_end(each, id) for each in probe.other_messages(since, None))
     if not is_told and await probe.wait_for_message(lambda each: _reports_end(each, id)) is None:
-        raise probe.violation("a task is over, and its subscription is not told", since=since)
+        raise probe.violation("a task ended without a notification to its subscriber", since=since)
 
 
 def _reports_end(message: JSONObject, id: str) -> bool:
@@ -117,14 +117,14 @@ def _reports_end(message: JSONObject, id: str) -> bool:
 @rule(
     "ext-tasks/wanted-only",
     "must",
-    case="all that was told of tasks",
+    case="all notifications about tasks",
     needs=CAPABILITY,
     at=(_PLACE, "basic/patterns/subscriptions#opening-a-stream"),
     since=SINCE,
-    cause="News of all tasks go to all clients, as in 2025-11-25: whoever hears of a task gets its result as well.",
+    cause="Notifications are sent to all clients, as in 2025-11-25: each of them receives the result as well.",
 )
 def ext_tasks_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What is told of a task bears the id of a subscription that wanted this task."""
+    """A notification about a task has the id of a subscription to this task."""
     for log in logs:
         wishes = requested_filters(log)
         for each in received_messages([log]):
@@ -132,20 +132,20 @@ def ext_tasks_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
                 yield
                 wanted = wishes.get(id_key(subscription_id(each.message)), {}).get("taskIds")
                 if get_object(each.message, "params").get("taskId") not in (wanted if isinstance(wanted, list) else ()):
-                    raise each.violation("no subscription wanted to be told of this task")
+                    raise each.violation("no subscription requested this task")
 
 
 @rule(
     "ext-tasks/news-whole",
     "must",
-    case="all that was told of tasks",
+    case="all notifications about tasks",
     needs=CAPABILITY,
     at=_PLACE,
     since=SINCE,
-    cause="Only the new status is told, as in 2025-11-25: the client has to ask again.",
+    cause="Only the status is sent, as in 2025-11-25: the client has to send tasks/get.",
 )
 def ext_tasks_news_whole(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What is told of a task is all that tasks/get would say: also its result, its error, or what it asks."""
+    """A notification about a task has all fields of tasks/get, with its result, its error or its input requests."""
     known = {preview_json(each.id): each.task for each in task_states(logs) if each.is_final and not is_task(each.task)}
     for each in received_messages(logs):
         if each.message.get("method") == STATUS_NOTIFICATION:
@@ -156,7 +156,7 @@ def ext_tasks_news_whole(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise each.violation(fault, symptom="ext-tasks/shapes")
             last = known.get(preview_json(params.get("taskId")))
             if last and params["status"] == last["status"] and _outcome(params) != _outcome(last):
-                raise each.violation("tasks/get has another outcome of the task")
+                raise each.violation("tasks/get returns another outcome of the task")
 
 
 def _outcome(state: JSONObject) -> tuple[object, object]:
@@ -166,25 +166,25 @@ def _outcome(state: JSONObject) -> tuple[object, object]:
 @rule(
     "ext-tasks/no-progress",
     "must",
-    case="all that came on subscriptions to tasks",
+    case="all messages on subscriptions to tasks",
     needs=CAPABILITY,
     at=_PLACE,
     since=SINCE,
-    cause="Whatever the work says while it runs is sent where its state is: say it in `statusMessage`.",
+    cause="All output of the task is sent to its subscribers: use `statusMessage`.",
 )
 def ext_tasks_no_progress(logs: Sequence[MessageLog]) -> JudgedItems:
-    """On a subscription to tasks come no notifications of progress, and no logs."""
+    """A subscription to tasks carries no progress notifications and no log messages."""
     for log in logs:
         wishes = {id: wish for id, wish in requested_filters(log).items() if wish.get("taskIds")}
         for told in subscription_notifications(log):
             if id_key(told.subscription_id) in wishes:
                 yield
                 if told.method in _FORBIDDEN_NOTIFICATIONS:
-                    raise told.received.violation(f"{told.method} comes on a subscription to a task")
+                    raise told.received.violation(f"{told.method} came on a subscription to a task")
 
 
 async def _granted_tasks(probe: Probe, id: str) -> object:
-    """The tasks that are granted to a subscription to this one; none where the server has no subscriptions."""
+    """Return the acknowledged tasks of a subscription to a task; none if the server has no subscriptions."""
     pending = _subscribe(probe, id, None)
     entry = await wait_for_acknowledgment(probe, pending)
     return get_object(entry, "params", "notifications").get("taskIds", [])

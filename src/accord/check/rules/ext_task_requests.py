@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): changing a task, what it asks, and how the requests about it are routed."""
+"""The tasks extension (2026-07-28): requests that change a task, input requests, and routing headers."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 
 _TASK_FIELDS = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
-"""Fields by which a result is about a task; unknown fields are allowed."""
+"""Fields of a result that are about a task; unknown fields are allowed."""
 
 
 @rule(
     "ext-tasks/empty-answers",
     "must",
-    case="all answers to both",
+    case="all results of both methods",
     needs=CAPABILITY,
     at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
     since=SINCE,
-    cause="The state of the task is given, as tasks/cancel of 2025-11-25 does: it may have changed by then.",
+    cause="The result has the status of the task, as in 2025-11-25: the status may have changed by then.",
 )
 def ext_tasks_empty_answers(logs: Sequence[MessageLog]) -> JudgedItems:
-    """tasks/update and tasks/cancel are answered with an empty result: what became of it is told by tasks/get."""
+    """tasks/update and tasks/cancel return an empty result: tasks/get shows their effect."""
     for answered in answered_requests(logs, "tasks/update", "tasks/cancel"):
         if isinstance(answered.result, dict):
             yield
             more = sorted(_TASK_FIELDS & answered.result.keys())
             if more:
-                raise answered.violation(f"the result of {answered.request['method']} holds {', '.join(more)}")
+                raise answered.violation(f"the result of {answered.request['method']} has {', '.join(more)}")
 
 
 @rule(
@@ -62,40 +62,40 @@ def ext_tasks_empty_answers(logs: Sequence[MessageLog]) -> JudgedItems:
     calls=True,
     at=f"{PAGE}#task-cancellation",
     since=SINCE,
-    cause="What cannot be stopped is refused: the server owes nothing but the acknowledgment.",
+    cause="A task that cannot be stopped returns an error: the server has to acknowledge the request only.",
 )
 async def ext_tasks_cancel(probe: Probe) -> None:
-    """tasks/cancel of a task that is at work is acknowledged, whether it is stopped or not."""
+    """The server acknowledges tasks/cancel of a running task, whether it stops the task or not."""
     id = await start_task(probe)
     answer = await send_request(probe, "tasks/cancel", {"taskId": id})
     if answer.error is not None:
         status = get_object((await send_request(probe, "tasks/get", {"taskId": id})).result).get("status")
         if status in TERMINAL_STATUSES and status != "cancelled":
-            raise NotObserved("it was over before it could be cancelled")
-        raise probe.violation(f"tasks/cancel is answered with {preview_json(answer.error)}")
+            raise NotObserved("the task ended before the cancellation")
+        raise probe.violation(f"tasks/cancel returned {preview_json(answer.error)}")
 
 
 @rule(
     "ext-tasks/stray-answers",
     "should",
-    case="an answer to what no task asked",
+    case="an input response with an unknown key",
     needs=CAPABILITY,
     calls=True,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
-    cause="An unknown key is refused: a client that sends an answer twice, to be sure, is told of an error.",
+    cause="An unknown key is refused: a client that repeats its responses gets an error.",
 )
 async def ext_tasks_stray_answers(probe: Probe) -> None:
-    """Answers that a task does not wait for are ignored: never asked, or answered before."""
+    """The server ignores input responses that the task does not wait for."""
     id = await start_task(probe)
     params = {"taskId": id, "inputResponses": {probe.unknown_name: {"action": "decline"}}}
     answer = await send_request(probe, "tasks/update", params, misbehaved=True)
     await cancel_tasks(probe, id)
     if answer.error is not None:
-        raise probe.violation(f"it is answered with {preview_json(answer.error)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error)}")
 
 
-@ext_tasks_stray_answers.case("the same answers twice", kind="own", needs=CAPABILITY, calls=True)
+@ext_tasks_stray_answers.case("the same input responses twice", kind="own", needs=CAPABILITY, calls=True)
 async def ext_tasks_stray_answers_same_answers_twice(probe: Probe) -> None:
     id, asked = await _task_requiring_input(probe)
     params = {"taskId": id, "inputResponses": input_responses(probe, asked)}
@@ -103,36 +103,37 @@ async def ext_tasks_stray_answers_same_answers_twice(probe: Probe) -> None:
     again = await send_request(probe, "tasks/update", params, misbehaved=True)
     await cancel_tasks(probe, id)
     if first.error is None and again.error is not None:
-        raise probe.violation(f"the second time it is answered with {preview_json(again.error)}")
+        raise probe.violation(f"the second request returned {preview_json(again.error)}")
 
 
 @rule(
     "ext-tasks/proceeds",
     "must",
-    case="all answers to a task that asks",
+    case="all input responses for a task that requires input",
     kind="own",
     needs=CAPABILITY,
     calls=True,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
     since=SINCE,
-    cause="Answers are looked up by another key than they were asked under, or more is wanted than is told.",
+    cause="The responses are looked up by another key than that of the input request, or further "
+    "input is required without a request.",
 )
 async def ext_tasks_proceeds(probe: Probe) -> None:
-    """A task that has all the answers which it asked for goes on."""
+    """A task continues when it has all requested input."""
     id, asked = await _task_requiring_input(probe)
     answer = await send_request(probe, "tasks/update", {"taskId": id, "inputResponses": input_responses(probe, asked)})
     if answer.error is not None:
-        raise probe.violation(f"the answers are refused with {preview_json(answer.error)}")
+        raise probe.violation(f"the input responses were refused with {preview_json(answer.error)}")
     async for state in poll_task(probe, id):
         if state.get("status") != "input_required" or task_input_requests(state).keys() - asked.keys():
             await cancel_tasks(probe, id)
             return
     await cancel_tasks(probe, id)
-    raise probe.violation("a task still waits for answers that it got")
+    raise probe.violation("a task still waits for input that it received")
 
 
 async def _task_requiring_input(probe: Probe) -> tuple[str, JSONObject]:
-    """A task that asks something now, and what. Raises `NotObserved` for none."""
+    """Return a task that requires input, with its input requests. Raises `NotObserved` if there is none."""
     known = {state.id for state in task_states(probe.peer_logs) if task_input_requests(state.task)}
     for tool in await _tools_of(probe, known):
         result = (await call_tool(probe, tool)).result
@@ -144,7 +145,7 @@ async def _task_requiring_input(probe: Probe) -> tuple[str, JSONObject]:
                 if not state or state.get("status") in TERMINAL_STATUSES:
                     break
             await cancel_tasks(probe, id)
-    raise NotObserved("no task asks anything")
+    raise NotObserved("no task requires input")
 
 
 async def _tools_of(probe: Probe, ids: set[Any]) -> list[JSONObject]:
@@ -157,14 +158,15 @@ async def _tools_of(probe: Probe, ids: set[Any]) -> list[JSONObject]:
 @rule(
     "ext-tasks/keys",
     "must",
-    case="all that tasks asked",
+    case="all input requests of tasks",
     needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
-    cause="The key is the kind of the question, or is counted anew in each round: an old answer meets a new question.",
+    cause="The key is the method of the input request, or restarts in each round: an old response "
+    "matches a new request.",
 )
 def ext_tasks_keys(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A key under which a task asks something stands for that one question, as long as there is the task."""
+    """A key of an input request identifies the same request for the lifetime of the task."""
     asked: dict[tuple[str, str], Any] = {}
     for state in task_states(logs):
         for key, question in task_input_requests(state.task).items():
@@ -172,21 +174,21 @@ def ext_tasks_keys(logs: Sequence[MessageLog]) -> JudgedItems:
             before = asked.setdefault((preview_json(state.id), key), question)
             if before != question:
                 raise state.received.violation(
-                    f"the key {key!r} stood for another question before: {preview_json(before)}"
+                    f"the key {key!r} had another input request before: {preview_json(before)}"
                 )
 
 
 @rule(
     "ext-tasks/answered-keys",
     "must",
-    case="all that tasks asked, after it was answered",
+    case="all input requests of tasks after their responses",
     needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
-    cause="The same step is run again after the answer, and asks under the same key.",
+    cause="The same step runs again after the response, and sends an input request with the same key.",
 )
 def ext_tasks_answered_keys(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A key whose answer was taken is not used again by the task."""
+    """A task does not reuse a key whose response it accepted."""
     answered: set[tuple[str, str]] = set()
     for each in answered_requests(logs, "tasks/update"):
         params = get_object(each.request, "params")
@@ -199,7 +201,7 @@ def ext_tasks_answered_keys(logs: Sequence[MessageLog]) -> JudgedItems:
         taken |= {(id, key) for key in open_.get(id, set()) - now} & answered
         again = [key for key in now if (id, key) in taken]
         if again:
-            raise state.received.violation(f"the key {again[0]!r} was answered, had gone, and is there again")
+            raise state.received.violation(f"the key {again[0]!r} was answered and removed, and is used again")
         open_[id] = now
     yield from taken
 
@@ -212,10 +214,10 @@ def ext_tasks_answered_keys(logs: Sequence[MessageLog]) -> JudgedItems:
     at=(f"{PAGE}#streamable-http-routing-headers", "basic/transports/streamable-http#server-validation"),
     since=SINCE,
     over=HTTP,
-    cause="The header is compared for tools, prompts and resources only: a proxy routes, or allows, by another task.",
+    cause="The header is compared for tools, prompts and resources only: a proxy routes or authorizes another task.",
 )
 async def ext_tasks_name_header(probe: Probe) -> None:
-    """A request about a task whose Mcp-Name is another id than that in its body gets status 400 and error -32020."""
+    """A request about a task with another id in Mcp-Name than in its body gets status 400 and error -32020."""
     message = build_request(probe, "tasks/get", {"taskId": probe.unknown_name})
     response = await probe.post(message, {"Mcp-Name": "accord-check-another"})
     require_refusal(probe, response, "tasks/get with another Mcp-Name", status=400, code=HEADER_MISMATCH)

@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): what is said of a task, judged by all that was said."""
+"""The tasks extension (2026-07-28): the fields of tasks, in all messages."""
 
 from __future__ import annotations
 
@@ -31,23 +31,21 @@ from accord.messages.base import JSONObject
     needs=CAPABILITY,
     at=f"{PAGE}#polymorphic-results",
     since=SINCE,
-    cause="The result is written as in 2025-11-25, inside `task`, or as any other result: `complete`.",
+    cause="The result has the form of 2025-11-25, inside `task`, or is marked as an ordinary result: `complete`.",
 )
 def ext_tasks_marked(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A call that becomes a task says so: its `resultType` is `task`, and what is known of the task stands
-    beside it.
-    """
+    """The result of a call that becomes a task has the `resultType` "task", and the fields of the task beside it."""
     for answered in answered_requests(logs, "tools/call"):
         if isinstance(answered.result, dict):
             yield
             if "content" not in answered.result and not is_task(answered.result) and _describes_task(answered.result):
                 raise answered.violation(
-                    f"a task comes, and resultType is {preview_json(answered.result.get('resultType'))}"
+                    f"the result is a task, but resultType is {preview_json(answered.result.get('resultType'))}"
                 )
 
 
 def _describes_task(result: JSONObject) -> bool:
-    """Whether a result tells of a task, in the form of either revision."""
+    """Return whether a result is a task, in the form of either revision."""
     return isinstance(result.get("taskId"), str) or isinstance(get_object(result, "task").get("taskId"), str)
 
 
@@ -58,10 +56,10 @@ def _describes_task(result: JSONObject) -> bool:
     needs=CAPABILITY,
     at=(f"{PAGE}#polymorphic-results", f"{PAGE}#supported-methods"),
     since=SINCE,
-    cause="Lists and reads are deferred as well; the extension has no other method than tools/call that can be.",
+    cause="List and read methods become tasks as well; the extension allows that for tools/call only.",
 )
 def ext_tasks_calls_only(logs: Sequence[MessageLog]) -> JudgedItems:
-    """`resultType` is `task` for a call that becomes a task, and nowhere else."""
+    """`resultType` is "task" only for a call that becomes a task."""
     for answered in answered_requests(logs):
         method = answered.request["method"]
         if method != "tools/call" and method not in TASK_METHODS and isinstance(answered.result, dict):
@@ -73,14 +71,14 @@ def ext_tasks_calls_only(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "ext-tasks/complete",
     "must",
-    case="all answers about tasks",
+    case="all results of methods about tasks",
     needs=CAPABILITY,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
     since=SINCE,
-    cause="It is `task`, as for the call that became the task, or the status of the task.",
+    cause='`resultType` is "task", as for the call, or the status of the task.',
 )
 def ext_tasks_complete(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The `resultType` of tasks/get, tasks/update and tasks/cancel is `complete`."""
+    """The `resultType` of tasks/get, tasks/update and tasks/cancel is "complete"."""
     for answered in answered_requests(logs, *TASK_METHODS):
         if isinstance(answered.result, dict):
             yield
@@ -96,11 +94,11 @@ def ext_tasks_complete(logs: Sequence[MessageLog]) -> JudgedItems:
     needs=CAPABILITY,
     at=(f"{PAGE}#tasks", f"{PAGE}#task-polling"),
     since=SINCE,
-    cause="`ttl` and `pollInterval` are `ttlMs` and `pollIntervalMs` now; a status has fields of its own: `result`, "
-    "`error`, `inputRequests`.",
+    cause="`ttl` and `pollInterval` are `ttlMs` and `pollIntervalMs` now, and a status has its own "
+    "fields: `result`, `error`, `inputRequests`.",
 )
 def ext_tasks_shapes(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What is said of a task is of the type that the extension has for its status."""
+    """A task has the fields that the extension defines for its status."""
     for state in task_states(logs):
         yield
         fault = (handle_fault if is_task(state.task) else state_fault)(state.task, state.received.log.revision)
@@ -111,20 +109,20 @@ def ext_tasks_shapes(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "ext-tasks/result",
     "must",
-    case="all tasks that are completed",
+    case="all completed tasks",
     needs=CAPABILITY,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-execution-errors"),
     since=SINCE,
-    cause="The value that the tool returned stands there as it is, or an error of JSON-RPC.",
+    cause="The return value of the tool is sent as it is, or as a JSON-RPC error.",
 )
 def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The `result` of a task that is completed is what the call would have been answered: the result of a tool."""
+    """The `result` of a completed task is a tool result."""
     for state in task_states(logs):
         if state.status == "completed" and isinstance(state.task.get("result"), dict):
             yield
             fault = result_fault(state.task["result"], state.received.log.revision)
             if fault:
-                raise state.received.violation(f"it is no result of a tool: {fault}")
+                raise state.received.violation(f"the result is not a tool result: {fault}")
 
 
 @rule(
@@ -134,10 +132,10 @@ def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
     needs=CAPABILITY,
     at=f"{PAGE}#tasks",
     since=SINCE,
-    cause="Seconds since 1970, or the way in which the language prints a time.",
+    cause="The value is in seconds since 1970, or in the format of the language.",
 )
 def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task says when it was made and when it last changed, as times of ISO 8601."""
+    """A task has the times of its creation and of its last change, in ISO 8601."""
     for state in task_states(logs):
         for name in ("createdAt", "lastUpdatedAt"):
             yield
@@ -153,17 +151,17 @@ def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
     needs=CAPABILITY,
     at=f"{PAGE}#task-status",
     since=SINCE,
-    cause="A cancellation that comes too late is written over the end, or work that goes on is.",
+    cause="A late cancellation overwrites the final status, or the task continues.",
 )
 def ext_tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task that is completed, failed or cancelled stays so, with the same result or error."""
+    """A task that is completed, failed or cancelled keeps its status, its result and its error."""
     over: dict[str, TaskObservation] = {}
     for state in sorted(task_states(logs), key=lambda each: each.received.entry.at):
         yield
         # only what was asked after the end was heard: answers may overtake each other
         last = over.get(preview_json(state.id))
         if last is not None and state.requested_at > last.received.entry.at and _outcome(state) != _outcome(last):
-            text = f"a task was {last.status}, and is {preview_json(state.status)} now, or has another outcome"
+            text = f"a task was {last.status}, and is now {preview_json(state.status)}, or has another outcome"
             if not _may_fail(last, state):
                 raise state.received.violation(text, about=(last.received.entry,))
         if state.is_final and not is_task(state.task):
@@ -175,7 +173,7 @@ def _outcome(state: TaskObservation) -> Any:
 
 
 def _may_fail(last: TaskObservation, state: TaskObservation) -> bool:
-    """ "servers MAY mark a task as `failed` at any point after the TTL elapses": it runs from before it was over."""
+    """ "servers MAY mark a task as `failed` at any point after the TTL elapses", whether it ended before or not."""
     ttl = last.task.get("ttlMs")
     return (
         state.status == "failed" and isinstance(ttl, int) and state.received.entry.at - last.requested_at > ttl / 1000
@@ -185,25 +183,25 @@ def _may_fail(last: TaskObservation, state: TaskObservation) -> bool:
 @rule(
     "ext-tasks/failed",
     "must",
-    case="all tasks that are over, beside plain calls of the same",
+    case="all tasks that ended, and ordinary calls of the same tools",
     needs=CAPABILITY,
     at=(f"{PAGE}#task-status", f"{PAGE}#task-execution-errors"),
     since=SINCE,
-    cause="The status is made of `isError`, as 2025-11-25 has it.",
+    cause="The status is derived from `isError`, as in 2025-11-25.",
 )
 def ext_tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task whose tool ends with `isError` is completed: `failed` is for errors of JSON-RPC alone."""
+    """A task whose tool result has `isError` is completed: `failed` is only for JSON-RPC errors."""
     plain, calls = _calls(logs)
     for state in task_states(logs):
         if state.is_final and not is_task(state.task):
             yield
             call = calls.get(preview_json(state.id))
             if state.status == "failed" and ("result" in state.task or (call in plain and "error" in state.task)):
-                raise state.received.violation("a task is failed, and what its tool does is no error of JSON-RPC")
+                raise state.received.violation("a task is failed, but its tool returns no JSON-RPC error")
 
 
 def _calls(logs: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
-    """The calls that ended with `isError` at once; and the calls of tasks, by their ids."""
+    """Return the calls that returned `isError`, and the calls of tasks by task id."""
     plain: set[str] = set()
     calls: dict[str, str] = {}
     for answered in answered_requests(logs, "tools/call"):
@@ -219,15 +217,15 @@ def _calls(logs: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
 @rule(
     "ext-tasks/failed-why",
     "should",
-    case="all tasks that have failed",
+    case="all failed tasks",
     needs=CAPABILITY,
     at=f"{PAGE}#task-execution-errors",
     since=SINCE,
 )
 def ext_tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
-    """tasks/get says why a task has failed, in `statusMessage`."""
+    """tasks/get explains in `statusMessage` why a task failed."""
     for state in task_states(logs):
         if state.status == "failed" and not is_task(state.task):
             yield
             if not state.task.get("statusMessage"):
-                raise state.received.violation("a task has failed, and does not say why")
+                raise state.received.violation("a failed task has no statusMessage")

@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): who may be answered with a task, who is refused, and what went with 2025-11-25."""
+"""The tasks extension (2026-07-28): which clients get tasks, and the differences to the tasks of 2025-11-25."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from accord.messages.base import JSONObject
 
 _NEGOTIATED = f"{PAGE}#capability-negotiation"
 _LEGACY: JSONObject = {"list": {}, "cancel": {}, "requests": {"elicitation": {"create": {}}}}
-"""What a client of 2025-11-25 declared under `tasks`."""
+"""The capability `tasks` of a client of 2025-11-25."""
 _FEW = 3
-"""Tools that are tried."""
+"""Number of tools that are called."""
 
 
 @rule(
@@ -45,29 +45,31 @@ _FEW = 3
     needs=CAPABILITY,
     at=_NEGOTIATED,
     since="2025-11-25",
-    cause="Capabilities are remembered by connection, or not looked at: read those of each request. In 2025-11-25 the "
-    "extension does not exist.",
+    cause="Capabilities are stored for the connection, or not read: read those of each request. In "
+    "2025-11-25, the extension does not exist.",
 )
 def ext_tasks_undeclared(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Only a request that declares the tasks extension is answered with a task, whatever was declared before."""
+    """A call becomes a task only if its own request declares the tasks extension."""
     for answered in answered_requests(logs):
         if isinstance(answered.result, dict) and not declares_extension(answered.request):
             if answered.request["method"] == "tools/call":
                 yield
             if is_task(answered.result):
-                raise answered.violation("a request that does not declare the extension is answered with a task")
+                raise answered.violation("a request without the extension returned a task")
 
 
-@ext_tasks_undeclared.case("a call, after one that declared it", since=SINCE, needs=CAPABILITY, calls=True)
+@ext_tasks_undeclared.case(
+    "a call without the extension, after a call with it", since=SINCE, needs=CAPABILITY, calls=True
+)
 async def ext_tasks_undeclared_call_declared(probe: Probe) -> None:
     tool = (await task_tools(probe))[0]
     await cancel_tasks(probe, await start_task(probe))
     if is_task((await call_tool(probe, tool, ours=probe.client_capabilities)).result):
-        raise probe.violation("a call that does not declare the extension becomes a task")
+        raise probe.violation("a call without the extension became a task")
 
 
 @ext_tasks_undeclared.case(
-    "calls of a client of 2025-11-25 that declares it",
+    "calls of a client of 2025-11-25 that declares the extension",
     kind="own",
     until=SINCE,
     needs="tasks",
@@ -77,43 +79,44 @@ async def ext_tasks_undeclared_call_declared(probe: Probe) -> None:
 async def ext_tasks_undeclared_calls_client_2025_11(probe: Probe) -> None:
     for tool in (await probe.callable_tools())[:_FEW]:
         if is_task((await probe.request("tools/call", call_params(tool))).result):
-            raise probe.violation(f"a plain call becomes a task of an extension that {probe.revision} does not have")
+            raise probe.violation(f"a call became a task of an extension that {probe.revision} does not have")
 
 
 @rule(
     "ext-tasks/needed",
     "must",
-    case="calls that do not declare it, of tools that became tasks",
+    case="calls without the extension, of tools that became tasks",
     kind="own",
     needs=CAPABILITY,
     calls=True,
     at=_NEGOTIATED,
     since=SINCE,
-    cause="The refusal is a tool error, or has another code (-32003 in drafts): a client cannot know what to declare.",
+    cause="The refusal is a tool error, or has another code (-32003 in drafts): the client does not "
+    "learn what to declare.",
 )
 async def ext_tasks_needed(probe: Probe) -> None:
-    """A call that can only be a task, and does not declare the extension, is refused with error -32021,
-    which names it.
-    """
+    """A call that must become a task, but does not declare the extension, returns error -32021 with its name."""
     for tool in (await task_tools(probe))[:_FEW]:
         error = await _refusal(probe, tool)
         if error and (error.get("code") == MISSING_CLIENT_CAPABILITY or await _works(probe, tool)):
             wanted = get_object(error, "data", "requiredCapabilities", "extensions")
             if error.get("code") != MISSING_CLIENT_CAPABILITY or EXTENSION not in wanted:
-                raise probe.violation(f"a plain call of {tool.get('name')!r} is answered with {preview_json(error)}")
+                raise probe.violation(
+                    f"a call of {tool.get('name')!r} without the extension returned {preview_json(error)}"
+                )
             return
-    raise NotObserved("each tool that becomes a task can be called without one")
+    raise NotObserved("each tool that becomes a task can also be called without one")
 
 
 async def _refusal(probe: Probe, tool: JSONObject) -> JSONObject:
-    """The error of a call that does not declare the extension; empty if there is none, or no answer in time."""
+    """Return the error of a call without the extension; empty if it succeeds, or times out."""
     with contextlib.suppress(NotObserved):
         return (await call_tool(probe, tool, ours=probe.client_capabilities)).error or {}
     return {}
 
 
 async def _works(probe: Probe, tool: JSONObject) -> bool:
-    """Whether the same call succeeds as a task."""
+    """Return whether the same call succeeds as a task."""
     result = (await call_tool(probe, tool)).result
     return is_task(result) and (await finish_task(probe, str(result.get("taskId")))).get("status") == "completed"
 
@@ -121,15 +124,15 @@ async def _works(probe: Probe, tool: JSONObject) -> bool:
 @rule(
     "ext-tasks/gated",
     "must",
-    case="requests for a task that nobody has",
+    case="requests for an unknown task",
     needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
     since=SINCE,
-    cause="Only the request that made the task was looked at: each request declares anew.",
+    cause="Only the request that created the task was checked: each request declares its capabilities.",
 )
 async def ext_tasks_gated(probe: Probe) -> None:
     # that there is no such task is as true: "Invalid or nonexistent `taskId`: `-32602`"
-    """tasks/get, tasks/update and tasks/cancel are refused with error -32021 to who does not declare the extension."""
+    """Without the declared extension, tasks/get, tasks/update and tasks/cancel return error -32021."""
     await _require_refused(
         probe, probe.unknown_name, probe.client_capabilities, MISSING_CLIENT_CAPABILITY, INVALID_PARAMS
     )
@@ -152,10 +155,10 @@ async def ext_tasks_gated_requests_new_task(probe: Probe) -> None:
     calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
-    cause="`tasks` among the capabilities of the client is taken for the extension.",
+    cause="The client capability `tasks` is taken for the extension.",
 )
 async def ext_tasks_legacy_client(probe: Probe) -> None:
-    """A client that declares the tasks of 2025-11-25 has not declared the extension."""
+    """The capability `tasks` of 2025-11-25 does not declare the extension."""
     tool, id = (await task_tools(probe))[0], await start_task(probe)
     legacy = {**probe.client_capabilities, "tasks": _LEGACY}
     try:
@@ -163,7 +166,7 @@ async def ext_tasks_legacy_client(probe: Probe) -> None:
     finally:
         await cancel_tasks(probe, id)
     if is_task((await call_tool(probe, tool, ours=legacy)).result):
-        raise probe.violation("a call of such a client becomes a task")
+        raise probe.violation("a call of such a client became a task")
 
 
 async def _require_refused(probe: Probe, id: str, ours: JSONObject, *codes: int) -> None:
@@ -171,22 +174,22 @@ async def _require_refused(probe: Probe, id: str, ours: JSONObject, *codes: int)
         more: JSONObject = {"inputResponses": {}} if method == "tasks/update" else {}
         answer = await send_request(probe, method, {"taskId": id, **more}, ours=ours, misbehaved=True)
         if answer.code not in codes:
-            raise probe.violation(f"{method} is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"{method} returned {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "ext-tasks/legacy-declared",
     "must",
-    case="its capabilities",
+    case="the server capabilities",
     needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
-    cause="The same capabilities are told in all revisions.",
+    cause="The same capabilities are sent in all revisions.",
 )
 async def ext_tasks_legacy_declared(probe: Probe) -> None:
-    """A server with the tasks extension does not declare `tasks` as 2025-11-25 has it any more."""
+    """A server with the tasks extension does not declare the capability `tasks` of 2025-11-25."""
     if "tasks" in probe.capabilities:
-        raise Violation(f"its capabilities are {preview_json(probe.capabilities)}")
+        raise Violation(f"the capabilities are {preview_json(probe.capabilities)}")
 
 
 @rule(
@@ -198,10 +201,10 @@ async def ext_tasks_legacy_declared(probe: Probe) -> None:
     calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
-    cause="The field still asks for a task, or is refused.",
+    cause="The parameter still requests a task, or is refused.",
 )
 async def ext_tasks_task_param(probe: Probe) -> None:
-    """`task` in the params of a call, which 2025-11-25 has, changes nothing."""
+    """The server ignores the parameter `task` of 2025-11-25."""
     done = [each for each in answered_requests(probe.peer_logs, "tools/call") if declares_extension(each.request)]
     tasks = {get_object(each.request, "params").get("name") for each in done if is_task(each.result)}
     plain = {
@@ -210,22 +213,22 @@ async def ext_tasks_task_param(probe: Probe) -> None:
     for tool in [tool for tool in await callable_tools(probe) if tool.get("name") in plain][:_FEW]:
         answer = await call_tool(probe, tool, task={"ttl": 60_000})
         if answer.error is not None or is_task(answer.result):
-            raise probe.violation(f"with `task` the answer is {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"a call with `task` returned {preview_json(answer.error or answer.result)}")
     if not plain:
-        raise NotObserved("no tool is known to give a plain result")
+        raise NotObserved("no tool is known to return an ordinary result")
 
 
 @rule(
     "ext-tasks/removed",
     "must",
-    case="tasks/result of a task that nobody has",
+    case="tasks/result of an unknown task",
     needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
     since=SINCE,
-    cause="The methods of both revisions stand in one table.",
+    cause="The methods of both revisions are in one table.",
 )
 async def ext_tasks_removed(probe: Probe) -> None:
-    """tasks/result, which 2025-11-25 has, is no method any more: error -32601."""
+    """tasks/result, a method of 2025-11-25, returns error -32601."""
     answer = await send_request(probe, "tasks/result", {"taskId": probe.unknown_name}, misbehaved=True)
     if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")

@@ -1,7 +1,8 @@
-"""What generated calls show: what ends a server, makes it hang, does not fit its own schemas, is given away.
+"""Generated calls: crashes, hangs, results that do not match their schemas, and leaks.
 
-The calls are made once for all of these rules (`generated.exploring`): of the tools that may be called, with arguments
-made from their schemas, of prompts, templates and completions. `generated.troubles` says what breaks which rule.
+The calls are made once for all of these rules (`fuzz.fuzz_run`): of the tools that may be called, with arguments from
+their schemas, of prompts, resource templates and completions. `fuzz.response_checks` decides which rule a response
+breaks.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _PROMPT_ERRORS = "server/prompts#error-handling"
     case=CASE_NAME,
     kind="generated",
     at=_CALLS,
-    cause="The handler exits, or an exception leaves it that nobody catches: catch it around the call, and answer "
-    "with `isError`.",
+    cause="The handler exits the process, or its exception is not caught: catch it around the call, "
+    "and return `isError`.",
 )
 def generated_crash(found: FuzzResult) -> list[Violation]:
-    """No call of a tool ends the server, and no prompt, resource or completion does."""
+    """No call of a tool, prompt, resource or completion ends the server."""
     return found.violations(response_checks.CRASH)
 
 
@@ -38,10 +39,10 @@ def generated_crash(found: FuzzResult) -> list[Violation]:
     case=CASE_NAME,
     kind="generated",
     at=_CALLS,
-    cause="The handler blocks the event loop: run it in a thread, or await what it waits for.",
+    cause="The handler blocks the event loop: run it in a thread, or use async functions.",
 )
 def generated_hang(found: FuzzResult) -> list[Violation]:
-    """While a call is at work, the server still answers others."""
+    """The server answers other requests while a call runs."""
     return found.violations(response_checks.HANG)
 
 
@@ -51,10 +52,10 @@ def generated_hang(found: FuzzResult) -> list[Violation]:
     case=CASE_NAME,
     kind="generated",
     at=_CALLS,
-    cause="The handler waits for what never comes, or an argument without `maximum` says how much there is to do.",
+    cause="The handler waits forever, or an argument without `maximum` controls the amount of work.",
 )
 def generated_unanswered(found: FuzzResult) -> list[Violation]:
-    """Every call is answered, in a time that its arguments do not drive without bounds."""
+    """The server answers each call in a time that its arguments cannot extend without limit."""
     return found.violations(response_checks.UNANSWERED)
 
 
@@ -67,10 +68,10 @@ def generated_unanswered(found: FuzzResult) -> list[Violation]:
     calls=True,
     at="server/tools#output-schema",
     since="2025-06-18",
-    cause="The schema describes what the tool mostly returns, and not what it returns for these arguments.",
+    cause="The schema describes the usual result of the tool, but not the result for these arguments.",
 )
 def generated_output(found: FuzzResult) -> list[Violation]:
-    """Whatever its arguments are, the result of a tool with an `outputSchema` has `structuredContent` that fits it."""
+    """The result of a tool with an `outputSchema` has matching `structuredContent` for all arguments."""
     return found.violations(response_checks.OUTPUT, symptom="tools/structured")
 
 
@@ -82,11 +83,11 @@ def generated_output(found: FuzzResult) -> list[Violation]:
     needs="tools",
     calls=True,
     at=(_ERRORS, "schema#calltoolresult"),
-    cause="An exception of the tool becomes an error of the protocol, which the model never sees: catch it, and "
-    "answer with `isError`; or the schema allows more than the tool does.",
+    cause="An exception of the tool becomes a JSON-RPC error, which the model does not see: catch "
+    "it, and return `isError`; or the schema allows more than the tool does.",
 )
 def generated_refused(found: FuzzResult) -> list[Violation]:
-    """Arguments that the schema of a tool allows are not answered with a JSON-RPC error."""
+    """Arguments that match the schema of a tool do not return a JSON-RPC error."""
     return found.violations(response_checks.REFUSED)
 
 
@@ -98,10 +99,10 @@ def generated_refused(found: FuzzResult) -> list[Violation]:
     needs="tools",
     calls=True,
     at=(_SECURITY, _ERRORS),
-    cause="The schema is shown to clients, and nothing on the server looks at it.",
+    cause="The schema is sent to clients, but the server does not validate arguments with it.",
 )
 def generated_accepted(found: FuzzResult) -> list[Violation]:
-    """A call without a required argument, or with one of another type, is refused."""
+    """The server refuses a call without a required argument, or with an argument of another type."""
     return found.violations(response_checks.ACCEPTED, symptom="tools/arguments-checked")
 
 
@@ -113,10 +114,10 @@ def generated_accepted(found: FuzzResult) -> list[Violation]:
     needs="tools",
     calls=True,
     at=(_SECURITY, _ERRORS),
-    cause="Types are checked, and the rest of the schema is not.",
+    cause="The types are validated, but not the other keywords of the schema.",
 )
 def generated_limits(found: FuzzResult) -> list[Violation]:
-    """An argument outside of the bounds, the pattern or the values that its schema gives is refused."""
+    """The server refuses an argument outside the bounds, the pattern or the enum of its schema."""
     return found.violations(response_checks.LIMITS)
 
 
@@ -129,10 +130,10 @@ def generated_limits(found: FuzzResult) -> list[Violation]:
     calls=True,
     at=_ERRORS,
     since="2025-11-25",
-    cause="Arguments are checked before the tool is found: a JSON-RPC error does not reach the model.",
+    cause="Arguments are validated before the tool is called: the model does not see a JSON-RPC error.",
 )
 def generated_argument_errors(found: FuzzResult) -> list[Violation]:
-    """That arguments do not fit is told in the result of the tool, with `isError`, so that the model can mend them."""
+    """A tool result with `isError` reports invalid arguments, so that the model can correct them."""
     return found.violations(response_checks.ARGUMENT_ERRORS, symptom="tools/argument-errors")
 
 
@@ -142,10 +143,10 @@ def generated_argument_errors(found: FuzzResult) -> list[Violation]:
     case=CASE_NAME,
     kind="generated",
     at=_SECURITY,
-    cause="The text of an exception is passed on as it is: log it, and tell the client what to do instead.",
+    cause="The text of an exception is sent to the client: log it, and explain what to do instead.",
 )
 def generated_internals(found: FuzzResult) -> list[Violation]:
-    """Answers do not hold traces of exceptions, folders of the server's code, or secrets of its environment."""
+    """Responses contain no tracebacks, paths of server code, or secrets from the environment."""
     return found.violations(response_checks.INTERNALS)
 
 
@@ -155,11 +156,11 @@ def generated_internals(found: FuzzResult) -> list[Violation]:
     case=CASE_NAME,
     kind="generated",
     at=(_PROMPT_ERRORS, "server/resources#error-handling", "server/utilities/completion#error-handling"),
-    cause="One code stands for all errors: -32602 is for arguments, -32603 for what goes wrong inside.",
+    cause="All errors have one code: -32602 is for arguments, -32603 for internal errors.",
 )
 def generated_codes(found: FuzzResult) -> list[Violation]:
-    """Arguments that a prompt, a template or a completion does not like are not answered as if the request were broken,
-    or its method unknown.
+    """Invalid arguments of a prompt, a template or a completion do not return the codes for invalid requests or
+    unknown methods.
     """
     return found.violations(response_checks.CODES)
 
@@ -171,10 +172,10 @@ def generated_codes(found: FuzzResult) -> list[Violation]:
     kind="generated",
     needs="prompts",
     at=_PROMPT_ERRORS,
-    cause="The list says what the arguments are, and nothing on the server looks at them.",
+    cause="The arguments are listed, but the server does not validate them.",
 )
 def generated_prompt_arguments(found: FuzzResult) -> list[Violation]:
-    """A prompt without an argument that it requires, or with one that is no text, is refused."""
+    """The server refuses a prompt without a required argument, or with an argument that is not a string."""
     return found.violations(response_checks.PROMPT_ARGUMENTS, symptom="prompts/required-arguments")
 
 
@@ -184,10 +185,10 @@ def generated_prompt_arguments(found: FuzzResult) -> list[Violation]:
     case=CASE_NAME,
     kind="generated",
     at=_CALLS,
-    cause="Every call leaves something behind: a list that is only added to, a cache without a bound.",
+    cause="Each call leaves data behind: a list that only grows, or a cache without a limit.",
 )
 def generated_memory(found: FuzzResult) -> list[Violation]:
-    """The memory of a server does not grow with the calls that it answers."""
+    """The memory of a server does not grow with the number of calls."""
     return found.violations(memory_growth.MEMORY)
 
 
@@ -200,10 +201,10 @@ def generated_memory(found: FuzzResult) -> list[Violation]:
     calls=True,
     at=(_TOOL, "schema#toolannotations"),
     since="2025-03-26",
-    cause="The hint was copied from another tool: hosts run such tools without asking.",
+    cause="The hint was copied from another tool: hosts run such tools without approval.",
 )
 def generated_read_only(found: FuzzResult) -> list[Violation]:
-    """A tool with `readOnlyHint` leaves what can be listed and read as it was."""
+    """A tool with `readOnlyHint` does not change any list or resource."""
     return found.violations(hint_checks.READ_ONLY)
 
 
@@ -216,8 +217,8 @@ def generated_read_only(found: FuzzResult) -> list[Violation]:
     calls=True,
     at=(_TOOL, "schema#toolannotations"),
     since="2025-03-26",
-    cause="Each call adds something: hosts repeat such calls when an answer is lost.",
+    cause="Each call has a further effect: hosts repeat such calls when a response is lost.",
 )
 def generated_idempotent(found: FuzzResult) -> list[Violation]:
-    """A tool with `idempotentHint` changes nothing more when it is called again in the same way."""
+    """A second, equal call of a tool with `idempotentHint` changes nothing."""
     return found.violations(hint_checks.IDEMPOTENT)

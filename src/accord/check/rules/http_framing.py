@@ -1,7 +1,4 @@
-"""Streamable HTTP in rough weather: requests of unusual forms, requests that are very long, and what is no request.
-
-Streamable HTTP in rough weather: clients that break off, that are slow, and that never come to an end.
-"""
+"""Streamable HTTP: unusual, large, slow, incomplete and invalid requests."""
 
 from __future__ import annotations
 
@@ -44,10 +41,10 @@ _END = b"\r\n\r\n"
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="Without Content-Length the body is taken to be empty, or the server waits for it.",
+    cause="Without Content-Length, the body is taken for empty, or the server waits for it.",
 )
 async def http_chunked(probe: Probe) -> None:
-    """A body without a length, in chunks, is read, or refused with an error status."""
+    """The server reads a chunked body, or refuses it with an error status."""
     message = traceable_request(probe)
     async with raw_connection(probe) as socket:
         await send_pieces(probe, socket, encode_chunked_post(probe, message))
@@ -64,16 +61,16 @@ async def http_chunked(probe: Probe) -> None:
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="The error of a limit is not caught, or the connection hangs: answer 413.",
+    cause="The error of a size limit is not caught, or the connection hangs: respond with 413.",
 )
 async def http_big_body(probe: Probe) -> None:
-    """A body of 5 MB is read, or refused with an error status, and what follows is served."""
+    """The server reads a body of 5 MB, or refuses it with an error status, and answers later requests."""
     message = traceable_request(probe)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _BODY
     response = await probe.post(message)
     await probe.fence()
     if not response.status and not response.is_closed:
-        raise probe.violation("nothing comes for a body of 5 MB")
+        raise probe.violation("no response to a body of 5 MB")
 
 
 @rule(
@@ -84,57 +81,57 @@ async def http_big_body(probe: Probe) -> None:
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="The error of a limit is not caught, and the connection hangs: answer 431.",
+    cause="The error of a size limit is not caught, or the connection hangs: respond with 431.",
 )
 async def http_long_header(probe: Probe) -> None:
-    """A header of 100 KB is read, or refused, and what follows is served."""
+    """The server reads a header of 100 KB, or refuses it, and answers later requests."""
     whole, body = encode_post(probe, traceable_request(probe), {"x-filler": "x" * _HEADER})
     async with raw_connection(probe) as socket:
         await send_pieces(probe, socket, whole + body)
         response = await socket.read(probe.settings.timeout, until=_END)
         await probe.fence()
         if not response and not socket.closed:
-            raise Violation("nothing comes for a header of 100 KB, and the connection stays open")
+            raise Violation("no response to a header of 100 KB, and the connection is open")
 
 
 @rule(
     "http/nonsense",
     "should",
-    case="four beginnings that are no request",
+    case="four invalid request lines",
     kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="A web server written by hand takes whatever comes for a request: read its first line before all else.",
+    cause="A hand-written web server does not validate its input: parse the request line first.",
 )
 async def http_nonsense(probe: Probe) -> None:
-    """What is no HTTP request is refused, or the connection is closed, and what follows is served."""
+    """The server refuses an invalid HTTP request, or closes the connection, and answers later requests."""
     for nonsense in _NO_REQUESTS:
         async with raw_connection(probe) as socket:
             await send_pieces(probe, socket, nonsense)
             await probe.fence()
             response = await socket.read(10 * PAUSE, until=_END)
             if 0 < parse_status(response) < 300:
-                raise Violation(f"{nonsense!r} is answered with status {parse_status(response)}")
+                raise Violation(f"{nonsense!r} returned status {parse_status(response)}")
 
 
 @rule(
     "http/pipelined",
     "should",
-    case="two requests in one piece",
+    case="two pipelined requests",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="What was read beyond the end of the first request is thrown away.",
+    cause="Bytes after the end of the first request are discarded.",
 )
 async def http_pipelined(probe: Probe) -> None:
-    """Two requests that come at once on one connection are both answered, in their order."""
+    """The server answers two pipelined requests on one connection, in order."""
     messages = [traceable_request(probe), traceable_request(probe)]
     async with raw_connection(probe) as socket:
         await send_pieces(probe, socket, b"".join(part for message in messages for part in encode_post(probe, message)))
         response = await read_responses(probe, socket, messages)
         if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
-            raise NotObserved("it closes the connection after each answer")
+            raise NotObserved("the server closes the connection after each response")
         require_ordered_results(messages, response)
 
 
@@ -144,13 +141,13 @@ _HALF_OPEN = 50
 @rule(
     "http/cut-requests",
     "must",
-    case="a head that breaks off",
+    case="a client that disconnects in the headers",
     kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="The error of a broken connection ends more than that connection: catch it where the request is read and "
-    "where the answer is written.",
+    cause="The error of one connection ends the server: catch it where the request is read and where "
+    "the response is written.",
 )
 async def http_cut_requests(probe: Probe) -> None:
     """A client that disconnects in the middle of a request does not affect other clients."""
@@ -158,20 +155,20 @@ async def http_cut_requests(probe: Probe) -> None:
     await _send_and_abort(probe, whole[: len(whole) // 2])
 
 
-@http_cut_requests.case("a body that breaks off", kind="own")
+@http_cut_requests.case("a client that disconnects in the body", kind="own")
 async def http_cut_requests_body_breaks_off(probe: Probe) -> None:
     whole, body = encode_post(probe, traceable_request(probe))
     await _send_and_abort(probe, whole + body[: len(body) // 2])
 
 
-@http_cut_requests.case("ten clients that do not wait for the answer", kind="own")
+@http_cut_requests.case("ten clients that disconnect before the response", kind="own")
 async def http_cut_requests_ten_clients_do_not(probe: Probe) -> None:
     for _ in range(10):
         whole, body = encode_post(probe, traceable_request(probe))
         await _send_and_abort(probe, whole + body)
 
 
-@http_cut_requests.case("a stream whose client is gone", kind="own")
+@http_cut_requests.case("a stream whose client disconnects", kind="own")
 async def http_cut_requests_stream_whose_client_gone(probe: Probe) -> None:
     if probe.rules.handshake:
         await _send_and_abort(probe, encode_get(probe), wait=True)
@@ -183,7 +180,7 @@ async def http_cut_requests_stream_whose_client_gone(probe: Probe) -> None:
 
 
 async def _send_and_abort(probe: Probe, data: bytes, *, wait: bool = False) -> None:
-    """Send this on a connection of its own and close it; then others must be served."""
+    """Send bytes on a new connection and close it; then the server must answer others."""
     async with raw_connection(probe) as socket:
         await send_pieces(probe, socket, data)
         if wait:
@@ -195,14 +192,14 @@ async def _send_and_abort(probe: Probe, data: bytes, *, wait: bool = False) -> N
 @rule(
     "http/slow-body",
     "must",
-    case="a body in five pieces, with pauses",
+    case="a body in five parts, with pauses",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="What is there at the first read is taken for the body: read as much as Content-Length says.",
+    cause="The first read is taken for the whole body: read as many bytes as Content-Length says.",
 )
 async def http_slow_body(probe: Probe) -> None:
-    """A body is read whole, however slowly its bytes come."""
+    """The server reads the whole body of a slow client."""
     message = traceable_request(probe)
     whole, body = encode_post(probe, message)
     size = len(body) // 5 + 1
@@ -214,15 +211,15 @@ async def http_slow_body(probe: Probe) -> None:
 @rule(
     "http/half-open",
     "should",
-    case="fifty requests that stop in the middle of their bodies",
+    case="fifty requests with incomplete bodies",
     kind="own",
     at=_PLACES,
     since="2025-03-26",
     over=HTTP,
-    cause="Each connection has a thread or a worker until its request is whole.",
+    cause="Each connection occupies a thread or a worker until its request is complete.",
 )
 async def http_half_open(probe: Probe) -> None:
-    """Fifty connections on which a request never comes to its end do not keep another client from being served."""
+    """The server answers other clients while fifty connections have incomplete requests."""
     message = traceable_request(probe)
     whole, body = encode_post(probe, message)
     async with AsyncExitStack() as others:
@@ -234,7 +231,7 @@ async def http_half_open(probe: Probe) -> None:
 
 
 async def _open_half_request(probe: Probe, until: AsyncExitStack, data: bytes) -> None:
-    """Send this on a connection that stays open."""
+    """Send bytes on a connection that stays open."""
     socket = await open_socket(probe)
     until.callback(socket.abort)
     await send_pieces(probe, socket, data)

@@ -1,4 +1,4 @@
-"""Streamable HTTP (2026-07-28): what stands in the body stands in headers too, and both say the same."""
+"""Streamable HTTP (2026-07-28): headers that repeat values of the body must match them."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _VALIDATION = f"{_PLACE}#server-validation"
     at=(_STANDARD, _VALIDATION),
     since="2026-07-28",
     over=HTTP,
-    cause="The header is not compared with the body: a proxy that routes or limits by it sees another request than "
-    "the server serves.",
+    cause="The header is not compared with the body: a proxy that routes by the header sees another "
+    "request than the server.",
 )
 async def http_method_header(probe: Probe) -> None:
-    """A request whose Mcp-Method is missing, or is not the method of its body, gets status 400 and error -32020."""
+    """A request whose Mcp-Method is missing, or differs from its body, gets status 400 and error -32020."""
     await _require_mismatch(
         probe, probe.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
     )
 
 
-@http_method_header.case("another method")
+@http_method_header.case("another method in Mcp-Method")
 async def http_method_header_another_method(probe: Probe) -> None:
     await _require_mismatch(
         probe, probe.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
     )
 
 
-@http_method_header.case("the method in capital letters")
+@http_method_header.case("Mcp-Method in capital letters")
 async def http_method_header_method_capital_letters(probe: Probe) -> None:
     # "Header values (such as method names) are case-sensitive."
     headers = {"Mcp-Method": "SERVER/DISCOVER"}
@@ -72,38 +72,38 @@ _NAMES: dict[str, Any] = {
     "no Mcp-Name": None,
     "another name": "accord-check-another",
     "an empty name": "",
-    "the name of another in Base64": f"=?base64?{base64.b64encode(b'accord-check-another').decode()}?=",
-    "a broken Base64": "=?base64?***?=",
+    "another name in Base64": f"=?base64?{base64.b64encode(b'accord-check-another').decode()}?=",
+    "invalid Base64": "=?base64?***?=",
 }
 
 
 @rule(
     "http/name-header",
     "must",
-    case="five wrong forms of the URI of a resource",
+    case="five wrong values for the URI of a resource",
     needs="resources",
     at=(_STANDARD, _VALIDATION),
     since="2026-07-28",
     over=HTTP,
-    cause="The header is not compared with the body: who may use which tool is decided by it on the way.",
+    cause="The header is not compared with the body: a proxy authorizes another tool than the server calls.",
 )
 async def http_name_header(probe: Probe) -> None:
-    """A request whose Mcp-Name is missing, or is not the name or URI in its body, gets status 400 and error -32020."""
+    """A request whose Mcp-Name is missing, or differs from its body, gets status 400 and error -32020."""
     resources = await probe.resources()
     if not resources:
-        raise NotObserved("there is no resource")
+        raise NotObserved("the server has no resource")
     await _wrong_names(probe, "resources/read", {"uri": resources[0].get("uri")})
 
 
-@http_name_header.case("five wrong forms of the name of a prompt", needs="prompts")
+@http_name_header.case("five wrong values for the name of a prompt", needs="prompts")
 async def http_name_header_five_wrong_forms_name_prompt(probe: Probe) -> None:
     prompts = await probe.prompts()
     if not prompts:
-        raise NotObserved("there is no prompt")
+        raise NotObserved("the server has no prompt")
     await _wrong_names(probe, "prompts/get", {"name": prompts[0].get("name"), "arguments": {}})
 
 
-@http_name_header.case("five wrong forms of the name of a tool", needs="tools", calls=True)
+@http_name_header.case("five wrong values for the name of a tool", needs="tools", calls=True)
 async def http_name_header_five_wrong_forms_name_tool(probe: Probe) -> None:
     tool = (await probe.callable_tools())[0]
     await _wrong_names(
@@ -126,13 +126,13 @@ async def _wrong_names(probe: Probe, method: str, params: JSONObject) -> None:
     at=(_VALIDATION, f"{_PLACE}#value-encoding"),
     since="2026-07-28",
     over=HTTP,
-    cause="The value is compared as it is written.",
+    cause="The header is compared without decoding.",
 )
 async def http_name_encoded(probe: Probe) -> None:
-    """A name that stands in Mcp-Name in Base64 is decoded before it is compared."""
+    """The server decodes an Mcp-Name in Base64 before it compares the value."""
     resources = await probe.resources()
     if not resources:
-        raise NotObserved("there is no resource")
+        raise NotObserved("the server has no resource")
     uri = str(resources[0].get("uri"))
     value = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
     await _require_accepted(
@@ -143,14 +143,14 @@ async def http_name_encoded(probe: Probe) -> None:
 @rule(
     "http/header-names",
     "must",
-    case="names in capital letters",
+    case="header names in capital letters",
     at=f"{_PLACE}#case-sensitivity",
     since="2026-07-28",
     over=HTTP,
-    cause="Names are compared as they were sent: HTTP libraries of other languages write them otherwise.",
+    cause="Header names are compared case-sensitively: HTTP libraries differ in how they write them.",
 )
 async def http_header_names(probe: Probe) -> None:
-    """The names of headers count whatever the case of their letters."""
+    """Header names are case-insensitive."""
     message = traceable_request(probe)
     whole, body = encode_post(probe, message)
     shouted = re.sub(rb"(?im)^mcp-[^:]+", lambda name: name[0].upper(), whole)
@@ -162,16 +162,16 @@ async def http_header_names(probe: Probe) -> None:
 @rule(
     "http/param-header",
     "must",
-    case="an argument that the header tells otherwise, or not at all",
+    case="a header with another value than its argument, and a missing header",
     needs="tools",
     calls=True,
     at=(f"{_PLACE}#custom-headers-from-tool-parameters", _VALIDATION),
     since="2026-07-28",
     over=HTTP,
-    cause="Only the standard headers are compared: arguments that are marked with x-mcp-header are, too.",
+    cause="Only the standard headers are compared: arguments with x-mcp-header have headers, too.",
 )
 async def http_param_header(probe: Probe) -> None:
-    """A call whose Mcp-Param headers are not what its arguments say gets status 400 and error -32020."""
+    """A call whose Mcp-Param headers differ from its arguments gets status 400 and error -32020."""
     tool, header, _ = await _tool_with_header(probe)
     message = probe.build_request(
         "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
@@ -189,73 +189,73 @@ async def http_param_header(probe: Probe) -> None:
     at=f"{_PLACE}#client-behavior",
     since="2026-07-28",
     over=HTTP,
-    cause="Every header that a schema names is demanded, whatever the arguments.",
+    cause="All headers that the schema names are required, whatever the arguments.",
 )
 async def http_param_absent(probe: Probe) -> None:
-    """No Mcp-Param header is wanted for an argument that is left out, or is null."""
+    """An absent or null argument requires no Mcp-Param header."""
     tool, _, path = await _tool_with_header(probe, required=False)
     arguments = {name: value for name, value in get_object(minimal_arguments(tool)).items() if name != path}
     message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     response = await probe.post(message, misbehaved=False)
     if error_of(response).get("code") == HEADER_MISMATCH:
-        raise Violation(f"it is answered with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"the server answered with {describe_response(response)}", evidence=http_evidence(response))
 
 
 _NO_HEADER = "accord-check-n\u00e9"
-"""Not ASCII: it must be written in Base64."""
+"""Not ASCII: the header must have it in Base64."""
 
 
 @rule(
     "http/bad-values",
     "must",
-    case="a name beyond ASCII in Mcp-Name",
+    case="a name with non-ASCII characters in Mcp-Name",
     needs="tools",
     at=(_VALIDATION, f"{_PLACE}#value-encoding", f"{_PLACE}#server-behavior-for-custom-headers"),
     since="2026-07-28",
     over=HTTP,
-    cause="Bytes beyond ASCII are taken as UTF-8 or Latin-1: whoever reads them on the way may read otherwise.",
+    cause="Non-ASCII bytes are decoded as UTF-8 or Latin-1: a proxy may decode them differently.",
 )
 async def http_bad_values(probe: Probe) -> None:
-    """A header whose value has characters that no header may have gets status 400 and error -32020."""
+    """A header with characters that headers must not contain gets status 400 and error -32020."""
     message = probe.build_request("tools/call", {"name": _NO_HEADER, "arguments": {}})
-    await _require_mismatch(probe, message, {"Mcp-Name": _NO_HEADER}, "a name beyond ASCII in Mcp-Name")
+    await _require_mismatch(probe, message, {"Mcp-Name": _NO_HEADER}, "non-ASCII characters in Mcp-Name")
 
 
-@http_bad_values.case("an argument beyond ASCII in its header", needs="tools", calls=True)
+@http_bad_values.case("an argument with non-ASCII characters in its header", needs="tools", calls=True)
 async def http_bad_values_argument_beyond_ascii_header(probe: Probe) -> None:
     tool, header, argument = await _tool_with_header(probe, type_="string")
     arguments = {**get_object(minimal_arguments(tool)), argument: _NO_HEADER}
     message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     await _require_mismatch(
-        probe, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"a text beyond ASCII in Mcp-Param-{header}"
+        probe, message, {f"Mcp-Param-{header}": _NO_HEADER}, f"non-ASCII characters in Mcp-Param-{header}"
     )
 
 
 @rule(
     "http/param-numbers",
     "should",
-    case="an integer with a point and a nought",
+    case="an integer with a decimal point",
     needs="tools",
     calls=True,
     at=_VALIDATION,
     since="2026-07-28",
     over=HTTP,
-    cause="Header and argument are compared as texts.",
+    cause="Header and argument are compared as strings.",
 )
 async def http_param_numbers(probe: Probe) -> None:
-    """A number in an Mcp-Param header is compared as a number: 42.0 is 42."""
+    """The server compares a number in an Mcp-Param header as a number: 42.0 equals 42."""
     tool, header, path = await _tool_with_header(probe, type_="integer")
     arguments = get_object(minimal_arguments(tool))
     message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
     response = await probe.post(message, {f"Mcp-Param-{header}": f"{arguments[path]}.0"}, misbehaved=False)
     if error_of(response).get("code") == HEADER_MISMATCH:
-        raise Violation(f"{arguments[path]}.0 is taken for another number", evidence=http_evidence(response))
+        raise Violation(f"{arguments[path]}.0 is refused as another number", evidence=http_evidence(response))
 
 
 async def _tool_with_header(
     probe: Probe, *, required: bool = True, type_: str | None = None
 ) -> tuple[JSONObject, str, str]:
-    """A tool that may be called, the header of an argument that it must have (or need not), and that argument."""
+    """Return a callable tool with an argument that has a header, required or optional, and this argument."""
     for tool in await probe.callable_tools():
         schema = tool.get("inputSchema")
         try:
@@ -269,7 +269,7 @@ async def _tool_with_header(
             fits = type_ is None or (isinstance(properties, dict) and properties[path[0]].get("type") == type_)
             if len(path) == 1 and is_required is required and fits:
                 return tool, header, path[0]
-    raise NotObserved("no tool that may be called has such an argument with x-mcp-header")
+    raise NotObserved("no callable tool has such an argument with x-mcp-header")
 
 
 async def _require_mismatch(probe: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
@@ -279,4 +279,4 @@ async def _require_mismatch(probe: Probe, message: JSONObject, headers: dict[str
 async def _require_accepted(probe: Probe, message: JSONObject, headers: dict[str, Any], what: str) -> None:
     response = await probe.post(message, headers, misbehaved=False)
     if not has_result(response):
-        raise Violation(f"{what} is answered with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"{what} returned {describe_response(response)}", evidence=http_evidence(response))

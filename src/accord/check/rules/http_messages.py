@@ -1,4 +1,4 @@
-"""Streamable HTTP: what comes for a POST, and for a GET."""
+"""Streamable HTTP: responses to POST and GET."""
 
 from __future__ import annotations
 
@@ -34,52 +34,50 @@ SENDING_2026 = "basic/transports/streamable-http#sending-messages"
     cause="The handler writes its own response, without a content type, or with text/plain or text/html.",
 )
 def http_content_type(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A request is answered with JSON or with a stream of events, and the response says which."""
+    """The response to a request is JSON or an event stream, with its content type."""
     for posted in posted_messages(logs):
         if posted.response.status == 200 and "id" in posted.request and "method" in posted.request:
             yield
             kind = posted.response.headers.get("content-type", "").lower()
             if not kind.startswith(("application/json", "text/event-stream")):
-                raise posted.violation(f"the content type of an answer is {kind or 'missing'}")
+                raise posted.violation(f"the content type of a response is {kind or 'missing'}")
 
 
 @rule(
     "http/accepted",
     "must",
-    case="a notification about a request that is over",
+    case="a notification about a finished request",
     at=(SENDING, SENDING_2026),
     since="2025-03-26",
     over=HTTP,
-    cause="Notifications go the way of requests: answer them with 202 before anything is dispatched.",
+    cause="Notifications are dispatched like requests: respond with 202 first.",
 )
 async def http_accepted(probe: Probe) -> None:
-    """A notification that is accepted gets status 202 and no body; one that is not gets an error status."""
+    """An accepted notification gets status 202 and no body, a refused one an error status."""
     done = await probe.request(probe.harmless_method)
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": done.id}}
     response = await probe.post(message, misbehaved=False)
     if not response.status:
-        raise NotObserved(f"no response came: {response.error}")
+        raise NotObserved(f"no response: {response.error}")
     if response.status >= FIRST_ERROR_STATUS:
         return
     if response.status != 202 or response.body.strip():
         body = f" and a body of {len(response.body)} bytes" if response.body else ""
-        raise Violation(
-            f"a notification is answered with HTTP {response.status}{body}", evidence=http_evidence(response)
-        )
+        raise Violation(f"a notification returned HTTP {response.status}{body}", evidence=http_evidence(response))
 
 
 @rule(
     "http/bad-body",
     "should",
-    case="a body that is no JSON",
+    case="a body that is not JSON",
     at=(SENDING, SENDING_2026),
     since="2025-03-26",
     over=HTTP,
-    cause="The error of the parser is sent as a JSON-RPC error with status 200: clients and proxies take it for good.",
+    cause="The parse error is sent with status 200: clients and proxies take it for success.",
 )
 async def http_bad_body(probe: Probe) -> None:
-    """A body that is no message gets an error status."""
-    require_refusal(probe, await probe.post(b"{no json"), "a body that is no JSON")
+    """A body that is not a message gets an error status."""
+    require_refusal(probe, await probe.post(b"{no json"), "a body that is not JSON")
 
 
 @http_bad_body.case("an empty body")
@@ -95,10 +93,10 @@ async def http_bad_body_empty_body(probe: Probe) -> None:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="No route for GET at this path, or one that answers with a page: send 405 where there is no stream.",
+    cause="There is no route for GET at this path, or it returns a page: respond with 405 if there is no stream.",
 )
 def http_get(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A GET that takes events gets a stream of events, or status 405."""
+    """A GET for an event stream gets an event stream, or status 405."""
     for log in logs:
         if log.kind != "shared":
             continue  # it may have ended before its GET came through
@@ -112,21 +110,21 @@ def http_get(logs: Sequence[MessageLog]) -> JudgedItems:
                 continue
             yield
             if not is_event_stream(response) and response.status != 405:
-                raise Violation(f"GET is answered with {describe_response(response)}", evidence=http_evidence(response))
+                raise Violation(f"GET returned {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
     "http/get-no-answers",
     "must",
-    case="the streams that were opened by GET",
+    case="all streams that a GET opened",
     at="basic/transports#listening-for-messages-from-the-server",
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="All that a session has to say is written to its newest stream.",
+    cause="All messages of a session are sent on its newest stream.",
 )
 def http_get_no_answers(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An answer is sent on the stream of its request; a GET carries it only if it resumes that stream."""
+    """The server sends a response on the stream of its request; a GET carries it only if it resumes that stream."""
     for log in logs:
         for response in log.responses:
             if response.method != "GET" or not is_event_stream(response) or "last-event-id" in response.request_headers:
@@ -134,20 +132,20 @@ def http_get_no_answers(logs: Sequence[MessageLog]) -> JudgedItems:
             yield
             for message in response.messages:
                 if isinstance(message, dict) and "method" not in message and message.get("id") is not None:
-                    raise Violation("an answer came on the stream of a GET", evidence=http_evidence(response))
+                    raise Violation("a response was sent on the stream of a GET", evidence=http_evidence(response))
 
 
 @rule(
     "http/unknown-method",
     "must",
-    case="a method that nobody has",
+    case="an unknown method",
     at="basic/transports/streamable-http#protocol-version-header",
     since="2026-07-28",
     over=HTTP,
     cause="The JSON-RPC error is sent with status 200 or 400.",
 )
 async def http_unknown_method(probe: Probe) -> None:
-    """A method that the server does not have gets status 404 and error -32601."""
+    """An unknown method gets status 404 and error -32601."""
     response = await probe.post(probe.build_request(probe.unknown_name), misbehaved=False)
     require_refusal(probe, response, "an unknown method", status=404, code=METHOD_NOT_FOUND)
 
@@ -155,18 +153,16 @@ async def http_unknown_method(probe: Probe) -> None:
 @rule(
     "http/no-posted-answers",
     "should",
-    case="an answer to nothing",
+    case="a response without a request",
     at=SENDING_2026,
     since="2026-07-28",
     over=HTTP,
 )
 async def http_no_posted_answers(probe: Probe) -> None:
-    """A posted answer is refused: the server has asked nothing."""
+    """The server refuses a posted response, since it sends no requests."""
     response = await probe.post({"jsonrpc": "2.0", "id": 1, "result": {}})
     if response.status and response.status < FIRST_ERROR_STATUS and response.status != 202:
-        raise Violation(
-            f"a posted answer is answered with {describe_response(response)}", evidence=http_evidence(response)
-        )
+        raise Violation(f"a posted response returned {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -176,12 +172,10 @@ async def http_no_posted_answers(probe: Probe) -> None:
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,
-    cause="Routes of earlier revisions answer without a look at MCP-Protocol-Version.",
+    cause="Routes of earlier revisions do not read MCP-Protocol-Version.",
 )
 async def http_get_gone(probe: Probe) -> None:
-    """A GET or a DELETE of this revision gets status 405: there are no sessions, and no streams but those
-    of requests.
-    """
+    """A GET or DELETE of this revision gets status 405: it has no sessions and no separate streams."""
     await _require_not_allowed(probe, "GET")
 
 
@@ -191,12 +185,12 @@ async def http_get_gone_delete(probe: Probe) -> None:
 
 
 async def _require_not_allowed(probe: Probe, method: str) -> None:
-    assert probe.http is not None, "it is over HTTP"
+    assert probe.http is not None, "the transport is HTTP"
     headers = {"Accept": "text/event-stream", "Content-Type": None, "MCP-Protocol-Version": probe.revision}
     response = probe.http.open_stream(headers) if method == "GET" else await probe.http.fetch(method, None, headers)
     await probe.fence()
     if response.status != 405:
-        raise Violation(f"{method} is answered with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"{method} returned {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -208,11 +202,11 @@ async def _require_not_allowed(probe: Probe, method: str) -> None:
     over=HTTP,
 )
 async def http_error_status(probe: Probe) -> None:
-    """The errors that are about the request itself (-32020, -32021, -32022, and a missing `_meta`) have status 400."""
+    """Errors of the request itself (-32020, -32021, -32022, and missing `_meta`) have status 400."""
     await probe.post(harmless_request(probe), {"Mcp-Method": None})  # there is an error to read then
 
 
-@http_error_status.case("all errors that were sent")
+@http_error_status.case("all errors from the server")
 def http_error_status_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for log in logs:
         for entry in log.entries:
@@ -222,5 +216,6 @@ def http_error_status_reading(logs: Sequence[MessageLog]) -> JudgedItems:
                     yield
                     if response.status != 400 and not is_event_stream(response):
                         raise Violation(
-                            f"it came with {describe_response(response)}", evidence=http_evidence(response, entry)
+                            f"the error came with {describe_response(response)}",
+                            evidence=http_evidence(response, entry),
                         )

@@ -1,4 +1,4 @@
-"""Streamable HTTP: sessions, from their ids to their end."""
+"""Streamable HTTP: session ids, and the end of a session."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from accord.messages.base import JSONObject
 
 PLACE = "basic/transports#session-management"
 _SHORTEST = 16
-"""Characters of an id that could hold 96 random bits."""
+"""Minimum number of characters of an id with 96 random bits."""
 _OPENED = 4
 _CALLED = 5
-"""Tools that are called."""
+"""Number of tools that are called."""
 
 
 @rule(
     "http/session-id",
     "must",
-    case="the ids that were given",
+    case="all session ids",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="The id is made of text with spaces or other characters: use a UUID, or random bytes in hex.",
+    cause="The id contains spaces or other characters: use a UUID, or random bytes in hexadecimal.",
 )
 def http_session_id(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The id of a session has visible ASCII characters only."""
+    """A session id has only visible ASCII characters."""
     for log in logs:
         for response in log.responses:
             id = response.headers.get(SESSION)
             if id is not None:
                 yield
                 if not id or not all("!" <= character <= "~" for character in id):
-                    raise Violation(f"the id of a session is {id!r}", evidence=http_evidence(response))
+                    raise Violation(f"the session id is {id!r}", evidence=http_evidence(response))
 
 
 @rule(
     "http/session-unguessable",
     "should",
-    case="several sessions, one after the other",
+    case="several sessions in sequence",
     kind="own",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="Ids are counted, or made from the time or an address: use secrets.token_hex or a random UUID.",
+    cause="The id is a counter, a timestamp or an address: use secrets.token_hex or a random UUID.",
 )
 async def http_session_unguessable(probe: Probe) -> None:
-    """The ids of sessions are unique and cannot be guessed."""
+    """Session ids are unique and cannot be guessed."""
     ids = [_session(probe)]
     for _ in range(_OPENED - 1):
         other = await probe.open_another()
@@ -68,26 +68,26 @@ async def http_session_unguessable(probe: Probe) -> None:
     if len(set(ids)) < len(ids):
         raise Violation(f"{len(ids)} sessions have only {len(set(ids))} ids")
     if min(map(len, ids)) < _SHORTEST:
-        raise Violation(f"an id has {min(map(len, ids))} characters: it can be guessed")
+        raise Violation(f"a session id has {min(map(len, ids))} characters, and can be guessed")
     if _is_counter(ids):
-        raise Violation("the ids of sessions that are opened one after the other differ in their last digits only")
+        raise Violation("the ids of subsequent sessions differ only in their last digits")
 
 
 @rule(
     "http/session-required",
     "should",
-    case="a request without an id",
+    case="a request without a session id",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="A request without a session opens a new one unasked, or is served without any.",
+    cause="A request without a session id creates a session, or is answered without one.",
 )
 async def http_session_required(probe: Probe) -> None:
-    """A server that gives ids refuses, with status 400, a request without one."""
+    """A server that assigns session ids answers a request without one with status 400."""
     _session(probe)
     response = await probe.post(harmless_request(probe), {SESSION: None})
-    require_refusal(probe, response, "a request without the id of its session", status=400)
+    require_refusal(probe, response, "a request without its session id", status=400)
 
 
 @rule(
@@ -99,18 +99,18 @@ async def http_session_required(probe: Probe) -> None:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="An unknown id is answered with 400 or 500, or a new session is made for it: then clients cannot know that "
-    "they have to begin anew.",
+    cause="An unknown id returns 400 or 500, or creates a session: the client does not learn that it "
+    "must initialize again.",
 )
 async def http_session_ended(probe: Probe) -> None:
-    """Once a session has ended, requests with its id get status 404."""
+    """After the end of a session, requests with its id get status 404."""
     _session(probe)
     wire = _wire(probe)
     response = await wire.fetch("DELETE", None, {"Content-Type": None, **_version(probe)})
     if response.status in (404, 405, 501):
         raise NotApplicable(f"clients cannot end a session (DELETE: {describe_response(response)})")
     if response.status >= FIRST_ERROR_STATUS:
-        raise Violation(f"DELETE is answered with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"DELETE returned {describe_response(response)}", evidence=http_evidence(response))
     require_refusal(
         probe, await probe.post(harmless_request(probe)), "a request in a session that has ended", status=404
     )
@@ -120,7 +120,7 @@ async def http_session_ended(probe: Probe) -> None:
 @rule(
     "http/session-ends-alone",
     "must",
-    case="DELETE while tools are at work",
+    case="DELETE while tools run",
     kind="own",
     needs="tools",
     calls=True,
@@ -128,10 +128,10 @@ async def http_session_ended(probe: Probe) -> None:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="The answer to a call is written to a session that is gone, and the exception ends more than that session.",
+    cause="The result of a call is written to an ended session, and the exception affects other sessions.",
 )
 async def http_session_ends_alone(probe: Probe) -> None:
-    """The end of one session leaves others as they are, also while its calls are under way."""
+    """The end of a session does not affect other sessions, also while its calls run."""
     _session(probe)
     other = await probe.open_another()
     calls = await _calls(probe)
@@ -150,35 +150,33 @@ async def http_session_ends_alone(probe: Probe) -> None:
 @rule(
     "http/session-unknown",
     "should",
-    case="an id that was not given to anybody",
+    case="an unknown session id",
     at=PLACE,
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="A server that was restarted, or that drops idle sessions, has forgotten ids that clients still use. Only by "
-    "404 they learn that they have to begin anew.",
+    cause="After a restart or an idle timeout, the server no longer knows ids that clients use. Only "
+    "404 tells them to initialize again.",
 )
 async def http_session_unknown(probe: Probe) -> None:
-    """The id of a session that the server does not know is refused with status 404."""
+    """A request with an unknown session id gets status 404."""
     _session(probe)
     response = await probe.post(harmless_request(probe), {SESSION: "accord-check-never-given-0123456789"})
-    require_refusal(
-        probe, response, "a request with an id that was never given", status=404, symptom=http_session_ended.id
-    )
+    require_refusal(probe, response, "a request with an unknown session id", status=404, symptom=http_session_ended.id)
 
 
 @rule(
     "http/sessions-apart",
     "must",
-    case="two conversations with the same ids at once",
+    case="two concurrent sessions with the same request ids",
     kind="own",
     at=("basic#requests", PLACE),
     since="2025-03-26",
     over=HTTP,
-    cause="Answers are matched by the JSON-RPC id alone: two clients with the same ids get each other's.",
+    cause="Responses are matched by JSON-RPC id alone: two clients with the same ids get each other's.",
 )
 async def http_sessions_apart(probe: Probe) -> None:
-    """What one session asks is answered there, though another uses the same request ids."""
+    """Sessions may use the same request ids: each gets its own responses."""
     other = await probe.open_another()
     try:
         method = probe.harmless_method
@@ -186,13 +184,13 @@ async def http_sessions_apart(probe: Probe) -> None:
         for each, pending in pairs:
             answer = await pending.wait()
             if answer.error is not None:
-                raise each.violation(f"{method} fails when two conversations use the same ids: {answer.error}")
+                raise each.violation(f"{method} fails if two sessions use the same ids: {answer.error}")
     finally:
         await other.close()
 
 
 @http_sessions_apart.case(
-    "tools called in two conversations with the same ids at once", kind="own", needs="tools", calls=True
+    "tool calls in two concurrent sessions with the same request ids", kind="own", needs="tools", calls=True
 )
 async def http_sessions_apart_tools_called_conversations_same(probe: Probe) -> None:
     other = await probe.open_another()
@@ -210,26 +208,26 @@ async def http_sessions_apart_tools_called_conversations_same(probe: Probe) -> N
 @rule(
     "http/session-ignored",
     "should",
-    case="a request with an id that was not given to anybody",
+    case="a request with an unknown session id",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,
-    cause="Sessions of earlier revisions are looked up before the revision of the request is.",
+    cause="Sessions of earlier revisions are looked up before the revision of the request is read.",
 )
 async def http_session_ignored(probe: Probe) -> None:
-    """Session ids are ignored, and none is issued."""
+    """The server ignores session ids, and assigns none."""
     response = await probe.post(harmless_request(probe), {SESSION: "accord-check-never-given-0123456789"})
     if not has_result(response):
         raise Violation(
-            f"a request with the id of a session is answered with {describe_response(response)}",
+            f"a request with a session id returned {describe_response(response)}",
             evidence=http_evidence(response),
         )
     if SESSION in response.headers:
-        raise Violation("the id of a session is given", evidence=http_evidence(response))
+        raise Violation("the server assigned a session id", evidence=http_evidence(response))
 
 
 async def _calls(probe: Probe) -> list[JSONObject]:
-    """Return the params of calls of tools."""
+    """Return the params of tool calls."""
     return [{"name": tool.get("name"), "arguments": {}} for tool in (await probe.callable_tools())[:_CALLED]]
 
 
@@ -242,7 +240,7 @@ def _session(probe: Probe) -> str:
 
 def _wire(probe: Probe) -> HTTPWire:
     if probe.http is None:
-        raise NotObserved("it is not over HTTP")
+        raise NotObserved("the transport is not HTTP")
     return probe.http
 
 
@@ -251,5 +249,5 @@ def _version(probe: Probe) -> dict[str, str | None]:
 
 
 def _is_counter(ids: Sequence[str]) -> bool:
-    """Whether ids differ in at most two characters at their end: they are counted."""
+    """Return whether ids differ only in their last two characters, so that they are counters."""
     return len({(len(id), id[:-2]) for id in ids}) == 1

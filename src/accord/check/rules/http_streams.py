@@ -1,4 +1,4 @@
-"""Streamable HTTP: streams of events, how they begin and end, and how they are taken up again."""
+"""Streamable HTTP: the beginning, the end and the resumption of event streams."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _RESUMING = "basic/transports#resumability-and-redelivery"
     since="2025-11-25",
     until="2026-07-28",
     over=HTTP,
-    cause="The server keeps no events: without ids a broken stream loses the answer.",
+    cause="The server stores no events: without ids, a broken stream loses the response.",
 )
 def http_primed(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A stream begins with an event that has an id and no data, so that a client can come back."""
+    """A stream begins with an event that has an id and no data, so that a client can resume it."""
     for posted in posted_messages(logs):
         first = next(_events(posted.response), None)
         if posted.is_stream and first is not None and not _is_other_revision(posted):
@@ -40,7 +40,7 @@ def http_primed(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _is_other_revision(posted: PostedMessage) -> bool:
-    """Whether it is an initialize of a client that speaks another revision, which may not know events without data."""
+    """Return whether it is an initialize in another revision, whose clients may not know events without data."""
     params = posted.request.get("params")
     asked = params.get("protocolVersion") if isinstance(params, dict) else None
     return posted.request.get("method") == "initialize" and asked != posted.log.revision
@@ -53,17 +53,17 @@ def _is_other_revision(posted: PostedMessage) -> bool:
     at=(_SENDING, _RECEIVING_2026),
     since="2025-03-26",
     over=HTTP,
-    cause="The response is kept open after the answer: connections pile up at the client.",
+    cause="The response stays open after the JSON-RPC response: connections accumulate.",
 )
 async def http_stream_ends(probe: Probe) -> None:
-    """A stream ends when the answer has been sent."""
+    """A stream ends after the response to its request."""
     pending = probe.begin(probe.harmless_method)
     await pending.wait()
     response = probe.log.responses[pending.stream - 1]
     await probe.fence()
     await probe.wait_for_response_end(pending.stream)
     if not response.is_closed:
-        raise Violation("the stream is still open long after the answer", evidence=http_evidence(response))
+        raise Violation("the stream is open long after the response", evidence=http_evidence(response))
 
 
 @rule(
@@ -74,10 +74,10 @@ async def http_stream_ends(probe: Probe) -> None:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="Events are counted for each stream from 1: put the stream into the id.",
+    cause="Events are counted for each stream: put the stream into the id.",
 )
 def http_event_ids(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The ids of events are unique over all streams of a session."""
+    """The ids of events are unique among all streams of a session."""
     for log in logs:
         fresh = [response for response in log.responses if "last-event-id" not in response.request_headers]
         ids = Counter(event.id for response in fresh for event in _events(response) if event.id)
@@ -91,15 +91,15 @@ def http_event_ids(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "http/one-stream",
     "must",
-    case="requests and progress of the server",
+    case="all requests and progress from the server",
     at="basic/transports#multiple-connections",
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="Messages are written to every open stream of the session.",
+    cause="Messages are written to all open streams of the session.",
 )
 def http_one_stream(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Each message comes on one stream only."""
+    """The server sends each message on one stream only."""
     for log in logs:
         seen: dict[str, int] = {}
         for response in log.responses:
@@ -110,7 +110,7 @@ def http_one_stream(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _unique_messages(response: LoggedResponse) -> Iterator[str]:
-    """Yield the keys of messages that are never sent twice: requests, and progress, which grows."""
+    """Yield the keys of messages that are never sent twice: requests, and progress, which increases."""
     for message in response.messages:
         method = message.get("method") if isinstance(message, dict) else None
         if method is not None and ("id" in message or method == "notifications/progress"):
@@ -120,7 +120,7 @@ def _unique_messages(response: LoggedResponse) -> Iterator[str]:
 @rule(
     "http/replay",
     "must",
-    case="the stream of a call, once it has ended, from its first event on",
+    case="an ended stream of a call, resumed from its first event",
     kind="own",
     needs="tools",
     calls=True,
@@ -128,37 +128,37 @@ def _unique_messages(response: LoggedResponse) -> Iterator[str]:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="Last-Event-ID is looked up among the events of the whole session: keep events by stream.",
+    cause="Last-Event-ID is looked up among all events of the session: store events by stream.",
 )
 async def http_replay(probe: Probe) -> None:
-    """A resumed stream continues with its own messages, and no others."""
+    """A resumed stream continues with its own messages only."""
     await call_tools(probe)
     stream, id = _resumable_stream(probe)
-    assert probe.http is not None, "it is over HTTP"
+    assert probe.http is not None, "the transport is HTTP"
     again = probe.http.open_stream({"Last-Event-ID": id, "MCP-Protocol-Version": probe.revision})
     await probe.fence()
     await probe.fence()
     own = [preview_json(message) for message in stream.messages]
     foreign = [message for message in again.messages if preview_json(message) not in own]
     if is_event_stream(again) and foreign:
-        raise Violation(f"it was not said on that stream: {preview_json(foreign[0])}", evidence=http_evidence(again))
+        raise Violation(f"a message of another stream came: {preview_json(foreign[0])}", evidence=http_evidence(again))
     if not is_event_stream(again):
-        raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
+        raise NotObserved(f"the stream cannot be resumed (HTTP {again.status})")
 
 
 def _resumable_stream(probe: Probe) -> tuple[LoggedResponse, str]:
-    """A stream that has ended, and the id of its first event. Raises `NotObserved` where there is none."""
+    """Return an ended stream and the id of its first event. Raises `NotObserved` if there is none."""
     for response in probe.log.responses:
         ids = [event.id for event in _events(response) if event.id]
         if ids and response.is_closed and response.method == "POST":
             return response, ids[0]
-    raise NotObserved("no stream of a call that ended has events with ids")
+    raise NotObserved("no ended stream of a call has events with ids")
 
 
 @rule(
     "http/disconnect-is-no-cancel",
     "should",
-    case="a call at work whose stream is left, and taken up again",
+    case="a running call whose stream is disconnected and resumed",
     kind="own",
     needs="tools",
     calls=True,
@@ -166,12 +166,12 @@ def _resumable_stream(probe: Probe) -> tuple[LoggedResponse, str]:
     since="2025-03-26",
     until="2026-07-28",
     over=HTTP,
-    cause="The handler is cancelled when the connection is gone, as web frameworks do by themselves.",
+    cause="The handler is cancelled when the client disconnects, the default of web frameworks.",
 )
 async def http_disconnect_is_no_cancel(probe: Probe) -> None:
-    """A broken stream does not cancel its request: the client can resume it to get the answer."""
+    """A broken stream does not cancel its request: the client can resume it and get the response."""
     call = await start_slow_call(probe)
-    assert probe.http is not None, "it is over HTTP"
+    assert probe.http is not None, "the transport is HTTP"
     stream = probe.log.responses[call.stream - 1]
     last = next((event.id for event in reversed(list(_events(stream))) if event.id), None)
     if last is None:
@@ -185,10 +185,12 @@ async def http_disconnect_is_no_cancel(probe: Probe) -> None:
             lambda message: "method" not in message and message.get("id") == call.id
         )
     if not is_event_stream(again):
-        raise NotObserved(f"it cannot be taken up (HTTP {again.status})")
+        raise NotObserved(f"the stream cannot be resumed (HTTP {again.status})")
     if answer is None or "error" in answer:
         text = (
-            f"it is answered with {preview_json(answer['error'])}" if answer else "no answer comes when it is taken up"
+            f"the server answered with {preview_json(answer['error'])}"
+            if answer
+            else "no response on the resumed stream"
         )
         raise Violation(text, evidence=http_evidence(again))
 
@@ -200,17 +202,17 @@ async def http_disconnect_is_no_cancel(probe: Probe) -> None:
     at=_RECEIVING_2026,
     since="2026-07-28",
     over=HTTP,
-    cause="Sampling, elicitation or roots are asked as in earlier revisions.",
+    cause="Sampling, elicitation or roots are requested as in earlier revisions.",
 )
 def http_no_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """No requests of the server come on a stream: it asks with `input_required`."""
+    """The server sends no requests on a stream: it returns `input_required`."""
     for posted in posted_messages(logs):
         if posted.is_stream:
             yield
         for message in posted.response.messages:
             if isinstance(message, dict) and "method" in message and "id" in message:
                 raise posted.violation(
-                    f"it asks with a request: {preview_json(message.get('method'))}", "asks-by-request"
+                    f"the server sent the request {preview_json(message.get('method'))}", "asks-by-request"
                 )
 
 
@@ -223,7 +225,7 @@ def http_no_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
 )
 def http_no_buffering(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A stream says `X-Accel-Buffering: no`, so that proxies pass its events on at once."""
+    """A stream has the header `X-Accel-Buffering: no`, so that proxies forward its events immediately."""
     for posted in posted_messages(logs):
         if posted.is_stream:
             yield
@@ -240,7 +242,7 @@ def http_no_buffering(logs: Sequence[MessageLog]) -> JudgedItems:
     over=HTTP,
 )
 async def http_last_event_id(probe: Probe) -> None:
-    """Last-Event-ID is ignored: streams are not resumed."""
+    """The server ignores Last-Event-ID: streams are not resumed."""
     answer = await probe.request("server/discover", headers={"Last-Event-ID": "1"})
     if answer.error is not None:
         raise probe.violation(f"a request with Last-Event-ID fails: {preview_json(answer.error)}")
@@ -260,7 +262,7 @@ def _events(response: LoggedResponse) -> Iterator[ServerSentEvent]:
     cause="The stream is closed when the handler fails, or by a timeout of the web server.",
 )
 def http_answered(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A stream does not end before the answer has come on it, unless a client can come back for it."""
+    """A stream does not end before its response, unless the client can resume it."""
     for posted in posted_messages(logs):
         asked = "id" in posted.request and "method" in posted.request
         if not (asked and posted.is_stream and posted.response.is_closed) or posted.response.error:
@@ -268,4 +270,4 @@ def http_answered(logs: Sequence[MessageLog]) -> JudgedItems:
         yield
         answered = any(isinstance(each, dict) and "method" not in each for each in posted.response.messages)
         if not answered and not any(event.id for event in _events(posted.response)):
-            raise posted.violation("a stream has ended without an answer, and without an id to come back with")
+            raise posted.violation("a stream ended without a response and without an id for resumption")

@@ -1,7 +1,4 @@
-"""Streamable HTTP: the header that names the revision, through all of them.
-
-Streamable HTTP and HTTP+SSE: pages of other sites stay out.
-"""
+"""Streamable HTTP: the MCP-Protocol-Version header, and the validation of Origin and Host."""
 
 from __future__ import annotations
 
@@ -34,25 +31,25 @@ _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"
 @rule(
     "http/version-unsupported",
     "must",
-    variants=[CaseVariant("a revision that there is not", until="2026-07-28")],
+    variants=[CaseVariant("an unknown revision", until="2026-07-28")],
     at=(_PLACE, _PLACE_2026),
     since="2025-06-18",
     over=HTTP,
-    cause="MCP-Protocol-Version is not looked at.",
+    cause="MCP-Protocol-Version is not validated.",
 )
 async def http_version_unsupported(probe: Probe) -> None:
-    """A request that names a revision the server does not have gets status 400."""
+    """A request with an unsupported revision in MCP-Protocol-Version gets status 400."""
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
     require_refusal(probe, response, f"MCP-Protocol-Version: {NEVER}", status=400)
 
 
-@http_version_unsupported.case("a header that is no revision", until="2026-07-28")
+@http_version_unsupported.case("a header that is not a revision", until="2026-07-28")
 async def http_version_unsupported_header_revision(probe: Probe) -> None:
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": "yes"})
     require_refusal(probe, response, "MCP-Protocol-Version: yes", status=400)
 
 
-@http_version_unsupported.case("a revision that there is not, in the header and in `_meta`", since="2026-07-28")
+@http_version_unsupported.case("an unknown revision in the header and in `_meta`", since="2026-07-28")
 async def http_version_unsupported_revision_not_header_meta(probe: Probe) -> None:
     message = probe.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
     response = await probe.post(message, {"MCP-Protocol-Version": NEVER})
@@ -60,7 +57,7 @@ async def http_version_unsupported_revision_not_header_meta(probe: Probe) -> Non
     data = error_of(response).get("data")
     supported = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(supported, list) or probe.revision not in supported:
-        raise Violation("the error does not list the revisions that the server has", evidence=http_evidence(response))
+        raise Violation("the error does not list the supported revisions", evidence=http_evidence(response))
 
 
 @rule(
@@ -71,14 +68,14 @@ async def http_version_unsupported_revision_not_header_meta(probe: Probe) -> Non
     since="2025-06-18",
     until="2026-07-28",
     over=HTTP,
-    cause="The header is demanded: clients of 2025-03-26 do not know it.",
+    cause="The header is required, but clients of 2025-03-26 do not know it.",
 )
 async def http_version_absent(probe: Probe) -> None:
-    """A request without MCP-Protocol-Version is served: the handshake has said which revision it is."""
+    """The server answers a request without MCP-Protocol-Version: the handshake negotiated the revision."""
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": None})
     if not has_result(response):
         raise Violation(
-            f"a request without the header is answered with {describe_response(response)}",
+            f"a request without the header returned {describe_response(response)}",
             evidence=http_evidence(response),
         )
 
@@ -90,22 +87,22 @@ async def http_version_absent(probe: Probe) -> None:
     at=_PLACE_2026,
     since="2026-07-28",
     over=HTTP,
-    cause="One of the two is trusted alone: what a proxy sees in the header is not what the server does.",
+    cause="Only one of the two values is read: a proxy that reads the header sees another revision than the server.",
 )
 async def http_version_mismatch(probe: Probe) -> None:
-    """A request whose header and `_meta` name different revisions gets status 400 and error -32020."""
+    """A request with different revisions in header and `_meta` gets status 400 and error -32020."""
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": "2025-11-25"})
     require_refusal(
         probe, response, "an older revision in the header than in `_meta`", status=400, code=HEADER_MISMATCH
     )
 
 
-@http_version_mismatch.case("a revision in the header that there is not")
+@http_version_mismatch.case("an unknown revision in the header")
 async def http_version_mismatch_revision_header_not(probe: Probe) -> None:
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
     require_refusal(probe, response, "another revision in the header than in `_meta`", status=400)
     if error_of(response).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
-        raise Violation(f"it is refused with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"the server answered with {describe_response(response)}", evidence=http_evidence(response))
 
 
 @rule(
@@ -115,10 +112,10 @@ async def http_version_mismatch_revision_header_not(probe: Probe) -> None:
     at=_PLACE_2026,
     since="2026-07-28",
     over=HTTP,
-    cause="The header is not demanded: what a proxy lets through for lack of it is served.",
+    cause="The header is not required: a proxy that filters by the header lets the request pass.",
 )
 async def http_version_missing(probe: Probe) -> None:
-    """A server without older revisions refuses a request that has no MCP-Protocol-Version, with status 400."""
+    """A server without older revisions answers a request without MCP-Protocol-Version with status 400."""
     hello = {
         "jsonrpc": "2.0",
         "id": probe.next_id(),
@@ -127,7 +124,7 @@ async def http_version_missing(probe: Probe) -> None:
     }
     headers = {"MCP-Protocol-Version": None, "Mcp-Method": None}
     if has_result(await probe.post(hello, headers)):
-        raise NotApplicable("it serves older revisions, too")
+        raise NotApplicable("the server supports older revisions, too")
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": None})
     require_refusal(probe, response, "a request without MCP-Protocol-Version", status=400)
 
@@ -150,7 +147,7 @@ FOREIGN_ORIGINS = (
     "http://203.0.113.7",
     "not an origin",
 )
-"""Origins that no server on this machine may accept as its own."""
+"""Origins that no server on this machine may allow."""
 
 FOREIGN_HOSTS = (
     "evil.example",
@@ -169,31 +166,31 @@ FOREIGN_HOSTS = (
     variants=[CaseVariant("a POST from a page of another site", over=HTTP)],
     at=PLACES,
     over=HTTP_TRANSPORTS,
-    cause="No check of Origin: any page that a person opens can talk to this server (DNS rebinding). Turn on the "
-    "protection of your SDK, with the hosts and origins that are yours.",
+    cause="The Origin header is not validated: any page in a browser can send requests to this "
+    "server (DNS rebinding). Enable the protection of your SDK, with your hosts and origins.",
 )
 async def http_origin(probe: Probe) -> None:
-    """A request with an Origin that is not the server's own is refused."""
+    """The server refuses a request with a foreign Origin."""
     _require_refused(await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]}), FOREIGN_ORIGINS[0])
 
 
 @http_origin.case("a GET from a page of another site")
 async def http_origin_get_from_page_another(probe: Probe) -> None:
-    assert probe.http is not None, "it is over HTTP"
+    assert probe.http is not None, "the transport is HTTP"
     headers = {"Origin": FOREIGN_ORIGINS[0], "Accept": "text/event-stream", "Content-Type": None}
     response = probe.http.open_stream({**headers, "MCP-Protocol-Version": probe.revision})
     await probe.fence()
     probe.http.close_stream(response.stream)
     if response.status in (404, 405, 501):
-        raise NotApplicable(f"it has no GET ({describe_response(response)})")
+        raise NotApplicable(f"the server has no GET ({describe_response(response)})")
     if is_event_stream(response):
-        raise Violation(f"GET with Origin {FOREIGN_ORIGINS[0]} opens a stream", evidence=http_evidence(response))
+        raise Violation(f"a GET with Origin {FOREIGN_ORIGINS[0]} opened a stream", evidence=http_evidence(response))
 
 
-@http_origin.case("an opening from a page of another site", kind="raw", over=HTTP)
+@http_origin.case("initialize from a page of another site", kind="raw", over=HTTP)
 async def http_origin_opening_from_page_another(probe: Probe) -> None:
     if not probe.rules.handshake:
-        raise NotApplicable("nothing is opened in this revision")
+        raise NotApplicable("this revision has no initialize")
     hello = probe.build_request(
         "initialize",
         {"protocolVersion": probe.revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
@@ -207,12 +204,12 @@ async def http_origin_opening_from_page_another(probe: Probe) -> None:
     case="thirteen forms of foreign origins",
     at=PLACES,
     over=HTTP,
-    cause="Origins are compared by their beginning or with a loose pattern: compare scheme, host and port, parsed.",
+    cause="Origins are compared by prefix or with a loose pattern: parse them, and compare scheme, host and port.",
 )
 async def http_origin_forms(probe: Probe) -> None:
-    """An Origin counts as the server's own only if it is so as a whole, not if it begins or ends like it."""
+    """The server compares the whole Origin, not only its beginning or end."""
     if has_result(await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]})):
-        raise NotApplicable("it takes any Origin, as http/origin says")
+        raise NotApplicable("the server allows any Origin: see http/origin")
     for origin in FOREIGN_ORIGINS[1:]:
         _require_refused(await probe.post(harmless_request(probe), {"Origin": origin}), origin)
 
@@ -224,15 +221,17 @@ async def http_origin_forms(probe: Probe) -> None:
     at=PLACES,
     since="2025-11-25",
     over=HTTP,
-    cause="The check answers 400 or 401: clients and people cannot tell why.",
+    cause="The status is 400 or 401, which does not explain the refusal.",
 )
 async def http_origin_status(probe: Probe) -> None:
-    """What is refused for its Origin gets status 403."""
+    """A request that is refused for its Origin gets status 403."""
     response = await probe.post(harmless_request(probe), {"Origin": FOREIGN_ORIGINS[0]})
     if response.status < FIRST_ERROR_STATUS:
-        raise NotApplicable("it takes any Origin, as http/origin says")
+        raise NotApplicable("the server allows any Origin: see http/origin")
     if response.status != 403:
-        raise Violation(f"it is refused with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(
+            f"the server refused the request with {describe_response(response)}", evidence=http_evidence(response)
+        )
 
 
 @rule(
@@ -241,11 +240,11 @@ async def http_origin_status(probe: Probe) -> None:
     case="seven forms of foreign hosts",
     at=PLACES,
     over=HTTP,
-    cause="No check of Host: a name that somebody lets point to 127.0.0.1 reaches this server from a page.",
+    cause="The Host header is not validated: a page can reach this server by a name that resolves to 127.0.0.1.",
 )
 async def http_host(probe: Probe) -> None:
-    """A server on this machine answers to its own names only."""
-    assert probe.http is not None, "it is over HTTP"
+    """A local server answers only requests for its own host names."""
+    assert probe.http is not None, "the transport is HTTP"
     url = urlsplit(probe.http.url)
     if url.hostname not in _LOCAL:
         raise NotApplicable("the server is not on this machine")
@@ -253,12 +252,12 @@ async def http_host(probe: Probe) -> None:
         name = host.format(port=url.port or 80)
         response = await probe.post(harmless_request(probe), {"Host": name})
         if has_result(response):
-            raise Violation(f"a request with Host {name} is served", evidence=http_evidence(response))
+            raise Violation(f"the server answered a request with Host {name}", evidence=http_evidence(response))
 
 
 def _require_refused(response: LoggedResponse, origin: str) -> None:
     if response.status and response.status < FIRST_ERROR_STATUS:
         raise Violation(
-            f"a request with Origin {origin} is answered with {describe_response(response)}",
+            f"a request with Origin {origin} returned {describe_response(response)}",
             evidence=http_evidence(response),
         )

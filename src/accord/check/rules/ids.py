@@ -1,4 +1,4 @@
-"""Ids: an answer has the id of its request, with its type, and a request of the server has one of its own."""
+"""Ids: a response has the id of its request, with the same type; a request from the server has a unique id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
 _TWIN = 7_000_070
-"""Beyond what we count to in one conversation: "The request ID MUST NOT have been previously used"."""
+"""Larger than all ids that the checker assigns in a session: "The request ID MUST NOT have been previously used"."""
 IDS: dict[str, tuple[Any, ...]] = {
     "numbers": (0, -1, 7_000_001, 2**31, 2**53 - 1),
     "texts": ("", "0", "null", "7000001", "a b/ü\u2028\n\"'{}", "x" * 300),
@@ -36,7 +36,7 @@ async def _require_same_ids(probe: Probe, ids: Sequence[Any]) -> None:
         for each in entry:
             if is_response(each) and id_key(each.get("id")) != id_key(id) and str(each.get("id")) in taken:
                 raise probe.violation(
-                    f"{preview_json(id)} is answered as {preview_json(each.get('id'))}", since=pending.since
+                    f"the response to {preview_json(id)} has the id {preview_json(each.get('id'))}", since=pending.since
                 )
         await pending.wait()
 
@@ -44,29 +44,29 @@ async def _require_same_ids(probe: Probe, ids: Sequence[Any]) -> None:
 @rule(
     "ids/same",
     "must",
-    case="ids that are numbers, 0 among them",
+    case="numeric ids, among them 0",
     at=("basic/index#responses", "basic/messages#responses"),
-    cause="Ids are kept as texts, or as floating point numbers, or an id that counts as false (0, an empty text) is "
-    "taken for none: keep the JSON value as it came.",
+    cause="Ids are stored as strings or floats, or a falsy id (0, an empty string) is taken for a "
+    "missing id: keep the JSON value.",
 )
 async def ids_same(probe: Probe) -> None:
-    """An answer has exactly the id of its request: the same text, or the same number."""
+    """A response has the id of its request, with the same value and type."""
     await _require_same_ids(probe, IDS["numbers"])
 
 
-@ids_same.case("ids that are texts, the empty one among them")
+@ids_same.case("string ids, among them the empty string")
 async def ids_same_ids_texts_empty_among(probe: Probe) -> None:
     await _require_same_ids(probe, IDS["texts"])
 
 
-@ids_same.case("a number and its text at the same time")
+@ids_same.case("a number and the same number as a string at the same time")
 async def ids_same_number_text_same_time(probe: Probe) -> None:
     number, text = probe.begin(probe.harmless_method, id=_TWIN), probe.begin(probe.harmless_method, id=str(_TWIN))
     await number.wait()
     await text.wait()
 
 
-@ids_same.case("all answers")
+@ids_same.case("all responses")
 def ids_same_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for log in logs:
         known: set[tuple[type, Any]] = set()
@@ -86,7 +86,7 @@ def ids_same_reading(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _answers_in(log: MessageLog, entry: LogEntry, streams: set[int]) -> list[JSONObject]:
-    """The answers in a message. Over HTTP, what comes on a stream that no message of ours opened is sent again."""
+    """Yield the responses in a message. Over HTTP, a stream that no request opened repeats earlier messages."""
     if log.transport == "http" and entry.stream not in streams:
         return []
     return [each for each in message_objects(entry.message) if is_response(each)]
@@ -103,12 +103,12 @@ def _raise_unknown_id(answer: ObservedMessage) -> None:
 @rule(
     "ids/one-answer",
     "must",
-    case="all answers",
+    case="all responses",
     at=("basic/index#responses", "basic/messages#responses"),
-    cause="After an error has been sent the handler goes on, and its result is sent as well.",
+    cause="The handler continues after an error was sent, and its result is sent as well.",
 )
 def ids_one_answer(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A request gets one answer, and no second one."""
+    """The server sends one response for each request."""
     # not for cancelled requests: a second answer depends on timing, and `cancel/race` judges that
     for log in logs:
         asked: Counter[tuple[type, Any]] = Counter()
@@ -127,7 +127,7 @@ def ids_one_answer(logs: Sequence[MessageLog]) -> JudgedItems:
                     asked.subtract([id])
                 if asked[id] < 0 and id not in cancelled:
                     raise ObservedMessage(log, entry, answer).violation(
-                        f"{preview_json(answer.get('id'))} was answered before"
+                        f"the server answered {preview_json(answer.get('id'))} before"
                     )
 
 
@@ -142,13 +142,13 @@ def _has_id(message: JSONObject) -> bool:
 @rule(
     "ids/of-requests",
     "must",
-    case="all requests of the server",
+    case="all requests from the server",
     at=("basic/index#requests", "basic/messages#requests"),
     until="2026-07-28",
-    cause="Null, which JSON-RPC allows, is no id here.",
+    cause="JSON-RPC allows null as an id, but MCP does not.",
 )
 def ids_of_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A request of the server has an id that is a text or an integer."""
+    """The id of a request from the server is a string or an integer."""
     for each in received_messages(logs):
         if _is_request(each.message):
             yield
@@ -159,13 +159,13 @@ def ids_of_requests(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "ids/unused",
     "must",
-    case="all requests of the server",
+    case="all requests from the server",
     at=("basic/index#requests", "basic/messages#requests"),
     until="2026-07-28",
-    cause="Ids are counted for each stream or each call, and not for the session.",
+    cause="Ids are counted for each stream or call, not for the session.",
 )
 def ids_unused(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A request of the server has an id that it did not use before in this session."""
+    """The id of a request from the server was not used before in this session."""
     for log in logs:
         used: dict[tuple[type, Any], Any] = {}
         for each in received_messages([log]):
@@ -174,26 +174,26 @@ def ids_unused(logs: Sequence[MessageLog]) -> JudgedItems:
                 yield
                 if id in used:
                     raise each.violation(
-                        f"{preview_json(each.message['id'])} was the id of a request before", about=[used[id]]
+                        f"an earlier request had the id {preview_json(each.message['id'])}", about=[used[id]]
                     )
                 used[id] = each.entry
 
 
 def _resumed_streams(log: MessageLog) -> set[int]:
-    """Streams on which messages come again that came before."""
+    """Return the streams that repeat earlier messages."""
     return {response.stream for response in log.responses if "last-event-id" in response.request_headers}
 
 
 @rule(
     "ids/again",
     "must",
-    case="the same id three times, one after the other",
+    case="the same id three times in sequence",
     at="basic/index#requests",
     since="2026-07-28",
-    cause="All ids that ever came are remembered, as if there were sessions still.",
+    cause="All ids are stored, as for sessions of earlier revisions.",
 )
 async def ids_again(probe: Probe) -> None:
-    """An id may be used again once its request was answered."""
+    """A client may reuse an id after the response."""
     for _ in range(3):
         await probe.result(probe.harmless_method, id="accord-check-again")
 

@@ -1,6 +1,5 @@
-"""What a server asks: only what its client can answer, in the form that the revision has for it.
-
-What a server makes of the answers to its questions (to 2025-11-25; later ones are rounds).
+"""Requests of a server for elicitation, sampling and roots: only those that the client supports, and what the server
+does with the response.
 """
 
 from __future__ import annotations
@@ -28,41 +27,43 @@ _PLACES = (
 @rule(
     "asking/declared",
     "must",
-    case="a client without capabilities, and every tool",
+    case="all tools, for a client without capabilities",
     kind="own",
     needs="tools",
     calls=True,
     capabilities={},
     at=_PLACES,
-    cause="Elicitation, sampling or roots are asked for without a look at the client's capabilities.",
+    cause="Elicitation, sampling or roots are requested without regard to the client capabilities.",
 )
 async def asking_declared(probe: Probe) -> None:
-    """The server asks only for what its client has declared."""
+    """The server sends only requests that the client capabilities allow."""
     await call_tools(probe)
 
 
-@asking_declared.case("all questions")
+@asking_declared.case("all requests to the client")
 def asking_declared_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for question in input_requests(logs):
         yield
         if question.method in _NEEDS and _NEEDS[question.method] not in question.received.log.client_capabilities:
-            raise question.violation(f"{question.method} is asked of a client that did not declare it")
+            raise question.violation(f"the server requested {question.method}, which the client did not declare")
 
 
 @rule(
     "asking/by-results",
     "must",
-    case="all that it said",
+    case="all messages from the server",
     at=("basic/patterns/mrtr#overview", "basic/transports/stdio#receiving-messages"),
     since="2026-07-28",
-    cause="Sampling, elicitation or roots are asked as in earlier revisions.",
+    cause="Sampling, elicitation or roots are requested as in earlier revisions.",
 )
 def asking_by_results(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server sends no requests: what it wants to know it asks in a result, `input_required`."""
+    """The server sends no requests: it returns `input_required`."""
     for each in received_messages(logs):
         yield
         if "method" in each.message and "id" in each.message:
-            raise each.violation(f"a request came: {preview_json(each.message['method'])}", symptom="asks-by-request")
+            raise each.violation(
+                f"the server sent the request {preview_json(each.message['method'])}", symptom="asks-by-request"
+            )
 
 
 @rule(
@@ -71,10 +72,10 @@ def asking_by_results(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all errors -32021",
     at="basic/index#error-codes",
     since="2026-07-28",
-    cause="The lack is told as a tool error or with another code: a client cannot know what to declare.",
+    cause="The error is a tool error, or has another code: the client does not learn what to declare.",
 )
 def asking_missing_capability(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What cannot be done without a capability that the client lacks is refused with error -32021, which names it."""
+    """A request that needs an undeclared client capability returns error -32021 with its name."""
     for each in received_messages(logs):
         error = each.message.get("error")
         if isinstance(error, dict) and error.get("code") == MISSING_CLIENT_CAPABILITY:
@@ -83,31 +84,29 @@ def asking_missing_capability(logs: Sequence[MessageLog]) -> JudgedItems:
             wanted = data.get("requiredCapabilities") if isinstance(data, dict) else None
             if not isinstance(wanted, dict) or not wanted:
                 raise each.violation(
-                    f"requiredCapabilities is {preview_json(wanted)}, and should be an object that names them"
+                    f"requiredCapabilities is {preview_json(wanted)}, but must be an object with the capabilities"
                 )
 
 
 @rule(
     "asking/modes",
     "must",
-    case="a client with forms only, and every tool",
+    case="all tools, for a client with forms only",
     kind="own",
     needs="tools",
     calls=True,
     capabilities={"elicitation": {}},
     at="client/elicitation#capabilities",
     since="2025-11-25",
-    cause="Only the presence of elicitation is looked at, not its modes.",
+    cause="Only the presence of `elicitation` is checked, not its modes.",
 )
 async def asking_modes(probe: Probe) -> None:
-    """A client that can only fill in forms is not sent to a page, and one that can only visit pages is
-    shown no form.
-    """
+    """The server uses only the elicitation modes that the client declared."""
     await call_tools(probe)
 
 
 @asking_modes.case(
-    "a client with pages only, and every tool",
+    "all tools, for a client with URLs only",
     kind="own",
     needs="tools",
     calls=True,
@@ -117,7 +116,7 @@ async def asking_modes_client_pages_only_tool(probe: Probe) -> None:
     await call_tools(probe)
 
 
-@asking_modes.case("all questions to people")
+@asking_modes.case("all elicitations")
 def asking_modes_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for question in input_requests(logs):
         modes = question.received.log.client_capabilities.get("elicitation")
@@ -125,29 +124,27 @@ def asking_modes_reading(logs: Sequence[MessageLog]) -> JudgedItems:
             yield
             has_form = "form" in modes or "url" not in modes  # "an empty object is equivalent to form mode only"
             if (question.is_form and not has_form) or (question.is_url and "url" not in modes):
-                what = "a page" if question.is_url else "a form"
-                raise question.violation(f"{what} is asked of a client that declared {preview_json(modes)}")
+                what = "a URL" if question.is_url else "a form"
+                raise question.violation(f"the server requested {what}, but the client declared {preview_json(modes)}")
 
 
 @rule(
     "asking/declined",
     "should",
-    case="a person who declines every question",
+    case="a user who declines all elicitations",
     kind="own",
     needs="tools",
     calls=True,
     at=("client/elicitation#response-actions", "client/sampling#error-handling"),
     since="2025-06-18",
-    cause="Only the good answer is thought of: handle decline and cancel, and an error to sampling.",
+    cause='Only "accept" is handled: handle decline and cancel, and errors of sampling.',
 )
 async def asking_declined(probe: Probe) -> None:
-    """A question that is declined or cancelled ends in an answer to the request, not in silence or an
-    internal error.
-    """
+    """After a declined or cancelled elicitation, the server answers the original request without an internal error."""
     await _call_with_action(probe, {"action": "decline"})
 
 
-@asking_declined.case("a person who cancels every question", kind="own", needs="tools", calls=True)
+@asking_declined.case("a user who cancels all elicitations", kind="own", needs="tools", calls=True)
 async def asking_declined_person_cancels_question(probe: Probe) -> None:
     await _call_with_action(probe, {"action": "cancel"})
 
@@ -156,22 +153,22 @@ async def _call_with_action(probe: Probe, action: JSONObject) -> None:
     probe.canned_results["elicitation/create"] = action
     for answer in await call_tools(probe):
         if answer.code == -32603 and had_input_requests(answer):
-            raise probe.violation(f"{preview_json(action)} ends in an internal error: {preview_json(answer.error)}")
+            raise probe.violation(f"{preview_json(action)} returned an internal error: {preview_json(answer.error)}")
 
 
 @rule(
     "asking/refused",
     "should",
-    case="a client that answers every question with an error",
+    case="a client that answers all requests with an error",
     kind="own",
     needs="tools",
     calls=True,
     at=("client/sampling#error-handling", "client/roots#error-handling"),
     until="2026-07-28",
-    cause="The error of the client is not handled: the call hangs.",
+    cause="The error of the client is not handled, so that the call hangs.",
 )
 async def asking_refused(probe: Probe) -> None:
-    """A model that is refused, and roots that cannot be listed, end in an answer to the request."""
+    """After an error for sampling or roots, the server answers the original request."""
     probe.canned_results.clear()
     probe.canned_results["ping"] = {}
     await call_tools(probe)
@@ -180,7 +177,7 @@ async def asking_refused(probe: Probe) -> None:
 @rule(
     "asking/sampling-tools",
     "must",
-    case="a client with plain sampling, and every tool",
+    case="all tools, for a client with plain sampling",
     kind="own",
     needs="tools",
     calls=True,
@@ -189,49 +186,51 @@ async def asking_refused(probe: Probe) -> None:
     since="2025-11-25",
 )
 async def asking_sampling_tools(probe: Probe) -> None:
-    """A model is given tools only where the client has declared sampling.tools."""
+    """A sampling request has tools only if the client declared sampling.tools."""
     await call_tools(probe)
 
 
-@asking_sampling_tools.case("all questions to models")
+@asking_sampling_tools.case("all sampling requests")
 def asking_sampling_tools_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for question in sampling_requests(logs):
         yield
         given = "tools" in question.params or "toolChoice" in question.params
         if given and not declares(question.received.log.client_capabilities, "sampling.tools"):
-            raise question.violation("tools are given to the model of a client that did not declare sampling.tools")
+            raise question.violation("a sampling request has tools, but the client did not declare sampling.tools")
 
 
 @rule(
     "asking/include-context",
     "should",
-    case="all questions to models",
+    case="all sampling requests",
     at="client/sampling#capabilities",
     since="2025-11-25",
 )
 def asking_include_context(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Context of servers is asked for only where the client has declared sampling.context."""
+    """A sampling request includes context of servers only if the client declared sampling.context."""
     for question in sampling_requests(logs):
         yield
         wanted = question.params.get("includeContext", "none")
         if wanted != "none" and not declares(question.received.log.client_capabilities, "sampling.context"):
-            raise question.violation(f"includeContext is {preview_json(wanted)}, and sampling.context was not declared")
+            raise question.violation(
+                f"includeContext is {preview_json(wanted)}, but the client did not declare sampling.context"
+            )
 
 
 @rule(
     "asking/bad-forms",
     "should",
-    case="every field is an object",
+    case="an object in each field of a form",
     kind="own",
     needs="tools",
     calls=True,
     at="client/elicitation#security-considerations",
     since="2025-06-18",
     until="2026-07-28",
-    cause="The content of an answer is used as it comes: check it against the schema that was asked for.",
+    cause="The content of an elicitation is not validated: validate it with the requested schema.",
 )
 async def asking_bad_forms(probe: Probe) -> None:
-    """What is filled into a form is checked: fields of the wrong type do not make a call succeed."""
+    """The server validates the values of a form: a call with wrong types does not succeed."""
     asked: list[JSONObject] = []
 
     def answer(request: JSONObject) -> JSONObject:
@@ -244,9 +243,9 @@ async def asking_bad_forms(probe: Probe) -> None:
         asked.clear()
         found = await call_tools(probe, [tool])
         if asked and any(each.error is None and not get_object(each.result).get("isError") for each in found):
-            raise probe.violation(f"{tool.get('name')} succeeds with objects in the fields of its form")
+            raise probe.violation(f"{tool.get('name')} succeeded with objects in the fields of its form")
     if not any(question.is_form for question in input_requests([probe.log])):
-        raise NotObserved("no tool that may be called asks for a form")
+        raise NotObserved("no callable tool requests a form")
 
 
 _ROOTS = "roots/list"
@@ -255,25 +254,25 @@ _ROOTS = "roots/list"
 async def _require_roots_request(probe: Probe) -> None:
     await probe.fence()  # what a server asks at the beginning has come
     if not any(question.method == _ROOTS for question in input_requests([probe.log])):
-        raise NotApplicable("it does not ask for the roots by itself")
+        raise NotApplicable("the server does not request the roots on its own")
 
 
 @rule(
     "asking/roots-again",
     "should",
-    case="roots that change once the server has asked for them",
+    case="roots that change after the server requested them",
     kind="own",
     applies=_require_roots_request,
     at=("client/roots#root-list-changes", "schema#rootslistchangednotification"),
     until="2026-07-28",
-    cause="The roots of the beginning are kept: handle `notifications/roots/list_changed`.",
+    cause="The first roots are cached: handle `notifications/roots/list_changed`.",
 )
 async def asking_roots_again(probe: Probe) -> None:
-    """A server that asks for the roots when it is opened asks again when it is told that they have changed."""
+    """A server that requests the roots after the handshake requests them again after a change."""
     await probe.fence()  # what a server asks at the beginning has come
     since = len(probe.log.entries)
     if not any(question.method == _ROOTS for question in input_requests([probe.log])):
-        raise NotApplicable("it does not ask for the roots by itself")
+        raise NotApplicable("the server does not request the roots on its own")
     probe.notify("notifications/roots/list_changed")
     if await probe.wait_for_message(lambda message: message.get("method") == _ROOTS) is None:
-        raise probe.violation("the roots have changed, and it does not ask for them again", since=since)
+        raise probe.violation("the roots changed, but the server did not request them again", since=since)

@@ -1,4 +1,4 @@
-"""The handshake: what `initialize` agrees on, and what comes before it and after it."""
+"""The handshake: `initialize`, and the messages before and after it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ENDS = PER_REQUEST[0]
 @rule(
     "lifecycle/hello",
     "must",
-    case="all answers to initialize",
+    case="all results of initialize",
     at=INITIALIZATION,
     until=ENDS,
-    cause="A field of the result of initialize was forgotten.",
+    cause="A required field of the result is missing.",
 )
 def lifecycle_hello(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The answer to initialize has the revision, the server's capabilities, and its name and version."""
+    """The result of initialize has the revision, the server capabilities, and the name and version of the server."""
     found = _initialize_results(logs)
     for each in found:
         yield
@@ -47,19 +47,19 @@ def lifecycle_hello(logs: Sequence[MessageLog]) -> JudgedItems:
             each.result.get("protocolVersion"), str
         )
         if not (named and whole):
-            raise each.violation(f"initialize is answered with {preview_json(each.result)}")
+            raise each.violation(f"initialize returned {preview_json(each.result)}")
 
 
 @rule(
     "lifecycle/same-version",
     "must",
-    case="all answers to initialize",
+    case="all results of initialize",
     at=NEGOTIATION,
     until=ENDS,
-    cause="The newest revision is answered whatever was asked for, or only the first client is listened to.",
+    cause="The newest revision is returned whatever the client requests, or only the first client is handled.",
 )
 def lifecycle_same_version(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A revision that the server speaks is agreed on whenever a client asks for it."""
+    """The server returns the requested revision if it supports that revision."""
     for each in _initialize_results(logs):
         if _requested_revision(each) == each.received.log.revision:
             yield
@@ -73,7 +73,7 @@ def _requested_revision(hello: AnsweredRequest) -> Any:
 
 
 def _initialize_results(logs: Sequence[MessageLog]) -> list[AnsweredRequest]:
-    """What came for each initialize that was in order."""
+    """Yield the responses to valid initialize requests."""
     return [
         each
         for each in answered_requests(logs)
@@ -87,49 +87,53 @@ _UNKNOWN = "1900-01-01"
 @rule(
     "lifecycle/other-version",
     "must",
-    case="a revision that nobody knows",
+    case="an unknown revision",
     kind="raw",
     at=NEGOTIATION,
     until=ENDS,
-    cause="The revision that was asked for is sent back without a look at it.",
+    cause="The requested revision is returned without a check.",
 )
 async def lifecycle_other_version(probe: Probe) -> None:
-    """Asked for a revision that it does not speak, the server names another, which it does speak."""
+    """For an unsupported revision, the server returns another one, which it supports."""
     version = await _negotiated_revision(probe, _UNKNOWN)
     if version == _UNKNOWN:
-        raise probe.violation(f"asked for {_UNKNOWN} it agrees", since=0)
+        raise probe.violation(f"for {_UNKNOWN}, the server returned the same revision", since=0)
     if version not in (None, probe.revision):
         again = await _negotiated_revision(await probe.open_another_raw(), version)
         if again != version:
-            raise probe.violation(f"asked for {_UNKNOWN} it names {version!r}; asked for that, {again!r}", since=0)
+            raise probe.violation(
+                f"for {_UNKNOWN}, the server returned {version!r}; for that revision, {again!r}", since=0
+            )
 
 
-@lifecycle_other_version.case("a revision that has no handshake", kind="raw")
+@lifecycle_other_version.case("a revision without a handshake", kind="raw")
 async def lifecycle_other_version_revision_handshake(probe: Probe) -> None:
     if await _negotiated_revision(probe, ENDS) == ENDS:
-        raise probe.violation(f"asked for {ENDS} by initialize, which that revision does not have, it agrees", since=0)
+        raise probe.violation(
+            f"initialize with {ENDS}, a revision without initialize, returned the same revision", since=0
+        )
 
 
 @rule(
     "lifecycle/newest-version",
     "should",
-    case="the answers to a revision that nobody knows",
+    case="the responses to an unknown revision",
     at=NEGOTIATION,
     until=ENDS,
-    cause="A fixed revision is the answer, or the first of a list.",
+    cause="The server returns a fixed revision, or the first of a list.",
 )
 def lifecycle_newest_version(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Asked for a revision that it does not speak, the server names the newest that it speaks."""
+    """For an unsupported revision, the server returns the newest revision that it supports."""
     for each in _initialize_results(logs):
         named, spoken = each.result.get("protocolVersion"), each.received.log.revision
         if _requested_revision(each) == _UNKNOWN and named in HANDSHAKE:
             yield
             if HANDSHAKE.index(named) < HANDSHAKE.index(spoken):
-                raise each.violation(f"it names {named}, and speaks {spoken} as well")
+                raise each.violation(f"the server returned {named}, but also supports {spoken}")
 
 
 async def _negotiated_revision(probe: Probe, asked: str) -> str | None:
-    """The revision that is answered to `asked`, the first word of a conversation; None for an error."""
+    """Return the revision that initialize with `asked` returns in a new session; None for an error."""
     answer = await probe.request("initialize", initialize_params(asked, {}), seconds=probe.settings.opening)
     return _result_revision(answer)
 
@@ -137,32 +141,32 @@ async def _negotiated_revision(probe: Probe, asked: str) -> str | None:
 @rule(
     "lifecycle/no-early-requests",
     "should",
-    case="all requests of the server",
+    case="all requests from the server",
     at=INITIALIZATION,
     until=ENDS,
-    cause="Roots are asked for as soon as initialize is answered: wait for notifications/initialized.",
+    cause="The roots are requested immediately after initialize: wait for notifications/initialized.",
 )
 def lifecycle_no_early_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Before it hears that the client is ready, the server sends no requests but pings."""
+    """Before notifications/initialized, the server sends no requests except pings."""
     for log in logs:
         yield
         for entry, message in logged_messages(log):
             if entry.direction == SENT and message.get("method") == "notifications/initialized":
                 break
             if entry.direction != SENT and "id" in message and message.get("method", "ping") != "ping":
-                raise ObservedMessage(log, entry, message).violation(f"it asked for {message['method']} too early")
+                raise ObservedMessage(log, entry, message).violation(f"the server sent {message['method']} too early")
 
 
 @rule(
     "lifecycle/handshake-first",
     "may",
-    case="all that was asked before initialize",
+    case="all requests before initialize",
     at=INITIALIZATION,
     until=ENDS,
-    cause="Requests are served as they come: refuse them with an error until initialize was answered.",
+    cause="Requests are answered before the handshake: return an error until initialize has succeeded.",
 )
 def lifecycle_handshake_first(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nothing but pings is served before initialize."""
+    """Before initialize, the server answers no requests except pings."""
     for log in logs:
         opened = False
         for each in answered_requests([log]):
@@ -170,32 +174,32 @@ def lifecycle_handshake_first(logs: Sequence[MessageLog]) -> JudgedItems:
             if not opened and each.request["method"] not in ("initialize", "ping"):
                 yield
                 if each.result is not None:
-                    raise each.violation(f"{each.request['method']} is served before initialize")
+                    raise each.violation(f"the server answered {each.request['method']} before initialize")
 
 
 @rule(
     "lifecycle/opens-after-error",
     "must",
-    case="a list, and wrong ones, before the right one",
+    case="a list method and invalid initialize requests before a valid one",
     kind="raw",
     at=INITIALIZATION,
     until=ENDS,
-    cause="The error of the first message ends the session, or leaves it half open.",
+    cause="The error of the first message ends the session, or leaves it in the wrong state.",
 )
 async def lifecycle_opens_after_error(probe: Probe) -> None:
-    """What came too early, or a wrong initialize, does not keep the server from answering the right one."""
+    """After an early request or an invalid initialize, the server answers a valid initialize."""
     await probe.request(_list_of(probe))
     for params in _invalid_initialize_params(probe.revision):
         answer = await probe.send({"jsonrpc": "2.0", "id": probe.next_id(), "method": "initialize", **params}).wait()
         if answer.error is None:
-            raise NotObserved(f"a wrong initialize is good enough: {preview_json(params)}")
+            raise NotObserved(f"an invalid initialize succeeds: {preview_json(params)}")
     answer = await _initialize(probe)
     if answer.error is not None:
-        raise probe.violation(f"then initialize is answered with {preview_json(answer.error)}", since=0)
+        raise probe.violation(f"then, initialize returned {preview_json(answer.error)}", since=0)
 
 
 def _invalid_initialize_params(revision: str) -> list[JSONObject]:
-    """What `initialize` must not be: without params, without one of them, with a number for one of them."""
+    """Yield invalid params of `initialize`: absent, one missing, or a number instead of one."""
     good = initialize_params(revision, {})
     without = [{name: value for name, value in good.items() if name != left} for left in good]
     return [{}, *({"params": params} for params in (*without, *({**good, name: 7} for name in good)))]
@@ -204,13 +208,13 @@ def _invalid_initialize_params(revision: str) -> list[JSONObject]:
 @rule(
     "lifecycle/bad-hello",
     "should",
-    case="the answers to each initialize that was wrong",
+    case="the responses to all invalid initialize requests",
     at=INITIALIZATION,
     until=ENDS,
-    cause="The params of initialize are taken as they are.",
+    cause="The params of initialize are not validated.",
 )
 def lifecycle_bad_hello(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An initialize without revision, capabilities or client, or with wrong types in their place, is refused."""
+    """The server refuses an initialize without a revision, capabilities or client, or with values of wrong types."""
     for log in logs:
         wrong = [message["id"] for message in log.sent_messages() if _is_invalid_initialize(message, log.revision)]
         for each in received_messages([log]):
@@ -218,7 +222,7 @@ def lifecycle_bad_hello(logs: Sequence[MessageLog]) -> JudgedItems:
                 yield
                 if "error" not in each.message:
                     about = [entry for entry in log.entries if _is_invalid_initialize(entry.message, log.revision)]
-                    raise each.violation("a wrong initialize is answered with a result", about=about[-1:])
+                    raise each.violation("an invalid initialize succeeded", about=about[-1:])
 
 
 def _is_invalid_initialize(message: Any, revision: str) -> bool:
@@ -231,14 +235,14 @@ def _is_invalid_initialize(message: Any, revision: str) -> bool:
 @rule(
     "lifecycle/initialize-twice",
     "must",
-    case="initialize in an open session",
+    case="initialize in an initialized session",
     kind="own",
     at=INITIALIZATION,
     until=ENDS,
-    cause="The state machine has no way out of a message in the wrong state.",
+    cause="The state machine has no transition for a message in the wrong state.",
 )
 async def lifecycle_initialize_twice(probe: Probe) -> None:
-    """A second initialize is answered, if only with an error, and the session goes on."""
+    """The server answers a second initialize, at least with an error, and the session continues."""
     await _initialize(probe)
     await probe.fence()
 
@@ -250,10 +254,10 @@ async def lifecycle_initialize_twice(probe: Probe) -> None:
     kind="raw",
     at=("schema#clientcapabilities", INITIALIZATION),
     until=ENDS,
-    cause="The params of initialize are read with closed types: any client may have more.",
+    cause="The params of initialize are decoded with closed types: clients may send more fields.",
 )
 async def lifecycle_open_capabilities(probe: Probe) -> None:
-    """Capabilities and fields of a client that the server does not know change nothing."""
+    """The server ignores unknown capabilities and fields of the client."""
     capabilities = {
         **probe.client_capabilities,
         "accordCheckNobody": {"any": [1]},
@@ -266,7 +270,7 @@ async def lifecycle_open_capabilities(probe: Probe) -> None:
     }
     answer = await probe.request("initialize", params, seconds=probe.settings.opening)
     if answer.error is not None or _result_revision(answer) != probe.revision:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}", since=0)
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}", since=0)
 
 
 async def _initialize(probe: Probe) -> Answer:
@@ -275,13 +279,13 @@ async def _initialize(probe: Probe) -> Answer:
 
 
 def _result_revision(answer: Answer) -> str | None:
-    """The revision in an answer to initialize; None for an error."""
+    """Return the revision in a response to initialize; None for an error."""
     return answer.result.get("protocolVersion") if isinstance(answer.result, dict) else None
 
 
 def _list_of(probe: Probe) -> str:
-    """A method that lists what this server has."""
+    """Return a method that lists a feature of this server."""
     for capability, method in LIST_METHODS.items():
         if probe.has_capability(capability):
             return method
-    raise NotApplicable("the server declares nothing that could be listed")
+    raise NotApplicable("the server declares no capability with a list")

@@ -1,4 +1,4 @@
-"""Log messages: who may send them, which of them, and what must not stand in them."""
+"""Log messages: their capability, their levels, and secrets in their text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accord.messages.meta import LOG_LEVEL
 from accord.wire.transcript import SENT
 
 LEVELS: tuple[str, ...] = get_args(LoggingLevel)
-"""The least severe first."""
+"""From the least severe to the most severe."""
 MESSAGE = "notifications/message"
 _MOST = 10
 
@@ -28,7 +28,7 @@ _MOST = 10
     "must",
     case="all log messages",
     at="server/utilities/logging#capabilities",
-    cause="Something in the server logs to the client, and the capabilities do not say so.",
+    cause="A part of the server logs to the client, but the capabilities are without `logging`.",
 )
 def logging_declared(logs: Sequence[MessageLog]) -> JudgedItems:
     """A server that sends log messages declares the capability `logging`."""
@@ -36,21 +36,21 @@ def logging_declared(logs: Sequence[MessageLog]) -> JudgedItems:
         yield
         if not declares(get_object(each.log.handshake_result, "capabilities"), "logging"):
             raise each.violation(
-                "a log message came, and the server does not declare `logging`", symptom=f"undeclared:{MESSAGE}"
+                "the server sent a log message, but does not declare `logging`", symptom=f"undeclared:{MESSAGE}"
             )
 
 
 @rule(
     "logging/set-level",
     "must",
-    case="every level",
+    case="each level",
     needs="logging",
     at=("server/utilities/logging#setting-log-level", "server/utilities/logging#log-levels"),
     until="2026-07-28",
-    cause="No handler answers `logging/setLevel`, or it knows the levels of another library (no notice, no alert).",
+    cause="No handler answers `logging/setLevel`, or it has the levels of another library, without notice and alert.",
 )
 async def logging_set_level(probe: Probe) -> None:
-    """A server that declares `logging` takes each of the eight levels."""
+    """A server that declares `logging` accepts all eight levels."""
     for level in reversed(LEVELS):  # debug at last: nothing is kept from those who read
         await probe.result("logging/setLevel", {"level": level})
 
@@ -58,48 +58,46 @@ async def logging_set_level(probe: Probe) -> None:
 @rule(
     "logging/unknown-level",
     "should",
-    variants=[CaseVariant("a level that nobody has", until="2026-07-28")],
+    variants=[CaseVariant("an unknown level", until="2026-07-28")],
     needs="logging",
     at="server/utilities/logging#error-handling",
-    cause="The level is used as it comes.",
+    cause="The level is not validated.",
 )
 async def logging_unknown_level(probe: Probe) -> None:
-    """A level that does not exist gives the error -32602."""
+    """An unknown level returns error -32602."""
     for params in ({"level": probe.unknown_name}, {"level": 5}, {}):
         answer = await probe.request("logging/setLevel", params)
         if answer.code != INVALID_PARAMS:
-            raise probe.violation(
-                f"{preview_json(params)} is answered with {preview_json(answer.error or answer.result)}"
-            )
+            raise probe.violation(f"{preview_json(params)} returned {preview_json(answer.error or answer.result)}")
 
 
-@logging_unknown_level.case("a level that nobody has, in _meta", needs="logging", since="2026-07-28")
+@logging_unknown_level.case("an unknown level in _meta", needs="logging", since="2026-07-28")
 async def logging_unknown_level_level_nobody_meta(probe: Probe) -> None:
     answer = await probe.request("server/discover", meta={LOG_LEVEL: probe.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "logging/level-kept",
     "should",
-    case="tools that may log, after the level was set to emergency",
+    case="calls of tools that may log, after the level was set to emergency",
     kind="own",
     needs="logging",
     calls=True,
     at="server/utilities/logging#setting-log-level",
     until="2026-07-28",
-    cause="The level is taken, and nothing looks at it before a message is sent.",
+    cause="The level is accepted, but not compared with messages.",
 )
 async def logging_level_kept(probe: Probe) -> None:
-    """Messages below the level that was set are not sent."""
+    """The server sends no messages below the level that the client set."""
     await probe.result("logging/setLevel", {"level": LEVELS[-1]})
     since = len(probe.log.entries)
     await _call_logging_tools(probe)
     await probe.fence()
     for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise probe.violation(f"a message came: {preview_json(message)}")
+            raise probe.violation(f"the server sent {preview_json(message)}")
 
 
 @logging_level_kept.case("all log messages after a level was set", needs="logging")
@@ -108,31 +106,31 @@ def logging_level_kept_reading(logs: Sequence[MessageLog]) -> JudgedItems:
         for each, floor in _floors(log):
             yield
             if _severity(each.message) < floor:
-                raise each.violation(f"the level was set to {LEVELS[floor]!r} before")
+                raise each.violation(f"the client had set the level {LEVELS[floor]!r}")
 
 
 @rule(
     "logging/only-asked",
     "must",
-    case="tools that may log, and nobody asks",
+    case="calls of tools that may log, without a level",
     kind="own",
     needs="logging",
     calls=True,
     at="server/utilities/logging#per-request-log-level",
     since="2026-07-28",
-    cause="The level of an earlier request is remembered, or messages are sent whatever was asked.",
+    cause="The level of an earlier request is stored, or messages are sent without regard to the request.",
 )
 async def logging_only_asked(probe: Probe) -> None:
-    """Log messages come for requests that ask for them, and for no others."""
+    """The server sends log messages only for requests with a log level."""
     since = len(probe.log.entries)
     await _call_logging_tools(probe)
     await probe.fence()
     for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE:
-            raise probe.violation(f"no request had {LOG_LEVEL}, and a message came: {preview_json(message)}")
+            raise probe.violation(f"no request had {LOG_LEVEL}, but the server sent {preview_json(message)}")
 
 
-@logging_only_asked.case("a stream that listens for changes", kind="own", needs="logging", over=HTTP, calls=True)
+@logging_only_asked.case("a subscription stream", kind="own", needs="logging", over=HTTP, calls=True)
 async def logging_only_asked_stream_listens_changes(probe: Probe) -> None:
     listening = probe.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     await probe.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
@@ -140,7 +138,7 @@ async def logging_only_asked_stream_listens_changes(probe: Probe) -> None:
     await probe.fence()
     for each in _log_messages([probe.log]):
         if each.entry.stream == listening.stream:
-            raise each.violation("a log message came on a stream of subscriptions/listen")
+            raise each.violation("the server sent a log message on a stream of subscriptions/listen")
 
 
 @logging_only_asked.case("all log messages")
@@ -149,7 +147,7 @@ def logging_only_asked_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     for each, floors in found:
         yield
         if not floors:
-            raise each.violation(f"no request in flight, of which this may be, has {LOG_LEVEL}")
+            raise each.violation(f"no request in flight has {LOG_LEVEL}")
 
 
 @rule(
@@ -158,24 +156,26 @@ def logging_only_asked_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all log messages",
     at="server/utilities/logging#per-request-log-level",
     since="2026-07-28",
-    cause="That there is a level is looked at, and not which.",
+    cause="Only the presence of the level is checked, not its value.",
 )
 def logging_severe_enough(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Log messages for a request are at least as severe as the level that it names."""
+    """Log messages for a request are at least as severe as its level."""
     found = [each for log in logs for each in _with_requested_levels(log)]
     for each, floors in found:
         yield
         if floors and _severity(each.message) < min(floors):
-            raise each.violation(f"the request wants {LEVELS[min(floors)]!r} and more severe")
+            raise each.violation(f"the level of the request is {LEVELS[min(floors)]!r}")
 
 
-@logging_severe_enough.case("tools that may log, asked for emergencies", kind="own", needs="logging", calls=True)
+@logging_severe_enough.case(
+    "calls of tools that may log, with the level emergency", kind="own", needs="logging", calls=True
+)
 async def logging_severe_enough_again(probe: Probe) -> None:
     since = len(probe.log.entries)
     await _call_logging_tools(probe, {LOG_LEVEL: LEVELS[-1]})
     for message in probe.other_messages(since, None):
         if message.get("method") == MESSAGE and _severity(message) < len(LEVELS) - 1:
-            raise probe.violation(f"a message came: {preview_json(message)}")
+            raise probe.violation(f"the server sent {preview_json(message)}")
 
 
 _SECRET_NAMES = re.compile(
@@ -193,10 +193,10 @@ _TOKENS = re.compile(
     "must",
     case="all log messages",
     at="server/utilities/logging#security",
-    cause="Whole requests, headers or settings are logged: leave out what is secret before it is sent.",
+    cause="Whole requests, headers or settings are logged: redact secrets before you send them.",
 )
 def logging_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Log messages hold no passwords, keys and tokens."""
+    """Log messages contain no passwords, keys or tokens."""
     for each in _log_messages(logs):
         yield
         for name, value in _members("", get_object(each.message, "params").get("data")):
@@ -205,7 +205,7 @@ def logging_secrets(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _members(name: str, data: Any) -> Iterator[tuple[str, str]]:
-    """Every text in a value, with the name that it has there."""
+    """Yield each string in a value, with the name of its field."""
     if isinstance(data, str):
         yield name, data
     elif isinstance(data, dict):
@@ -217,7 +217,7 @@ def _members(name: str, data: Any) -> Iterator[tuple[str, str]]:
 
 
 async def _call_logging_tools(probe: Probe, meta: JSONObject | None = None) -> None:
-    """Call the tools that may log: those that say so, else the first ones."""
+    """Call the tools that may log: those with such a description, else the first ones."""
     tools = await probe.callable_tools()
     likely = [
         tool for tool in tools if "log" in preview_json([tool.get("name"), tool.get("description")], 1 << 16).lower()
@@ -252,7 +252,7 @@ def _floors(log: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
 
 
 def _with_requested_levels(log: MessageLog) -> Iterator[tuple[ObservedMessage, list[int]]]:
-    """Log messages, each with the levels of the requests in flight that it may be for."""
+    """Yield log messages, each with the levels of the requests in flight that they may belong to."""
     flying: dict[Any, tuple[LogEntry, JSONObject]] = {}
     for entry, message in logged_messages(log):
         if entry.direction == SENT and "method" in message and "id" in message:

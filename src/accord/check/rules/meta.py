@@ -1,4 +1,4 @@
-"""`_meta`, and what every result of 2026-07-28 says of itself: its type, and who gave it."""
+"""`_meta`: its keys, and the fields that all results of 2026-07-28 have: `resultType` and the server."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 PREFIX = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 _AUTHOR_FIELDS = frozenset(("structuredContent", "data", "inputSchema", "outputSchema", "requestedSchema", "arguments"))
-"""Fields whose content belongs to the server's author, not to the protocol."""
+"""Fields whose content belongs to the author of the server, not to the protocol."""
 
 
 @rule(
     "meta/keys",
     "must",
-    case="every _meta of the server",
+    case="all _meta from the server",
     at=META,
     since="2025-06-18",
-    cause="A key begins or ends with a sign, has two slashes or a blank, or a label of its prefix begins with a digit.",
+    cause="A key begins or ends with a punctuation mark, has two slashes or a space, or a label of "
+    "its prefix begins with a digit.",
 )
 def meta_keys(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A key of _meta is a name, before which a prefix of labels, dots between them, and a slash may stand."""
+    """A key of `_meta` is a name with an optional prefix: labels with dots, and a slash."""
     for each, found in _metas(logs):
         yield
         for name in found:
             prefix, slash, rest = name.rpartition("/")
             if not NAME.fullmatch(rest) or (slash and not PREFIX.fullmatch(prefix)):
-                raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
+                raise each.violation(f"the key {name!r} is invalid", symptom=f"meta:{name}")
 
 
 _TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
@@ -47,20 +48,20 @@ _TOP = frozenset(("com", "org", "net", "io", "dev", "edu", "gov", "ai", "app"))
 @rule(
     "meta/reverse-dns",
     "should",
-    case="every _meta of the server",
+    case="all _meta from the server",
     at=META,
     since="2025-11-25",
-    cause="The domain is written as in a URL.",
+    cause="The prefix is a domain name as in a URL.",
 )
 def meta_reverse_dns(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The prefix of a key in _meta is a domain written backwards: com.example, not example.com."""
+    """The prefix of a key in `_meta` is a reversed domain name: com.example, not example.com."""
     for each, found in _metas(logs):
         for name in found:
             labels = name.rpartition("/")[0].lower().split(".")
             if len(labels) > 1:
                 yield
                 if labels[-1] in _TOP and labels[0] not in _TOP:
-                    raise each.violation(f"the key {name!r}", symptom=f"meta:{name}")
+                    raise each.violation(f"the prefix of the key {name!r} is not reversed", symptom=f"meta:{name}")
 
 
 _PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
@@ -73,13 +74,13 @@ _MEMBERS = {
 @rule(
     "meta/trace-context",
     "must",
-    case="every _meta of the server",
+    case="all _meta from the server",
     at=META,
     since="2026-07-28",
-    cause="An id of the server's own stands under a name that is reserved for the trace context.",
+    cause="An id of the server itself has a name that is reserved for the trace context.",
 )
 def meta_trace_context(logs: Sequence[MessageLog]) -> JudgedItems:
-    """traceparent, tracestate and baggage in _meta have the form that W3C gives them."""
+    """traceparent, tracestate and baggage in `_meta` have the format of W3C."""
     for each, found in _metas(logs):
         for name in found.keys() & {"traceparent", *_MEMBERS}:
             yield
@@ -106,16 +107,16 @@ _KEYS: dict[str, Any] = {
 @rule(
     "meta/unknown-keys",
     "must",
-    case="a prefix, a reserved prefix, no prefix, an empty name and a trace",
+    case="keys with a prefix, a reserved prefix, no prefix and an empty name, and a trace",
     at=META,
-    cause="_meta is read with a closed type, or a value of a certain kind is expected under every key.",
+    cause="_meta is decoded with a closed type, or a type of value is required for all keys.",
 )
 async def meta_unknown_keys(probe: Probe) -> None:
-    """Keys in _meta that the server does not know change nothing, reserved ones neither."""
+    """The server ignores unknown keys in `_meta`, including reserved ones."""
     for name, value in _KEYS.items():
         answer = await probe.request(probe.harmless_method, meta={name: value})
         if answer.error is not None:
-            raise probe.violation(f"with {name!r} in _meta the answer is {preview_json(answer.error)}")
+            raise probe.violation(f"a request with {name!r} in _meta returned {preview_json(answer.error)}")
 
 
 @rule(
@@ -124,10 +125,10 @@ async def meta_unknown_keys(probe: Probe) -> None:
     case="all results",
     at="basic/index#result-responses",
     since="2026-07-28",
-    cause="Results are written as in earlier revisions: resultType is complete for a plain result.",
+    cause='Results have the form of earlier revisions: an ordinary result has the resultType "complete".',
 )
 def meta_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Every result says in resultType what it is."""
+    """Each result has a `resultType`."""
     for each in _results(logs):
         yield
         if not isinstance(each.result.get("resultType"), str):
@@ -142,10 +143,10 @@ def meta_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all results",
     at="basic/index#resulttype",
     since="2026-07-28",
-    cause="resultType is used for a name of the server's own: a client must take the result for invalid.",
+    cause="resultType is a name of the server itself: a client must treat the result as invalid.",
 )
 def meta_known_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
-    """resultType is complete or input_required, or the word of an extension that both sides declared."""
+    """`resultType` is "complete" or "input_required", or defined by an extension that both sides declared."""
     for each in _results(logs):
         kind = each.result.get("resultType")
         yield
@@ -154,7 +155,7 @@ def meta_known_result_type(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _has_extensions(answer: AnsweredRequest) -> bool:
-    """Whether both sides declared an extension, which may have results of its own."""
+    """Return whether both sides declared an extension, which may define its own results."""
     theirs = answer.received.log.handshake_result.get("capabilities", {})
     ours = answer.request.get("params", {}).get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities", {})
     return bool(isinstance(theirs, dict) and theirs.get("extensions") and ours.get("extensions"))
@@ -166,10 +167,10 @@ def _has_extensions(answer: AnsweredRequest) -> bool:
     case="all results",
     at=(META, "server/discover#discoverresult"),
     since="2026-07-28",
-    cause="It is told once, as the handshake did: there is none any more.",
+    cause="The server identifies itself only once, as in the handshake, which no longer exists.",
 )
 def meta_server_info(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Every result says in _meta which server gave it: name and version."""
+    """Each result has the name and version of the server in `_meta`."""
     for each in _results(logs):
         yield
         found = each.result.get("_meta")
@@ -183,7 +184,7 @@ def _results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
 
 
 def _metas(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
-    """Every `_meta` in what the server said, but not in what is its author's own."""
+    """Yield each `_meta` from the server, except in content of its author."""
     for each in received_messages(logs):
         for field in ("params", "result"):
             yield from ((each, found) for found in _metas_in(each.message.get(field)))

@@ -1,4 +1,4 @@
-"""Pings: an empty answer, at once, at any time of a session."""
+"""Pings: an empty result, promptly, at any time of a session."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ UNTIL = "2026-07-28"
 @rule(
     "ping/answered",
     "must",
-    case="without params, with empty ones, with _meta",
+    case="a ping without params, with empty params, and with _meta",
     at=BEHAVIOUR,
     until=UNTIL,
-    cause="There is no handler for ping, or it answers with a word: the result is an empty object.",
+    cause="There is no handler for ping, or its result is not empty: the result is an empty object.",
 )
 async def ping_answered(probe: Probe) -> None:
-    """A ping is answered with an empty result."""
+    """A ping returns an empty result."""
     forms: tuple[Any, ...] = (UNSET, {}, {"_meta": {}}, {"_meta": {"progressToken": "accord-check"}})
     for params in forms:
         message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": "ping"}
@@ -37,63 +37,63 @@ async def ping_answered(probe: Probe) -> None:
 
 def _require_empty_result(probe: Probe, answer: Answer) -> None:
     if not isinstance(answer.result, dict) or answer.result.keys() - {"_meta"}:
-        raise probe.violation(f"a ping is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"a ping returned {preview_json(answer.error or answer.result)}")
 
 
 _SOON = 2.0
-"""In seconds: longer than a server at rest needs."""
+"""Seconds that are more than an idle server needs."""
 
 
 @rule(
     "ping/prompt",
     "must",
-    case="three in a row, at rest",
+    case="three pings in sequence to an idle server",
     at=BEHAVIOUR,
     until=UNTIL,
-    cause="Pings wait in the queue of the requests that take long, or the thread that reads is the one that works.",
+    cause="Pings wait behind long requests, or the thread that reads also runs the handlers.",
 )
 async def ping_prompt(probe: Probe) -> None:
-    """A ping is answered promptly."""
+    """The server answers a ping promptly."""
     for _ in range(3):
         answer = await probe.request("ping")
         if answer.seconds > _SOON:
-            raise probe.violation(f"the answer took {answer.seconds:.1f} s")
+            raise probe.violation(f"the response took {answer.seconds:.1f} s")
 
 
 @rule(
     "ping/while-busy",
     "should",
-    case="a ping in the middle of a long call",
+    case="a ping during a long call",
     kind="own",
     needs="tools",
     calls=True,
     applies=require_slow_tool,
     at=BEHAVIOUR,
     until=UNTIL,
-    cause="One message is served after the other: the call keeps the connection busy.",
+    cause="Requests are processed in sequence: the call blocks the connection.",
 )
 async def ping_while_busy(probe: Probe) -> None:
-    """A ping is answered while a call is at work."""
+    """The server answers a ping while a call runs."""
     call = await start_slow_call(probe)
     answer = await probe.request("ping")
     if call.is_done and answer.error is None:
-        raise probe.violation("the ping was answered after the call was done", since=call.since)
+        raise probe.violation("the server answered the ping after the end of the call", since=call.since)
 
 
 @rule(
     "ping/before-initialized",
     "should",
-    case="a ping between the answer to initialize and the notification",
+    case="a ping between the result of initialize and notifications/initialized",
     kind="raw",
     at=("basic/lifecycle#initialization", BEHAVIOUR),
     until=UNTIL,
-    cause="Everything is refused until notifications/initialized comes: let pings through.",
+    cause="The server refuses all requests until notifications/initialized: allow pings.",
 )
 async def ping_before_initialized(probe: Probe) -> None:
-    """A ping is answered before the client has said that it is ready."""
+    """The server answers a ping before notifications/initialized."""
     await probe.request(
         "initialize", initialize_params(probe.revision, probe.client_capabilities), seconds=probe.settings.opening
     )
     answer = await probe.request("ping")
     if answer.error is not None:
-        raise probe.violation(f"it is answered with {preview_json(answer.error)}", since=0)
+        raise probe.violation(f"the server answered with {preview_json(answer.error)}", since=0)

@@ -1,4 +1,4 @@
-"""Progress: only for who asked for it, under the token they gave, growing, and never after the answer."""
+"""Progress: only for requests with a progress token, increasing, and never after the response."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NOTES = (f"{OLD}#implementation-notes", f"{NEW}#implementation-notes")
 PROGRESS = "notifications/progress"
 PER_REQUEST_SINCE = "2026-07-28"
 STREAM_SKEW = 1.0
-"""Seconds by which messages on different streams of HTTP may overtake each other."""
+"""Seconds by which messages on different HTTP streams may overtake each other."""
 TERMINAL = frozenset(("completed", "failed", "cancelled"))
 
 
 class ObservedProgress(NamedTuple):
-    """One notification of progress: its params, and what was known of its token when it came."""
+    """A progress notification: its params, and the state of its token when it was received."""
 
     received: ObservedMessage
     params: JSONObject
@@ -34,19 +34,19 @@ class ObservedProgress(NamedTuple):
 
 
 class _ProgressTokens:
-    """Which tokens of ours were given, and which of them are still at work, as the messages pass."""
+    """The tokens of the checker, and which of them belong to requests in flight."""
 
     def __init__(self) -> None:
         self.token_by_request: dict[Any, Any] = {}
-        """By id of the request: the token."""
+        """The token of each request id."""
         self.token_by_task: dict[Any, Any] = {}
-        """By id of the task (2025-11-25): the token, which lives as long as the task."""
+        """The token of each task id (2025-11-25), which is valid as long as the task."""
         self.known: set[Any] = set()
         self.ended_at: dict[Any, float] = {}
-        """By token: since when."""
+        """The time at which each token ended."""
 
     def add_sent(self, message: JSONObject) -> None:
-        """Process one message of ours."""
+        """Process a message from the checker."""
         token = token_of(message)
         if token is not None and "id" in message:
             self.token_by_request[id_key(message["id"])] = id_key(token)
@@ -54,7 +54,7 @@ class _ProgressTokens:
             self.ended_at.pop(id_key(token), None)
 
     def add_received(self, message: JSONObject, at: float) -> None:
-        """Process one message of the server."""
+        """Process a message from the server."""
         token = self.token_by_request.pop(id_key(message.get("id")), None) if is_response(message) else None
         task = _task(message)
         if token is not None and task is not None:
@@ -66,7 +66,7 @@ class _ProgressTokens:
 
 
 def _task(message: JSONObject) -> JSONObject | None:
-    """The state of a task, in a result or in a notification."""
+    """Process the state of a task in a result or a notification."""
     for found in (message.get("result"), message.get("params")):
         inner = found.get("task", found) if isinstance(found, dict) else None
         if isinstance(inner, dict) and isinstance(inner.get("taskId"), str) and "status" in inner:
@@ -75,7 +75,7 @@ def _task(message: JSONObject) -> JSONObject | None:
 
 
 def observed_progress(logs: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
-    """All progress that the server told."""
+    """Yield all progress notifications from the server."""
     for log in logs:
         tokens = _ProgressTokens()
         resumed = {response.stream for response in log.responses if "last-event-id" in response.request_headers}
@@ -96,27 +96,27 @@ def observed_progress(logs: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
 @rule(
     "progress/known-token",
     "must",
-    case="all progress of the server",
+    case="all progress notifications",
     at=BEHAVIOUR,
-    cause="The id of the request stands for the token, or a number becomes a text, or progress goes to everybody.",
+    cause="The request id is used as the token, or a number becomes a string, or progress is sent to all clients.",
 )
 def progress_known_token(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Progress bears a token that a request gave, the same text or the same number."""
+    """A progress notification has the token of a request, with the same type."""
     for each in observed_progress(logs):
         yield
         if not each.is_known:
-            raise each.received.violation(f"nobody gave the token {preview_json(each.params.get('progressToken'))}")
+            raise each.received.violation(f"no request has the token {preview_json(each.params.get('progressToken'))}")
 
 
 @rule(
     "progress/ends",
     "must",
-    case="all progress of the server",
+    case="all progress notifications",
     at=(*NOTES, *BEHAVIOUR),
-    cause="A timer or a thread goes on after the handler has returned.",
+    cause="A timer or a thread continues after the handler has returned.",
 )
 def progress_ends(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Progress stops when the answer is there; that of a task, when the task has ended."""
+    """Progress notifications stop after the response, or after the end of the task."""
     for each in observed_progress(logs):
         if each.is_known:
             yield
@@ -127,12 +127,12 @@ def progress_ends(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "progress/grows",
     "must",
-    case="all progress of the server",
+    case="all progress notifications",
     at=FLOW,
-    cause="The same value is sent again, or each step counts from zero, or the total is corrected downwards.",
+    cause="A value is sent again, or each step starts at zero, or the total is corrected downwards.",
 )
 def progress_grows(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The progress of one request grows with each notification."""
+    """The progress value of a request increases with each notification."""
     last: dict[Any, tuple[Number, ObservedMessage]] = {}
     for each in observed_progress(logs):
         number = each.params.get("progress")
@@ -147,23 +147,23 @@ def progress_grows(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _stream(told: ObservedProgress) -> int:
-    """Over HTTP what is sent again after a break comes on another stream."""
+    """Return the stream: over HTTP, a resumed stream repeats messages on another stream."""
     return told.received.entry.stream
 
 
 _MANY = 1_000
-"""In one second, for one token."""
+"""The limit for one second and one token."""
 
 
 @rule(
     "progress/flood",
     "should",
-    case="all progress of the server",
+    case="all progress notifications",
     at=NOTES,
-    cause="Each byte or each row is told: tell it at most some tens of times a second.",
+    cause="A notification is sent for each byte or row: send at most some tens a second.",
 )
 def progress_flood(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Progress is told at a bounded rate."""
+    """The rate of progress notifications is limited."""
     times: dict[Any, list[float]] = {}
     for each in observed_progress(logs):
         yield
@@ -181,26 +181,28 @@ _TOKENS: tuple[Any, ...] = ("accord-check", "", "0", 0, -1, 2**53 - 1, "ü\u2028
     "must",
     case="requests with all kinds of tokens",
     at=FLOW,
-    cause="Tokens are read as texts only, or as numbers only.",
+    cause="Tokens are decoded as strings only, or as numbers only.",
 )
 async def progress_any_token(probe: Probe) -> None:
-    """A token may be any text and any integer."""
+    """A progress token may be any string or integer."""
     for token in _TOKENS:
         answer = await probe.request(probe.harmless_method, meta={"progressToken": token})
         if answer.error is not None:
-            raise probe.violation(f"with the token {preview_json(token)} the answer is {preview_json(answer.error)}")
+            raise probe.violation(
+                f"a request with the token {preview_json(token)} returned {preview_json(answer.error)}"
+            )
 
 
 @rule(
     "progress/own-tokens",
     "must",
-    case="all requests of the server with a token",
+    case="all requests from the server with a token",
     at=FLOW[0],
     until=PER_REQUEST_SINCE,
-    cause="One token is used for all requests.",
+    cause="The same token is used for all requests.",
 )
 def progress_own_tokens(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A token that the server gives with a request of its own is a text or an integer, and no other request has it."""
+    """The progress token of a request from the server is a string or an integer, and unique."""
     for log in logs:
         active: dict[Any, Any] = {}
         for entry, message in logged_messages(log):
@@ -209,12 +211,14 @@ def progress_own_tokens(logs: Sequence[MessageLog]) -> JudgedItems:
             elif entry.direction != SENT and (token := token_of(message)) is not None:
                 yield
                 if type(token) not in (int, str) or id_key(token) in active.values():
-                    raise ObservedMessage(log, entry, message).violation(f"the token {preview_json(token)}")
+                    raise ObservedMessage(log, entry, message).violation(
+                        f"the token {preview_json(token)} is invalid, or was used before"
+                    )
                 active[id_key(message.get("id"))] = id_key(token)
 
 
 def token_of(message: JSONObject) -> Any:
-    """The token that a request gives; None if it gives none."""
+    """Return the token of a request; None if it has none."""
     params = message.get("params")
     meta = params.get("_meta") if "method" in message and isinstance(params, dict) else None
     return meta.get("progressToken") if isinstance(meta, dict) else None

@@ -1,4 +1,4 @@
-"""Prompts: those a server lists, those it gives, and what their messages hold."""
+"""Prompts: the list, prompts/get, and the content of messages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
 
 _MOST = 10
-"""Prompts that are tried."""
+"""Number of prompts that are fetched."""
 
 
 @rule(
     "prompts/declared",
     "must",
-    case="prompts/list, whatever is declared",
+    case="prompts/list, without regard to the capabilities",
     at="server/prompts#capabilities",
-    cause="The capabilities are written by hand: add `prompts`, or clients will not look for any.",
+    cause="The capabilities are written by hand: add `prompts`, or clients will not list any.",
 )
 async def prompts_declared(probe: Probe) -> None:
     """A server that has prompts declares the capability `prompts`."""
@@ -46,7 +46,7 @@ async def prompts_declared(probe: Probe) -> None:
     case="prompts/list",
     needs="prompts",
     at="server/prompts#listing-prompts",
-    cause="The capability is declared, and no handler answers `prompts/list`.",
+    cause="The capability is declared, but no handler answers `prompts/list`.",
 )
 async def prompts_listed(probe: Probe) -> None:
     """A server that declares the capability `prompts` lists its prompts."""
@@ -56,14 +56,14 @@ async def prompts_listed(probe: Probe) -> None:
 @rule(
     "prompts/same-everywhere",
     "must",
-    case="two connections at the same time",
+    case="two concurrent sessions",
     needs="prompts",
     at="server/prompts#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
+    cause="The list is stored for each connection: it may depend on the authorization only.",
 )
 async def prompts_same_everywhere(probe: Probe) -> None:
-    """The list of prompts depends neither on the connection nor on earlier requests."""
+    """The list of prompts does not depend on the connection or on earlier requests."""
     await lists.require_same_list(probe, PROMPTS)
 
 
@@ -75,10 +75,10 @@ async def prompts_same_everywhere(probe: Probe) -> None:
     needs="prompts.listChanged",
     calls=True,
     at="server/prompts#list-changed-notification",
-    cause="The list is changed without a notification, or it is sent to nobody who listens.",
+    cause="The list changes without a notification, or the notification is not sent to subscribers.",
 )
 async def prompts_list_changed(probe: Probe) -> None:
-    """A server that declares `prompts.listChanged` says so when its list of prompts changes."""
+    """A server that declares `prompts.listChanged` sends a notification when its list of prompts changes."""
     await lists.require_change_notification(probe, PROMPTS)
 
 
@@ -88,13 +88,13 @@ async def prompts_list_changed(probe: Probe) -> None:
     case="all names",
     needs="prompts",
     at="server/prompts#prompt",
-    cause="Prompts of several sources are put together without a prefix.",
+    cause="Prompts of several sources are combined without a prefix.",
 )
 async def prompts_unique_names(probe: Probe) -> None:
-    """No two prompts have the same name."""
+    """The names of prompts are unique."""
     name = lists.duplicate_name(await probe.prompts(), PROMPTS)
     if name is not None:
-        raise probe.violation(f"two prompts are called {name!r}")
+        raise probe.violation(f"two prompts have the name {name!r}")
 
 
 @rule(
@@ -103,63 +103,63 @@ async def prompts_unique_names(probe: Probe) -> None:
     case="prompts without required arguments",
     needs="prompts",
     at="server/prompts#getting-a-prompt",
-    cause="An argument is needed that the list does not call `required`, or the list and the handler know other names.",
+    cause="The handler needs an argument that is not listed as `required`, or has other names than the list.",
 )
 async def prompts_given(probe: Probe) -> None:
-    """A listed prompt that requires no arguments can be fetched without any."""
+    """prompts/get of a listed prompt without required arguments succeeds without arguments."""
     free = [prompt for prompt in await probe.prompts() if not _required(prompt)]
     if not free:
         raise NotObserved("every prompt requires an argument")
     for prompt in free[:_MOST]:
         answer = await probe.request("prompts/get", {"name": prompt.get("name")})
         if answer.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            raise probe.violation(f"{prompt.get('name')!r} gives {preview_json(answer.error)}")
+            raise probe.violation(f"{prompt.get('name')!r} returned {preview_json(answer.error)}")
 
 
 @rule(
     "prompts/unknown-name",
     "should",
-    case="a name that nobody has",
+    case="an unknown name",
     needs="prompts",
     at="server/prompts#error-handling",
-    cause="The exception of the handler is passed on as any other error, or an empty prompt is made up.",
+    cause="The exception of the handler becomes another error, or an empty prompt is returned.",
 )
 async def prompts_unknown_name(probe: Probe) -> None:
-    """Asking for a prompt that does not exist gives the error -32602."""
+    """prompts/get of an unknown prompt returns error -32602."""
     answer = await probe.request("prompts/get", {"name": probe.unknown_name})
     if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "prompts/required-arguments",
     "should",
-    case="prompts that require arguments, without any",
+    case="prompts with required arguments, without any",
     needs="prompts",
     at="server/prompts#error-handling",
-    cause="The list says that an argument is required, and nothing on the server looks whether it is there.",
+    cause="An argument is listed as required, but the server does not check that it is present.",
 )
 async def prompts_required_arguments(probe: Probe) -> None:
-    """A prompt without an argument that it requires gives the error -32602."""
+    """prompts/get without a required argument returns error -32602."""
     strict = [prompt for prompt in await probe.prompts() if _required(prompt)]
     if not strict:
         raise NotApplicable("no prompt requires an argument")
     for prompt in strict[:_MOST]:
         answer = await probe.request("prompts/get", {"name": prompt.get("name"), "arguments": {}})
         if answer.code != INVALID_PARAMS:
-            cause = "" if answer.error is None else "The error of the handler is passed on with another code."
+            cause = "" if answer.error is None else "The error of the handler is returned with another code."
             raise probe.violation(
-                f"{prompt.get('name')!r} gives {preview_json(answer.error or answer.result)}", cause=cause
+                f"{prompt.get('name')!r} returned {preview_json(answer.error or answer.result)}", cause=cause
             )
 
 
 @rule(
     "prompts/inputs-checked",
     "must",
-    case="names and arguments of other types",
+    case="names and arguments of wrong types",
     needs="prompts",
     at=("server/prompts#security", "server/prompts#security-considerations"),
-    cause="The params are used as they come.",
+    cause="The params are not validated.",
 )
 async def prompts_inputs_checked(probe: Probe) -> None:
     """prompts/get refuses a name that is not a string, and arguments that are not an object."""
@@ -172,19 +172,19 @@ async def prompts_inputs_checked(probe: Probe) -> None:
     for params in wrong:
         answer = await probe.request("prompts/get", params)
         if answer.error is None:
-            raise probe.violation(f"{preview_json(params)} gives {preview_json(answer.result)}")
+            raise probe.violation(f"{preview_json(params)} returned {preview_json(answer.result)}")
 
 
 @rule(
     "prompts/media",
     "must",
-    case="all images and sounds in prompts",
+    case="all images and audio in prompts",
     needs="prompts",
     at=("server/prompts#image-content", "server/prompts#audio-content"),
-    cause="Bytes are written as text, as a data URL or in another alphabet.",
+    cause="Bytes are encoded as text, as a data URL or in another alphabet.",
 )
 def prompts_media(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Images and sounds in a prompt are base64, and say their MIME type."""
+    """Images and audio in a prompt are base64, and have a MIME type."""
     for each, block in _blocks(logs, "image", "audio"):
         yield
         if fault := media_fault(block):
@@ -197,10 +197,10 @@ def prompts_media(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all resources in prompts",
     needs="prompts",
     at="server/prompts#embedded-resources",
-    cause="The MIME type is left out, as it may be where resources are read.",
+    cause="The MIME type is omitted, which is allowed only in resources/read.",
 )
 def prompts_embedded(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A resource in a prompt has its URI, its MIME type, and its text or its bytes in base64."""
+    """A resource in a prompt has a URI, a MIME type, and text or bytes in base64."""
     for each, block in _blocks(logs, "resource"):
         yield
         resource = get_object(block, "resource")

@@ -1,4 +1,4 @@
-"""Reading resources: what there is, what there is not, and what should not be given away."""
+"""resources/read: listed and unknown resources, contents, and path traversal."""
 
 from __future__ import annotations
 
@@ -25,93 +25,95 @@ from accord.messages.base import JSONObject
 from accord.server.declare.templates import Template
 
 _MOST = 5
-"""Resources and templates that are tried."""
+"""Number of resources and templates that are read."""
 
 
 @rule(
     "resources/readable",
     "must",
-    case="the first resources of the list",
+    case="the first listed resources",
     needs="resources",
     at="server/resources#reading-resources",
-    cause="The list and the reader know different URIs; often one of them has normalised it.",
+    cause="The list and the handler have different URIs; often one of them is normalized.",
 )
 async def resources_readable(probe: Probe) -> None:
-    """A listed resource can be read: the answer is not that it does not exist."""
+    """A listed resource can be read: the server does not answer that it does not exist."""
     uris = [str(each.get("uri")) for each in (await probe.resources())[:_MOST]]
     if not uris:
-        raise NotObserved("it lists no resource")
+        raise NotObserved("the server lists no resources")
     for uri in uris:
         answer = await probe.request("resources/read", {"uri": uri})
         if answer.code in (probe.rules.resource_not_found, METHOD_NOT_FOUND):
-            raise probe.violation(f"{uri!r} is listed, and reading it gives {preview_json(answer.error)}")
+            raise probe.violation(f"{uri!r} is listed, but resources/read returned {preview_json(answer.error)}")
 
 
 @rule(
     "resources/missing",
     "must",
-    case="a URI that nobody has",
+    case="an unknown URI",
     needs="resources",
     at="server/resources#error-handling",
     since="2026-07-28",
-    cause="Earlier revisions had -32002; the code hangs on the revision that is spoken.",
+    cause="-32002 is the code of earlier revisions: it depends on the negotiated revision.",
 )
 async def resources_missing(probe: Probe) -> None:
-    """Reading a resource that does not exist gives the error -32602."""
+    """Reading an unknown resource returns error -32602."""
     answer = await _read_missing(probe)
     if answer.code != INVALID_PARAMS:
         symptom = "" if answer.error else resources_missing_not_empty.id
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}", symptom=symptom)
+        raise probe.violation(
+            f"the server answered with {preview_json(answer.error or answer.result)}", symptom=symptom
+        )
 
 
 @rule(
     "resources/missing-code",
     "should",
-    case="a URI that nobody has",
+    case="an unknown URI",
     needs="resources",
     at="server/resources#error-handling",
     until="2026-07-28",
-    cause="The exception of the reader is passed on as any other error.",
+    cause="The exception of the handler becomes another error.",
 )
 async def resources_missing_code(probe: Probe) -> None:
-    """Reading a resource that does not exist gives the error -32002."""
+    """Reading an unknown resource returns error -32002."""
     answer = await _read_missing(probe)
     if answer.code != RESOURCE_NOT_FOUND:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
     "resources/missing-not-empty",
     "must",
-    case="a URI that nobody has",
+    case="an unknown URI",
     needs="resources",
     at="server/resources#error-handling",
     since="2026-07-28",
-    cause="Nothing was found, and nothing is returned: raise an error.",
+    cause="The lookup returns an empty list: return an error.",
 )
 async def resources_missing_not_empty(probe: Probe) -> None:
-    """A resource that does not exist is not answered with empty contents."""
+    """Reading an unknown resource does not return empty contents."""
     answer = await _read_missing(probe)
     if complete_result(answer.result).get("contents") == []:
-        raise probe.violation("it is answered with an empty array of contents")
+        raise probe.violation("the server returned an empty array of contents")
 
 
 @rule(
     "resources/uri-checked",
     "must",
-    case="texts that are no URIs, and values that are no texts",
+    case="strings that are not URIs, and values that are not strings",
     needs="resources",
     at="server/resources#security-considerations",
-    cause="The text is used as a path, or as a key, without a look at what it is.",
+    cause="The string is used as a path or a key without validation.",
 )
 async def resources_uri_checked(probe: Probe) -> None:
-    """Reading a text that is not a URI is refused."""
+    """The server refuses to read a string that is not a URI."""
     for uri in ("", "no URI at all", "://", "\u0000", 5, None, ["a:b"]):
         answer = await probe.request("resources/read", {"uri": uri})
         if answer.error is None:
-            raise probe.violation(f"reading {preview_json(uri)} gives {preview_json(answer.result)}")
+            raise probe.violation(f"reading {preview_json(uri)} returned {preview_json(answer.result)}")
     if (answer := await probe.request("resources/read", {})).error is None:
-        raise probe.violation(f"reading without a URI gives {preview_json(answer.result)}")
+        raise probe.violation(f"reading without a URI returned {preview_json(answer.result)}")
 
 
 _UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..\\", "..%5c", "....//", "..%252f")
@@ -122,26 +124,26 @@ _PASSWD = "root:x:0:0:"
 @rule(
     "resources/traversal",
     "must",
-    case="the file of users, by ways up from what is listed and through templates",
+    case="the file /etc/passwd, relative to listed resources and by templates",
     needs="resources",
     at="server/resources#security-considerations",
-    cause="`..` is resolved after the check, or not at all: resolve the path first, then see where it is.",
+    cause="`..` is resolved after the check, or not at all: resolve the path first, then check it.",
 )
 async def resources_traversal(probe: Probe) -> None:
-    """A URI cannot lead out of what the server offers to read."""
+    """A URI cannot escape the directories that the server exposes."""
     starts = [start async for start in _traversal_bases(probe)]
     if not starts:
-        raise NotApplicable("it lists nothing that has a path")
+        raise NotApplicable("the server lists no resource with a path")
     for start in starts[:_MOST]:
         for up in _UP:
             uri = f"{start}{up * _DEEP}etc/passwd"
             answer = await probe.request("resources/read", {"uri": uri})
             if any(_PASSWD in str(each.get("text")) for each in resource_contents(complete_result(answer.result))):
-                raise probe.violation(f"reading {uri!r} gives /etc/passwd")
+                raise probe.violation(f"reading {uri!r} returned /etc/passwd")
 
 
 async def _traversal_bases(probe: Probe) -> AsyncIterator[str]:
-    """Where a way up can begin: folders of what is listed, and what stands before the variable of a template."""
+    """Yield the prefixes for path traversal: directories of listed resources, and templates up to their variable."""
     seen = {"file://", "file:///"}  # who offers all files gives nothing away
     for resource in (await probe.resources())[:_MOST]:
         head, slash, _ = str(resource.get("uri")).rpartition("/")
@@ -167,23 +169,23 @@ _NEAR_MATCHES = (
 
 async def _require_templates(probe: Probe) -> None:
     if not await probe.templates():
-        raise NotObserved("it lists no template")
+        raise NotObserved("the server lists no template")
 
 
 @rule(
     "resources/hostile-uri",
     "must",
-    case="commas, slashes and long texts after the beginning of each template",
+    case="commas, slashes and long strings after the prefix of each template",
     kind="own",
     needs="resources",
     shares=True,
     applies=_require_templates,
     at="server/resources#security-considerations",
-    cause="The template becomes a regular expression with one repetition in another, which tries every way to divide "
-    "the text: match it in linear time.",
+    cause="The template becomes a regular expression with nested repetition, which backtracks "
+    "exponentially: match it in linear time.",
 )
 async def resources_hostile_uri(probe: Probe) -> None:
-    """A long URI that nearly fits a template holds up neither its own answer nor another."""
+    """A long URI that almost matches a template does not delay its own response or others."""
     await _require_templates(probe)
     heads = [str(each.get("uriTemplate")).partition("{")[0] for each in (await probe.templates())[:_MOST]]
     for uri in [head + rest for head in heads for rest in _NEAR_MATCHES]:
@@ -195,9 +197,9 @@ async def resources_hostile_uri(probe: Probe) -> None:
 @rule(
     "resources/blob",
     "must",
-    case="all contents of resources that are binary",
+    case="all binary contents of resources",
     at=("server/resources#security-considerations", "server/resources#binary-content"),
-    cause="Bytes are written as text, as a data URL or in another alphabet.",
+    cause="Bytes are encoded as text, as a data URL or in another alphabet.",
 )
 def resources_blob(logs: Sequence[MessageLog]) -> JudgedItems:
     """Binary contents are base64."""
@@ -218,12 +220,12 @@ _BINARY = re.compile(
 @rule(
     "resources/text",
     "should",
-    case="all contents of resources that are text",
+    case="all text contents of resources",
     at=("server/resources#text-content", "schema#textresourcecontents"),
-    cause="A file is read as text whatever it is: what is binary belongs into `blob`, as base64.",
+    cause="All files are read as text: binary data belongs into `blob`, as base64.",
 )
 def resources_text(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Contents in `text` are text: they hold no NUL, and no image, audio, video or archive."""
+    """Contents in `text` are text, without NUL, and not an image, audio, video or archive."""
     for each in answered_requests(logs):
         ours = "\0" in "".join(all_strings(each.request))  # it may be given back
         for content in resource_contents(complete_result(each.result)):
@@ -239,19 +241,19 @@ def resources_text(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "resources/template-type",
     "should",
-    case="the variables of each template that has a type, filled in",
+    case="resources of each template that has a MIME type",
     needs="resources",
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
-    cause="Resources of several types share a template: leave its `mimeType` out.",
+    cause="Resources of several types share a template: omit its `mimeType`.",
 )
 async def resources_template_type(probe: Probe) -> None:
-    """A resource has the MIME type of the template that its URI is made from."""
+    """A resource has the MIME type of the template that matches its URI."""
     for template in [each for each in await probe.templates() if isinstance(each.get("mimeType"), str)][:_MOST]:
         if uri := _expand_template(template):
             await probe.request("resources/read", {"uri": uri})
 
 
-@resources_template_type.case("all that was read")
+@resources_template_type.case("all contents of resources")
 def resources_template_type_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     typed = [
         found
@@ -270,11 +272,13 @@ def resources_template_type_reading(logs: Sequence[MessageLog]) -> JudgedItems:
             if kinds and content.get("uri") == uri and _kind(content):
                 yield
                 if _kind(content) not in kinds:
-                    raise each.violation(f"its template says {', '.join(sorted(kinds))}, and it is {_kind(content)}")
+                    raise each.violation(
+                        f"the MIME type is {_kind(content)}, but its template has {', '.join(sorted(kinds))}"
+                    )
 
 
 def _typed_templates(page: JSONObject) -> Iterator[tuple[Template, str]]:
-    """The templates of a page that say of which type everything is."""
+    """Return the templates of a page that have a MIME type."""
     for each in get_objects(page, "resourceTemplates"):
         with contextlib.suppress(DeclarationError):  # resources/templates tells
             if _kind(each):
@@ -287,7 +291,7 @@ def _kind(typed: JSONObject) -> str:
 
 
 def _expand_template(template: JSONObject) -> str | None:
-    """Return a URI that fits this template; None if the template is invalid."""
+    """Return a URI that matches this template; None if the template is invalid."""
     try:
         found = Template(str(template.get("uriTemplate")))
     except DeclarationError:
@@ -296,9 +300,9 @@ def _expand_template(template: JSONObject) -> str | None:
 
 
 async def _read_missing(probe: Probe) -> Answer:
-    """Read a resource that cannot exist, unless a template accepts any URI."""
+    """Read a resource that cannot exist, unless a template matches any URI."""
     if any(str(each.get("uriTemplate")).startswith("{") for each in await probe.templates()):
-        raise NotApplicable("a template takes any URI")
+        raise NotApplicable("a template matches any URI")
     return await probe.request(
         "resources/read", {"uri": f"{probe.unknown_name}://{probe.unknown_name}/{probe.unknown_name}"}
     )

@@ -1,4 +1,4 @@
-"""Resources as a server lists them, and the changes of which it tells."""
+"""Resources: the lists of resources and templates, and notifications about changes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ UPDATED = "notifications/resources/updated"
 @rule(
     "resources/declared",
     "must",
-    case="resources/list, whatever is declared",
+    case="resources/list, without regard to the capabilities",
     at="server/resources#capabilities",
-    cause="The capabilities are written by hand: add `resources`, or clients will not look for any.",
+    cause="The capabilities are written by hand: add `resources`, or clients will not list any.",
 )
 async def resources_declared(probe: Probe) -> None:
     """A server that has resources declares the capability `resources`."""
     await lists.require_declared(probe, RESOURCES)
 
 
-@resources_declared.case("resources/templates/list, whatever is declared")
+@resources_declared.case("resources/templates/list, without regard to the capabilities")
 async def resources_declared_resources_templates_list_whatever(probe: Probe) -> None:
     await lists.require_declared(probe, TEMPLATES)
 
@@ -50,7 +50,7 @@ async def resources_declared_resources_templates_list_whatever(probe: Probe) -> 
     case="resources/list",
     needs="resources",
     at="server/resources#listing-resources",
-    cause="Only templates are offered, or only reading: an empty list is an answer, too.",
+    cause="Only templates or only resources/read are implemented: return an empty list.",
 )
 async def resources_listed(probe: Probe) -> None:
     """A server that declares the capability `resources` lists its resources."""
@@ -60,14 +60,14 @@ async def resources_listed(probe: Probe) -> None:
 @rule(
     "resources/same-everywhere",
     "must",
-    case="two connections at the same time",
+    case="two concurrent sessions",
     needs="resources",
     at="server/resources#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
+    cause="The list is stored for each connection: it may depend on the authorization only.",
 )
 async def resources_same_everywhere(probe: Probe) -> None:
-    """The list of resources depends neither on the connection nor on earlier requests."""
+    """The list of resources does not depend on the connection or on earlier requests."""
     await lists.require_same_list(probe, RESOURCES)
 
 
@@ -79,10 +79,10 @@ async def resources_same_everywhere(probe: Probe) -> None:
     needs="resources.listChanged",
     calls=True,
     at="server/resources#list-changed-notification",
-    cause="The list is changed without a notification, or it is sent to nobody who listens.",
+    cause="The list changes without a notification, or the notification is not sent to subscribers.",
 )
 async def resources_list_changed(probe: Probe) -> None:
-    """A server that declares `resources.listChanged` says so when its list of resources changes."""
+    """A server that declares `resources.listChanged` sends a notification when its list of resources changes."""
     await lists.require_change_notification(probe, RESOURCES)
 
 
@@ -92,10 +92,10 @@ async def resources_list_changed(probe: Probe) -> None:
     case="all URIs",
     needs="resources",
     at=("server/resources#resource", "server/resources"),
-    cause="Resources of several sources are put together without a prefix.",
+    cause="Resources of several sources are combined without a prefix.",
 )
 async def resources_unique_uris(probe: Probe) -> None:
-    """No two resources have the same URI."""
+    """The URIs of resources are unique."""
     uri = lists.duplicate_name(await probe.resources(), RESOURCES)
     if uri is not None:
         raise probe.violation(f"two resources have the URI {uri!r}")
@@ -104,12 +104,12 @@ async def resources_unique_uris(probe: Probe) -> None:
 @rule(
     "resources/uris",
     "must",
-    case="all resources that were listed, read, linked or held in results",
+    case="all resources in lists, contents, links and results",
     at=("server/resources#custom-uri-schemes", "server/resources"),
-    cause="A path or a name stands where a URI should, or a character in it is not escaped (a space is %20).",
+    cause="The URI is a path or a name, or a character is not escaped (a space is %20).",
 )
 def resources_uris(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Every resource has a URI as RFC 3986 writes it."""
+    """The URI of a resource is valid according to RFC 3986."""
     for each in answered_requests(logs):
         ours = set(all_strings(each.request))
         for resource in _resources(get_object(each.result)):
@@ -127,16 +127,16 @@ def _resources(result: JSONObject) -> Iterator[JSONObject]:
 @rule(
     "resources/templates",
     "must",
-    case="every template",
+    case="each template",
     needs="resources",
     at=("server/resources#resource-templates", "schema#resourcetemplate"),
-    cause="Routes of a web framework look alike (`:id`, `<id>`): write `{id}`.",
+    cause="The syntax of web frameworks is used (`:id`, `<id>`): write `{id}`.",
 )
 async def resources_templates(probe: Probe) -> None:
-    """The URI template of a resource template is one of RFC 6570."""
+    """The URI template of a resource template is valid according to RFC 6570."""
     found = [text for each in await probe.templates() if isinstance(text := each.get("uriTemplate"), str)]
     if not found:
-        raise NotApplicable("it has no resource templates")
+        raise NotApplicable("the server has no resource templates")
     for text in found:
         try:
             Template(text)
@@ -152,13 +152,13 @@ _MOMENT = re.compile(rf"{_DATE}([T ]{_TIME})?").fullmatch
 @rule(
     "resources/last-modified",
     "should",
-    case="annotations of all resources, templates and blocks of content",
+    case="annotations of all resources, templates and content blocks",
     at=("server/resources#annotations", "schema#annotations"),
     since="2025-06-18",
-    cause="A date is written as people of one country do, or in seconds.",
+    cause="The date has a local format, or is in seconds.",
 )
 def resources_last_modified(logs: Sequence[MessageLog]) -> JudgedItems:
-    """When something was changed is said as ISO 8601 does."""
+    """The time of the last change is in ISO 8601."""
     for each in answered_requests(logs):
         result = get_object(each.result)
         for annotated in (*_resources(result), *get_objects(result, "resourceTemplates"), *content_blocks(result)):
@@ -172,16 +172,14 @@ def resources_last_modified(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "resources/subscribe",
     "must",
-    case="subscribe and unsubscribe",
+    case="resources/subscribe and resources/unsubscribe",
     needs="resources.subscribe",
     at=("server/resources#subscriptions", "server/resources#capabilities"),
     until="2026-07-28",
-    cause="The capability is declared, and no handler answers `resources/subscribe` or `resources/unsubscribe`.",
+    cause="The capability is declared, but no handler answers `resources/subscribe` or `resources/unsubscribe`.",
 )
 async def resources_subscribe(probe: Probe) -> None:
-    """A server that declares `resources.subscribe` accepts subscriptions to listed resources, and ends them
-    on request.
-    """
+    """A server that declares `resources.subscribe` answers resources/subscribe and resources/unsubscribe."""
     uri = await _some_uri(probe)
     await probe.result("resources/subscribe", {"uri": uri})
     await probe.result("resources/unsubscribe", {"uri": uri})
@@ -190,15 +188,15 @@ async def resources_subscribe(probe: Probe) -> None:
 @rule(
     "resources/updated",
     "should",
-    case="calls that may change what is watched",
+    case="calls that may change subscribed resources",
     kind="own",
     needs="resources.subscribe",
     calls=True,
     at="server/resources#subscriptions",
-    cause="The resource is changed without a notification, or it is sent to nobody who listens.",
+    cause="The resource changes without a notification, or the notification is not sent to subscribers.",
 )
 async def resources_updated(probe: Probe) -> None:
-    """A client that has subscribed to a resource is notified when it changes."""
+    """A client that has subscribed to a resource receives a notification when it changes."""
     watched = [str(each.get("uri")) for each in (await probe.resources())[:_MOST]]
     await lists.subscribe_to_changes(probe, {"resourceSubscriptions": watched})
     if probe.rules.handshake:
@@ -211,28 +209,28 @@ async def resources_updated(probe: Probe) -> None:
         return
     changed = [uri for uri in watched if before[uri] != await _read(probe, uri)]
     if not changed:
-        raise NotObserved("nothing that may be called changed a resource that can be watched")
+        raise NotObserved("no callable tool changed a resource with a subscription")
     if not await lists.wait_for_notification(probe, UPDATED):
-        raise probe.violation(f"{changed[0]!r} has changed, and {UPDATED} did not come")
+        raise probe.violation(f"{changed[0]!r} changed, but {UPDATED} was not sent")
 
 
 @rule(
     "resources/updated-unasked",
     "should",
-    case="all that was said of changes",
+    case="all notifications about resources",
     needs="resources",
     at=("server/resources#subscriptions", "schema#resourceupdatednotification"),
     until="2026-07-28",
-    cause="Every client is told of every change: keep who has subscribed to what.",
+    cause="All clients receive all notifications: store the subscriptions of each client.",
 )
 def resources_updated_unasked(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Only clients that have subscribed to a resource are notified of its changes."""
+    """Only clients that have subscribed to a resource receive notifications about it."""
     for each in received_messages(logs):
         if each.message.get("method") == UPDATED:
             yield
             before = each.log.entries[: each.log.entries.index(each.entry)]
             if not any(get_object(entry.message).get("method") == "resources/subscribe" for entry in before):
-                raise each.violation("nobody has subscribed in this conversation")
+                raise each.violation("this session has no subscription to the resource")
 
 
 _MOST = 10
@@ -242,18 +240,18 @@ _TRIES = 5
 async def _some_uri(probe: Probe) -> str:
     for resource in await probe.resources():
         return str(resource.get("uri"))
-    raise NotObserved("it lists no resource")
+    raise NotObserved("the server lists no resources")
 
 
 async def _stable_contents(probe: Probe, uris: Sequence[str]) -> dict[str, str]:
-    """Return the contents of the resources. Raises `NotObserved` if they change all the time."""
+    """Return the contents of the resources. Raises `NotObserved` if they always change."""
     before = {uri: await _read(probe, uri) for uri in uris}
     for _ in range(_TRIES):
         again = {uri: await _read(probe, uri) for uri in uris}
         if again == before:
             return before
         before = again
-    raise NotObserved("what can be watched changes all the time")
+    raise NotObserved("the contents of the resources always change")
 
 
 async def _read(probe: Probe, uri: str) -> str:

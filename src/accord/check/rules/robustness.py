@@ -1,6 +1,6 @@
-"""Rough weather: after one bad message, and under a flood of good ones, good ones are answered as ever.
+"""Faults: the server answers valid messages after an invalid one, and under load.
 
-What becomes of the bad message itself is judged elsewhere (`errors`). Here it only must not harm others.
+The rules in `errors` judge the response to the invalid message itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MESSAGES = ("basic/index#messages", "basic/messages")
 
 
 _TIMEOUT_FACTOR = 4
-"""Reading all bad messages may take this many times the timeout."""
+"""Reading all invalid messages may take this many times the timeout."""
 
 
 async def _require_survival(probe: Probe, bad: Mapping[str, Any]) -> None:
-    """Send all bad messages, then a valid request; if it is not answered, find out which message is the cause."""
+    """Send all invalid messages, then a valid request; if it gets no response, find the message that is the cause."""
     since = len(probe.log.entries)
     for message in bad.values():
         probe.send(message)
@@ -33,9 +33,9 @@ async def _require_survival(probe: Probe, bad: Mapping[str, Any]) -> None:
     except Violation as exc:
         alone = await probe.open_another()
         what = await _find_culprit(alone, bad)
-        text = f"after {what} the server is gone or silent: {exc}"
+        text = f"after {what}, the server does not respond: {exc}"
         where, start = (alone, None) if what in bad else (probe, since)
-        raise where.violation(text, since=start, symptom=f"rough:{what}") from exc
+        raise where.violation(text, since=start, symptom=f"faults:{what}") from exc
 
 
 async def _find_culprit(probe: Probe, bad: Mapping[str, Any]) -> str:
@@ -45,7 +45,7 @@ async def _find_culprit(probe: Probe, bad: Mapping[str, Any]) -> str:
             await probe.fence(_TIMEOUT_FACTOR * probe.settings.timeout)
         except Violation:
             return what
-    return "all of this together"
+    return "all invalid messages together"
 
 
 NO_JSON: dict[str, Any] = {
@@ -66,8 +66,8 @@ NO_MESSAGE: dict[str, Any] = {
     "true": True,
     "an empty object": {},
     "an empty array": [],
-    "an array of numbers": [1, 2],
-    "nothing but jsonrpc": {"jsonrpc": "2.0"},
+    "a number instead of a message": [1, 2],
+    "a string instead of a message": {"jsonrpc": "2.0"},
     "nothing but an id": {"jsonrpc": "2.0", "id": "accord-check-7"},
     "all fields at once": {"jsonrpc": "2.0", "id": "accord-check-8", "method": "x", "result": {}, "error": {}},
 }
@@ -85,16 +85,16 @@ _PARAMS: tuple[Any, ...] = (None, 7, [], {"requestId": {}, "progressToken": [], 
 
 
 @rule(
-    "rough/survives",
+    "faults/survives",
     "must",
-    case="what is no JSON, JSON that is no message, stray answers, and wrong types in each field",
+    case="invalid JSON, JSON that is not a message, unexpected responses, and wrong types in each field",
     kind="own",
     shares=True,
     at=MESSAGES,
-    cause="An exception while reading ends the loop that reads: catch it around each message.",
+    cause="An exception while reading ends the read loop: catch it for each message.",
 )
-async def rough_survives(probe: Probe) -> None:
-    """A valid request is answered after an invalid message."""
+async def faults_survives(probe: Probe) -> None:
+    """The server answers a valid request after an invalid message."""
     good: JSONObject = {"jsonrpc": "2.0", "id": "accord-check-9", **_body(probe)}
     values: tuple[Any, ...] = (None, True, 7_777, 1.5, "", [], {})
     wrong = NO_JSON | NO_MESSAGE | STRAY_ANSWERS
@@ -114,8 +114,8 @@ async def rough_survives(probe: Probe) -> None:
 _DEEP = 20_000
 
 
-@rough_survives.case("deep nesting, huge numbers, long texts and half characters", kind="own", shares=True)
-async def rough_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
+@faults_survives.case("deep nesting, huge numbers, long strings and lone surrogates", kind="own", shares=True)
+async def faults_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
     inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
     named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
     wrong: dict[str, Any] = {
@@ -136,8 +136,8 @@ async def rough_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
     await _require_survival(probe, wrong)
 
 
-@rough_survives.case("one id for two requests at once", kind="own", shares=True)
-async def rough_survives_id_requests_once(probe: Probe) -> None:
+@faults_survives.case("the same id for two concurrent requests", kind="own", shares=True)
+async def faults_survives_id_requests_once(probe: Probe) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(probe)}
     for _ in range(2):
         probe.send(twice)
@@ -145,7 +145,7 @@ async def rough_survives_id_requests_once(probe: Probe) -> None:
 
 
 def _body(probe: Probe) -> JSONObject:
-    """Method and params of a harmless request."""
+    """Return the method and params of a harmless request."""
     return request_body(probe, probe.harmless_method, None, None)
 
 
@@ -156,14 +156,14 @@ WRONG: tuple[JSONObject, ...] = (
 
 
 @rule(
-    "rough/wrong-params",
+    "faults/wrong-params",
     "must",
-    case="every method with fields of wrong types",
+    case="each method with fields of wrong types",
     at=MESSAGES,
-    cause="The error of reading the params is raised before the id is known to whoever answers.",
+    cause="The error of decoding the params is raised before the id is known.",
 )
-async def rough_wrong_params(probe: Probe) -> None:
-    """A request whose params are wrong is answered, with an error as a rule."""
+async def faults_wrong_params(probe: Probe) -> None:
+    """The server answers a request with invalid params, usually with an error."""
     rows = [row for row in table(probe.revision, CLIENT).values() if not row.notification and not row.stays]
     for params in WRONG:
         waiting = [probe.begin(row.name, params) for row in rows if row.name != "initialize"]
@@ -174,24 +174,24 @@ async def rough_wrong_params(probe: Probe) -> None:
 
 MANY, MANY_BY_HTTP = 1_000, 200
 _STALL_FACTOR = 3
-"""No answer may come for this many times the timeout: a flood is heavy work."""
+"""While a flood is processed, no response may come for this many times the timeout."""
 
 
 @rule(
-    "rough/flood",
+    "faults/flood",
     "must",
-    case="a thousand (over HTTP 200) harmless requests without waiting",
+    case="a thousand concurrent harmless requests (over HTTP, 200)",
     kind="own",
     shares=True,
     at=MESSAGES,
-    cause="A queue is bounded, and what does not fit is dropped without a word: answer it with an error.",
+    cause="A queue is bounded and discards requests: answer them with an error.",
 )
-async def rough_flood(probe: Probe) -> None:
-    """Every one of a thousand requests sent at once is answered."""
+async def faults_flood(probe: Probe) -> None:
+    """The server answers each of a thousand concurrent requests."""
     count = MANY if probe.http is None else MANY_BY_HTTP
     since = len(probe.log.entries)
     left = {probe.begin(probe.harmless_method, id=f"accord-check-flood-{number}").future for number in range(count)}
     while left:
         done, left = await asyncio.wait(left, timeout=_STALL_FACTOR * probe.settings.timeout)
         if not done or any(future.exception() for future in done):
-            raise probe.violation(f"{len(left):,} of {count:,} requests were not answered", since=since)
+            raise probe.violation(f"{len(left):,} of {count:,} requests got no response", since=since)

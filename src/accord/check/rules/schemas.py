@@ -1,4 +1,4 @@
-"""JSON Schemas of tools: each is valid in its dialect, and means the same here and there."""
+"""JSON Schemas of tools: valid, in a known dialect, and complete."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SINCE = "2025-11-25"
     needs="tools",
     at=VALIDATION,
     since=SINCE,
-    cause="A keyword has a value of another dialect, such as `required: true` or a type that JSON does not have.",
+    cause="A keyword has a value of another dialect, such as `required: true`, or a type that JSON does not have.",
 )
 async def schemas_valid(probe: Probe) -> None:
-    """The schemas of tools are valid in the dialect that they name, or else in JSON Schema 2020-12."""
+    """The schemas of tools are valid in their dialect, by default JSON Schema 2020-12."""
     judged = 0
     for where, schema in await _schemas(probe):
         if draft(schema):
@@ -34,7 +34,7 @@ async def schemas_valid(probe: Probe) -> None:
             if why := schema_fault(schema):
                 raise probe.violation(f"{where}: {why}", symptom="invalid schema")
     if not judged:
-        raise NotObserved("no tool has a schema in a dialect that is known")
+        raise NotObserved("no tool has a schema in a known dialect")
 
 
 @rule(
@@ -44,30 +44,30 @@ async def schemas_valid(probe: Probe) -> None:
     needs="tools",
     at=DIALECT,
     since=SINCE,
-    cause="$schema has another text than the URL of the dialect: clients must refuse what they do not know.",
+    cause="$schema is not the URL of a dialect: clients must refuse unknown dialects.",
 )
 async def schemas_known_dialect(probe: Probe) -> None:
-    """A schema names no dialect, or one that clients know."""
+    """A schema has no `$schema`, or one that clients know."""
     found = await _schemas(probe)
     if not found:
         raise NotObserved("no tool has a schema")
     for where, schema in found:
         if not draft(schema):
-            raise probe.violation(f"{where} is written in {preview_json(schema['$schema'])}")
+            raise probe.violation(f"{where} has the dialect {preview_json(schema['$schema'])}")
 
 
 @rule(
     "schemas/references",
     "should",
-    case="every $ref in the schemas of all tools",
+    case="each $ref in the schemas of all tools",
     needs="tools",
     at=(VALIDATION, "basic/index#ref-resolution"),
     since=SINCE,
-    cause="The definitions were left behind when the schema was cut out of a bigger one, or they are on the network, "
-    "from where nobody may fetch them.",
+    cause="The definitions were omitted when the schema was extracted from a larger one, or they are "
+    "on the network, where clients must not fetch them.",
 )
 async def schemas_references(probe: Probe) -> None:
-    """What a schema refers to is inside it."""
+    """Each `$ref` of a schema refers to a part of the same schema."""
     judged = 0
     for where, schema in await _schemas(probe):
         for reference in _references(schema):
@@ -75,9 +75,9 @@ async def schemas_references(probe: Probe) -> None:
             if not reference.startswith("#") and "$id" not in schema:
                 raise probe.violation(f"{where} refers to {reference!r}")
             if reference.startswith("#/") and not _pointer_exists(schema, reference):
-                raise probe.violation(f"{where} refers to {reference!r}, which is not there")
+                raise probe.violation(f"{where} refers to {reference!r}, which does not exist")
     if not judged:
-        raise NotObserved("no schema refers to anything")
+        raise NotObserved("no schema has a $ref")
 
 
 _FIXTURE = "json_schema_2020_12_tool"
@@ -91,21 +91,21 @@ _KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
     needs="tools",
     at=("basic/index#implementation-requirements", DIALECT),
     since=SINCE,
-    cause="The schema goes through types that know a part of JSON Schema only, and the rest falls out.",
+    cause="The schema is converted to types that support a part of JSON Schema only.",
 )
 async def schemas_kept(probe: Probe) -> None:
-    """A schema that uses much of JSON Schema 2020-12 is listed as it was written."""
+    """A schema with many keywords of JSON Schema 2020-12 is listed without changes."""
     tool = next((tool for tool in await probe.tools() if tool.get("name") == _FIXTURE), None)
     if tool is None:
         raise NotApplicable(f"the server has no {_FIXTURE}")
     schema = tool.get("inputSchema")
     missing = [word for word in _KEYWORDS if not isinstance(schema, dict) or word not in schema]
     if missing:
-        raise probe.violation(f"{', '.join(missing)} went missing: {preview_json(schema)}")
+        raise probe.violation(f"{', '.join(missing)} are missing: {preview_json(schema)}")
 
 
 async def _schemas(probe: Probe) -> list[tuple[str, JSONObject]]:
-    """All of them that are objects, with where they stand."""
+    """Yield all schemas that are objects, with their places."""
     return [
         (f"{field} of {tool.get('name')}", tool[field])
         for tool in await probe.tools()
@@ -115,7 +115,7 @@ async def _schemas(probe: Probe) -> list[tuple[str, JSONObject]]:
 
 
 def _references(value: Any) -> Iterator[str]:
-    """Every `$ref` in a schema, but not in values that are no schemas."""
+    """Yield each `$ref` in a schema, but not in values that are not schemas."""
     pending = [value]
     while pending:
         each = pending.pop()
@@ -128,7 +128,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _pointer_exists(schema: JSONObject, reference: str) -> bool:
-    """Whether a JSON pointer resolves."""
+    """Return whether a JSON pointer resolves."""
     at: Any = schema
     for part in reference[2:].split("/"):
         name = part.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""HTTP+SSE (2024-11-05): one stream for all that the server says, one endpoint for all that the client does."""
+"""HTTP+SSE (2024-11-05): one stream for messages from the server, one endpoint for messages from the client."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PLACE = "basic/transports#http-with-sse"
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
-    cause="The first event is a message, or a comment is sent as one.",
+    cause="The first event is a message, or a comment is sent as an event.",
 )
 def sse_endpoint(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The stream begins with an event `endpoint`, whose data is the URI to post to."""
+    """The stream begins with an event `endpoint`, whose data is the URI for POST requests."""
     for log in logs:
         for response in log.responses:
             events = [event for event in response.events if isinstance(event, ServerSentEvent)]
@@ -45,19 +45,19 @@ def sse_endpoint(logs: Sequence[MessageLog]) -> JudgedItems:
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
-    cause="Events have names of their own, or none of the data is JSON.",
+    cause="Events have other names, or their data is not JSON.",
 )
 def sse_events(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Messages come as events called `message`, with JSON in their data."""
+    """Messages are events with the name `message`, and JSON in their data."""
     for log in logs:
         for response in log.responses:
             for event in response.events:
                 if isinstance(event, ServerSentEvent) and event.event != "endpoint" and event.data:
                     yield
                     if event.event != "message":
-                        raise Violation(f"an event is called {event.event!r}", evidence=http_evidence(response))
+                        raise Violation(f"an event has the name {event.event!r}", evidence=http_evidence(response))
                     if event.event == "message" and not is_json(event.data):
-                        raise Violation("the data of an event is no JSON", evidence=http_evidence(response))
+                        raise Violation("the data of an event is not JSON", evidence=http_evidence(response))
 
 
 @rule(
@@ -67,14 +67,14 @@ def sse_events(logs: Sequence[MessageLog]) -> JudgedItems:
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
-    cause="The URI is built from an address that only the server's own network knows: send the path alone.",
+    cause="The URI is built from an address inside the server's network: send only the path.",
 )
 async def sse_same_origin(probe: Probe) -> None:
-    """The URI to post to has the origin of the stream."""
+    """The URI for POST requests has the origin of the stream."""
     wire = _wire(probe)
     there, here = urlsplit(urljoin(wire.stream_url, wire.endpoint)), urlsplit(wire.stream_url)
     if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-        raise probe.violation(f"messages are to be posted to {preview_json(wire.endpoint)}; they went to {here.netloc}")
+        raise probe.violation(f"the endpoint is {preview_json(wire.endpoint)}, but the stream is on {here.netloc}")
 
 
 @rule(
@@ -84,36 +84,36 @@ async def sse_same_origin(probe: Probe) -> None:
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
-    cause="The answer is written to the response of the POST only.",
+    cause="The response is written to the POST response only.",
 )
 async def sse_posted(probe: Probe) -> None:
-    """A message that is posted is accepted, and answered on the stream."""
+    """The server accepts a posted message, and answers on the stream."""
     pending = probe.begin("ping")
     answer = await pending.wait()
     response = probe.log.responses[pending.stream - 1]
     await probe.wait_for_response_end(pending.stream)
     if response.status >= FIRST_ERROR_STATUS:
-        raise Violation(f"a POST is answered with {describe_response(response)}", evidence=http_evidence(response))
+        raise Violation(f"a POST returned {describe_response(response)}", evidence=http_evidence(response))
     if not any(message == answer.message for message in _stream(probe)):
-        raise Violation("the answer did not come on the stream", evidence=http_evidence(response))
+        raise Violation("no response on the stream", evidence=http_evidence(response))
 
 
 @rule(
     "sse/apart",
     "must",
-    case="two connections with the same ids at once",
+    case="two concurrent sessions with the same ids",
     kind="own",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
-    cause="One transport is shared by all connections: make one for each.",
+    cause="All connections share one transport: create one for each.",
 )
 async def sse_apart(probe: Probe) -> None:
-    """Each connection has its own endpoint, and hears its own answers only."""
+    """Each connection has its own endpoint, and receives only its own responses."""
     other = await probe.open_another()
     try:
         if _wire(other).url == _wire(probe).url:
-            raise probe.violation("two connections are told to post to the same URI")
+            raise probe.violation("two connections have the same endpoint")
         pending = [each.begin("ping", id=f"same-{number}") for number in range(8) for each in (probe, other)]
         for each in pending:
             await each.wait()
@@ -124,21 +124,21 @@ async def sse_apart(probe: Probe) -> None:
 @rule(
     "sse/bad-body",
     "should",
-    case="a body that is no JSON",
+    case="a body that is not JSON",
     kind="own",
     at=_PLACE,
     until="2025-03-26",
     over=SSE,
 )
 async def sse_bad_body(probe: Probe) -> None:
-    """A body that is no message gets an error status, or an error on the stream, and harms nothing."""
+    """An invalid body gets an error status, or an error on the stream, and the session continues."""
     response = await probe.post(b"{no json")
     errors = [each for each in await probe.fence() if "error" in each] or [
         each for each in probe.log.received_messages() if "error" in each
     ]
     if response.status < FIRST_ERROR_STATUS and not errors:
         raise Violation(
-            f"a body that is no JSON is answered with {describe_response(response)}", evidence=http_evidence(response)
+            f"a body that is not JSON returned {describe_response(response)}", evidence=http_evidence(response)
         )
     await probe.request(probe.harmless_method)
 
@@ -150,5 +150,5 @@ def _stream(probe: Probe) -> Sequence[object]:
 
 def _wire(probe: Probe) -> SSEWire:
     if not isinstance(probe.wire, SSEWire):
-        raise NotObserved("it is not over HTTP+SSE")
+        raise NotObserved("the transport is not HTTP+SSE")
     return probe.wire

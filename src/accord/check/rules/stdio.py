@@ -1,4 +1,4 @@
-"""stdio: nothing but messages on stdout, each on one line; and the end of the input is the end of the server."""
+"""stdio: only messages on stdout, each on one line; the end of stdin ends the server."""
 
 from __future__ import annotations
 
@@ -15,55 +15,56 @@ _PLACES = ("basic/transports#stdio", "basic/transports/stdio")
 _SHUTDOWN = ("basic/lifecycle#shutdown", "basic/transports/stdio#shutdown")
 _EXIT_SECONDS = 5.0
 _STARTS = 4
-"""A start may take this many times as long as the slowest one seen."""
+"""A start may take this many times as long as the slowest observed one."""
 _HALF = b'{"jsonrpc":"2.0","id":99,"meth'
 _MOST_LINES = 200
-"""A message that is printed with indentation may have so many lines."""
+"""Maximum number of lines of an indented message."""
 
 
 @rule(
     "stdio/only-messages",
     "must",
-    case="every line of its output",
+    case="all lines of stdout",
     at=_PLACES,
     over=LINE_TRANSPORTS,
-    cause="Something prints to stdout: a banner, a log, print() in a tool. All but messages belongs on stderr.",
+    cause="The server prints to stdout: a banner, a log, print() in a tool. Write everything except "
+    "messages to stderr.",
 )
 def stdio_only_messages(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nothing but messages is written to stdout."""
+    """The server writes only messages to stdout."""
     for log in logs:
         for group in _invalid_line_groups(log):
             bad = next((entry for entry in group if entry.message is None and not is_json(entry.raw)), None)
             if bad is not None and not _is_message(group):
-                raise Violation(f"a line of stdout is no message: {_text(bad)}", evidence=_evidence(log, group))
+                raise Violation(f"a line of stdout is not a message: {_text(bad)}", evidence=_evidence(log, group))
         yield from (entry for entry in log.entries if entry.direction == RECEIVED)
 
 
 @rule(
     "stdio/one-line",
     "must",
-    case="every line of its output",
+    case="all lines of stdout",
     at=_PLACES,
     over=LINE_TRANSPORTS,
     cause="Messages are printed with indentation: write JSON without newlines.",
 )
 def stdio_one_line(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A message stands on one line, without newlines in it."""
+    """A message is one line, without embedded newlines."""
     for log in logs:
         for group in _invalid_line_groups(log):
             if _is_message(group):
-                raise Violation(f"one message stands on {len(group)} lines", evidence=_evidence(log, group))
+                raise Violation(f"a message has {len(group)} lines", evidence=_evidence(log, group))
         yield from (entry for entry in log.entries if entry.direction == RECEIVED)
 
 
 @rule(
     "stdio/utf-8",
     "must",
-    case="every line of its output",
+    case="all lines of stdout",
     at=_PLACES,
     since="2025-03-26",
     over=LINE_TRANSPORTS,
-    cause="stdout has the encoding of the system: set it to UTF-8, or write ASCII with escapes.",
+    cause="stdout uses the encoding of the system: set it to UTF-8, or write ASCII with escapes.",
 )
 def stdio_utf_8(logs: Sequence[MessageLog]) -> JudgedItems:
     """Messages are UTF-8."""
@@ -76,28 +77,28 @@ def stdio_utf_8(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 async def _require_no_earlier_hang(probe: Probe) -> None:
-    """Raises `NotObserved` once a process was seen to stay: each further case would wait as long."""
+    """Raise `NotObserved` after a process did not exit: each further case would wait as long."""
     if probe.factory.exit_delay:
         seconds = f"{probe.factory.exit_delay:g} s"
-        raise NotObserved(f"it ran on for {seconds} after its input had ended in another conversation")
+        raise NotObserved(f"it was running {seconds} after the end of stdin in another session")
 
 
 @rule(
     "stdio/exits",
     "should",
-    case="after the handshake, with nothing to do",
+    case="after the handshake, while idle",
     kind="own",
     applies=_require_no_earlier_hang,
     at=_SHUTDOWN,
     over=STDIO,
-    cause="Only signals end it: a client that is killed leaves it behind. Stop when reading stdin gives its end.",
+    cause="Only signals end the server: if the client is killed, the server stays. Exit at the end of stdin.",
 )
 async def stdio_exits(probe: Probe) -> None:
-    """The server ends soon after its input has ended."""
+    """The server exits soon after the end of stdin."""
     await _require_exit(probe)
 
 
-@stdio_exits.case("before anything was said", kind="raw", applies=_require_no_earlier_hang)
+@stdio_exits.case("before the first message", kind="raw", applies=_require_no_earlier_hang)
 async def stdio_exits_anything_said(probe: Probe) -> None:
     await _require_exit(probe)
 
@@ -109,7 +110,7 @@ async def stdio_exits_middle_line(probe: Probe) -> None:
     await _require_exit(probe)
 
 
-@stdio_exits.case("while a tool is at work", kind="own", needs="tools", calls=True)
+@stdio_exits.case("during a tool call", kind="own", needs="tools", calls=True)
 async def stdio_exits_while_tool_work(probe: Probe) -> None:
     for tool in await probe.callable_tools():
         probe.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
@@ -123,20 +124,20 @@ async def _require_exit(probe: Probe) -> None:
     seconds = _exit_timeout(probe)
     if not await wire.wait_for_exit(seconds):
         probe.factory.exit_delay = seconds
-        raise probe.violation(f"it still runs {seconds:g} s after its input has ended")
+        raise probe.violation(f"the server was running {seconds:g} s after the end of stdin")
 
 
 @rule(
     "stdio/answers-first",
     "may",
-    case="a request, and then the end of the input",
+    case="a request followed by the end of stdin",
     kind="own",
     at=_SHUTDOWN,
     over=STDIO,
-    cause="The end of the input cancels what is in hand: a script that pipes its requests in gets no answer.",
+    cause="The end of stdin cancels requests in flight: a script that pipes its requests gets no response.",
 )
 async def stdio_answers_first(probe: Probe) -> None:
-    """Requests that came before the end of the input are answered before the server exits."""
+    """The server answers the requests before the end of stdin, then exits."""
     pending = probe.begin(probe.harmless_method)
     probe.process.end_input()
     await pending.wait()
@@ -149,15 +150,15 @@ async def stdio_answers_first(probe: Probe) -> None:
     kind="own",
     at=_SHUTDOWN,
     over=STDIO,
-    cause="SIGTERM is ignored, or only the wrapper that started the server gets it.",
+    cause="SIGTERM is ignored, or reaches only the wrapper that started the server.",
 )
 async def stdio_terminates(probe: Probe) -> None:
-    """The server ends when it is told to (SIGTERM)."""
+    """The server exits on SIGTERM."""
     wire = probe.process
     wire.terminate()
     seconds = _exit_timeout(probe)
     if not await wire.wait_for_exit(seconds):
-        raise probe.violation(f"it still runs {seconds:g} s after SIGTERM")
+        raise probe.violation(f"the server was running {seconds:g} s after SIGTERM")
 
 
 @rule(
@@ -166,17 +167,17 @@ async def stdio_terminates(probe: Probe) -> None:
     case="a request that ends with CR and LF",
     at=_PLACES,
     over=STDIO,
-    cause="The line is split at LF and compared or parsed with the CR as part of it.",
+    cause="The line is split at LF, and the CR is parsed as a part of it.",
 )
 async def stdio_crlf(probe: Probe) -> None:
-    """A line that ends with CR and LF is read: for JSON the CR is a blank."""
+    """The server accepts a line that ends with CR and LF: CR is whitespace in JSON."""
     message = probe.build_request(probe.harmless_method)
     pending = probe.send(message, misbehaved=False, ending=b"\r")
     await pending.wait()
 
 
 def _invalid_line_groups(log: MessageLog) -> Iterator[list[LogEntry]]:
-    """Lines that are no messages, those that follow each other together."""
+    """Return lines that are not messages, grouped if they are adjacent."""
     group: list[LogEntry] = []
     for entry in log.entries:
         if entry.direction != RECEIVED:
@@ -191,7 +192,7 @@ def _invalid_line_groups(log: MessageLog) -> Iterator[list[LogEntry]]:
 
 
 def _is_message(group: Sequence[LogEntry]) -> bool:
-    """Whether these lines are one message that was printed on several."""
+    """Return whether these lines are one indented message."""
     lines = [entry.raw for entry in group[:_MOST_LINES] if isinstance(entry.raw, bytes)]
     return len(lines) > 1 and isinstance(decode_json(b"\n".join(lines)), dict)
 
@@ -201,7 +202,7 @@ def _evidence(log: MessageLog, group: Sequence[LogEntry]) -> tuple[str, ...]:
 
 
 def _exit_timeout(probe: Probe) -> float:
-    """How long its end may take, in seconds: a process that has said nothing yet may still be starting."""
+    """Return the seconds within which it must exit: a process without output may still be starting."""
     starting = min(probe.answer_timeout, _STARTS * max(log.first_answer_seconds for log in probe.peer_logs))
     return max(_EXIT_SECONDS, 2 * probe.settings.timeout, starting)
 

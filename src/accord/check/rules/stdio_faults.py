@@ -1,4 +1,4 @@
-"""stdio in rough weather: bytes in pieces, noise, readers that are slow, lines that are long, kill -9."""
+"""stdio with faults: partial reads, noise, slow readers, long lines, kill -9."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _LONG = 5 << 20
 _MANY = 300
 _PAUSE = 0.02
 _LONG_ID = "x" * 500
-"""So that the answers are longer than a pipe holds (64 KiB on Linux)."""
+"""A long id, so that the responses are longer than a pipe buffer (64 KiB on Linux)."""
 _NOISE = (b"\x00\xff\xfe noise", b"GET / HTTP/1.1", b"\xef\xbb\xbf{}", b"   ", b"[[[[[[", b'"', b"\x1b[31mred\x1b[0m")
 
 
 @rule(
     "stdio/pieces",
     "must",
-    case="a message in five pieces, with pauses",
+    case="a message in five parts, with pauses",
     at=_PLACES,
     over=STDIO,
-    cause="Each read of stdin is taken for a message: collect bytes until a newline.",
+    cause="Each read of stdin is taken for one message: buffer bytes until a newline.",
 )
 async def stdio_pieces(probe: Probe) -> None:
-    """A message is read whole when its bytes arrive in pieces, and when several arrive at once."""
+    """The server reads a message that arrives in parts, and several messages that arrive together."""
     message = harmless_request(probe)
     pending = probe.add_request(message)
     line = msgspec.json.encode(message) + b"\n"
@@ -41,7 +41,7 @@ async def stdio_pieces(probe: Probe) -> None:
     await pending.wait()
 
 
-@stdio_pieces.case("twenty in one piece")
+@stdio_pieces.case("twenty messages in one write")
 async def stdio_pieces_twenty_piece(probe: Probe) -> None:
     messages = [harmless_request(probe) for _ in range(20)]
     pending = [probe.add_request(message) for message in messages]
@@ -53,15 +53,15 @@ async def stdio_pieces_twenty_piece(probe: Probe) -> None:
 @rule(
     "stdio/noise",
     "should",
-    case="seven kinds of noise after the opening",
+    case="seven kinds of noise after the handshake",
     kind="own",
     shares=True,
     at=_PLACES,
     over=STDIO,
-    cause="An error of the parser ends the loop that reads stdin: catch it there, and go on with the next line.",
+    cause="A parse error ends the read loop of stdin: catch it, and continue with the next line.",
 )
 async def stdio_noise(probe: Probe) -> None:
-    """A line that is not a message is skipped, and the messages after it are served."""
+    """The server skips a line that is not a message, and answers the messages after it."""
     for noise in _NOISE:
         probe.send(noise)
     await probe.fence()
@@ -81,10 +81,10 @@ async def stdio_noise_noise_first_message(probe: Probe) -> None:
     shares=True,
     at=_PLACES,
     over=STDIO,
-    cause="The reader has a fixed buffer (64 KiB with asyncio's StreamReader) and ends with an error beyond it.",
+    cause="The reader has a fixed buffer (64 KiB for StreamReader of asyncio), and fails beyond it.",
 )
 async def stdio_long_lines(probe: Probe) -> None:
-    """A long line is read, or refused, and what follows is served."""
+    """The server reads a long line, or refuses it, and answers later requests."""
     message = harmless_request(probe)
     message.setdefault("params", {}).setdefault("_meta", {})["com.example/filler"] = "x" * _LONG
     probe.send(message)
@@ -94,15 +94,15 @@ async def stdio_long_lines(probe: Probe) -> None:
 @rule(
     "stdio/slow-reader",
     "must",
-    case="more answers than a pipe holds, read late",
+    case="more output than a pipe holds, read late",
     kind="own",
     shares=True,
     at=_PLACES,
     over=STDIO,
-    cause="stdout does not block, and what does not fit into the pipe is dropped: wait until it can be written.",
+    cause="stdout is non-blocking, and output that does not fit into the pipe is discarded: wait until it is writable.",
 )
 async def stdio_slow_reader(probe: Probe) -> None:
-    """Output is not lost when the client reads slowly."""
+    """The server loses no output when the client reads slowly."""
     wire = probe.process
     wire.pause()
     method = probe.harmless_method
@@ -116,14 +116,14 @@ async def stdio_slow_reader(probe: Probe) -> None:
 @rule(
     "stdio/restart",
     "should",
-    case="kill -9 with requests in flight, and another start",
+    case="kill -9 with requests in flight, then another start",
     kind="own",
     at=("basic/lifecycle#initialization", "basic/transports/stdio#unexpected-termination"),
     over=STDIO,
-    cause="A lock, a port or a file that the first one held is not free: a server must come up after kill -9.",
+    cause="A lock, a port or a file of the first process is still in use: a server must start after kill -9.",
 )
 async def stdio_restart(probe: Probe) -> None:
-    """A server that was killed can be started again, and says the same of itself."""
+    """The server can be restarted after it was killed, with the same name and version."""
     for _ in range(5):
         probe.begin(probe.harmless_method)
     probe.process.kill()
@@ -132,7 +132,7 @@ async def stdio_restart(probe: Probe) -> None:
     try:
         if again.server_info.get("name") != probe.server_info.get("name"):
             raise again.violation(
-                f"it is {preview_json(again.server_info)} now, and was {preview_json(probe.server_info)}"
+                f"the server is {preview_json(again.server_info)}, but was {preview_json(probe.server_info)}"
             )
     finally:
         await again.close()
@@ -140,26 +140,26 @@ async def stdio_restart(probe: Probe) -> None:
 
 async def _require_pages(probe: Probe) -> None:
     if not isinstance((await probe.result("tools/list")).get("nextCursor"), str):
-        raise NotObserved("its tools fit on one page")
+        raise NotObserved("the list of tools has one page")
 
 
 @rule(
     "stdio/cursors-survive",
     "should",
-    case="the second page from another process",
+    case="the second page, from another process",
     kind="own",
     needs="tools",
     applies=_require_pages,
     at=("server/utilities/pagination#implementation-guidelines", "basic/transports/stdio#unexpected-termination"),
     over=STDIO,
-    cause="Cursors are kept in memory, and unknown ones begin anew: put the position into the cursor.",
+    cause="Cursors are stored in memory, and unknown ones return the first page: encode the position in the cursor.",
 )
 async def stdio_cursors_survive(probe: Probe) -> None:
-    """A cursor is good after a restart, too, or is refused with -32602."""
+    """After a restart, a cursor is valid, or returns error -32602."""
     first = await probe.result("tools/list")
     cursor = first.get("nextCursor")
     if not isinstance(cursor, str):
-        raise NotObserved("its tools fit on one page")
+        raise NotObserved("the list of tools has one page")
     again = await probe.open_another()
     try:
         answer = await again.request("tools/list", {"cursor": cursor})
@@ -167,6 +167,6 @@ async def stdio_cursors_survive(probe: Probe) -> None:
         await again.close()
     if answer.error is not None:
         if answer.code != -32602:
-            raise again.violation(f"the cursor of the process before is answered with {preview_json(answer.error)}")
+            raise again.violation(f"a cursor of the earlier process returned {preview_json(answer.error)}")
     elif answer.result.get("tools") == first.get("tools"):
-        raise again.violation("the cursor of the process before leads to the first page again")
+        raise again.violation("a cursor of the earlier process returned the first page again")

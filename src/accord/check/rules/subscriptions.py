@@ -1,4 +1,4 @@
-"""Subscriptions (2026-07-28): a request that stays open, what is acknowledged first, and what it is told."""
+"""Subscriptions (2026-07-28): acknowledgment, filter, notifications and end."""
 
 from __future__ import annotations
 
@@ -39,28 +39,32 @@ _PLACE = "basic/patterns/subscriptions"
     applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
-    cause="The request is kept open without a word, or answered at once as if it were over.",
+    cause="The request stays open without an acknowledgment, or gets a result immediately.",
 )
 async def subscriptions_acknowledged(probe: Probe) -> None:
-    """A subscription is acknowledged before anything else is told on it, with the id of its request."""
+    """The first message on a subscription is the acknowledgment, with the id of its request."""
     entry = await _acknowledge_and_end(probe, ALL_LISTS)
     granted = entry.get("params", {}).get("notifications")
     if not isinstance(granted, dict):
-        raise probe.violation(f"what is granted is {preview_json(granted)}")
+        raise probe.violation(f"the acknowledged filter is {preview_json(granted)}")
 
 
-@subscriptions_acknowledged.case("one whose id is a text", kind="own", shares=True, applies=require_subscriptions)
+@subscriptions_acknowledged.case(
+    "a subscription whose id is a string", kind="own", shares=True, applies=require_subscriptions
+)
 async def subscriptions_acknowledged_acknowledged_whose_id_text(probe: Probe) -> None:
     await _acknowledge_and_end(probe, ALL_LISTS, id="accord-check-subscription")
 
 
-@subscriptions_acknowledged.case("one that wants nothing", kind="own", shares=True, applies=require_subscriptions)
+@subscriptions_acknowledged.case(
+    "a subscription with an empty filter", kind="own", shares=True, applies=require_subscriptions
+)
 async def subscriptions_acknowledged_acknowledged_wants_nothing(probe: Probe) -> None:
     await _acknowledge_and_end(probe, {})
 
 
 async def _acknowledge_and_end(probe: Probe, wish: JSONObject, **more: Any) -> JSONObject:
-    """The acknowledgment of a subscription, which is ended then."""
+    """Return the acknowledgment of a subscription, and end the subscription."""
     pending = await subscribe(probe, wish, **more)
     entry = await wait_for_acknowledgment(probe, pending)
     await unsubscribe(probe, pending)
@@ -76,10 +80,10 @@ async def _acknowledge_and_end(probe: Probe, wish: JSONObject, **more: Any) -> J
     applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
-    cause="The server grants all that it has, whatever is asked.",
+    cause="The server acknowledges all notifications that it has, whatever the filter is.",
 )
 async def subscriptions_granted(probe: Probe) -> None:
-    """What is granted is no more than what was wanted."""
+    """The acknowledged filter has only requested fields."""
     entry = await _acknowledge_and_end(probe, {"toolsListChanged": True})
     granted = entry.get("params", {}).get("notifications") or {}
     more = [
@@ -88,7 +92,7 @@ async def subscriptions_granted(probe: Probe) -> None:
         if name in FILTER_FIELDS.values() and value and name != "toolsListChanged"
     ]
     if more:
-        raise probe.violation(f"{', '.join(more)} is granted, and was not wanted")
+        raise probe.violation(f"{', '.join(more)} was acknowledged, but not requested")
 
 
 @rule(
@@ -100,26 +104,28 @@ async def subscriptions_granted(probe: Probe) -> None:
     applies=require_subscriptions,
     at="schema#subscriptionsacknowledgednotification",
     since="2026-07-28",
-    cause="The wish is given back as it came: the client waits for what never comes.",
+    cause="The requested filter is returned: the client waits for notifications that never come.",
 )
 async def subscriptions_supported(probe: Probe) -> None:
-    """What the server does not have is not granted."""
+    """The acknowledged filter has only notifications that the server supports."""
     entry = await _acknowledge_and_end(probe, ALL_LISTS)
     granted = entry.get("params", {}).get("notifications") or {}
     for listing in (TOOLS, PROMPTS, RESOURCES):
         if granted.get(listing.filter_field) and not probe.has_capability(listing.capability):
-            raise probe.violation(f"{listing.filter_field} is granted, and {listing.capability} are not declared")
+            raise probe.violation(
+                f"{listing.filter_field} was acknowledged, but the server does not declare {listing.capability}"
+            )
 
 
 @rule(
     "subscriptions/wanted-only",
     "must",
-    case="all that was told",
+    case="all notifications",
     at=f"{_PLACE}#subscribing",
     since="2026-07-28",
 )
 def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nothing is told on a subscription that it did not want."""
+    """A subscription receives only notifications of its filter."""
     for log in logs:
         wishes = requested_filters(log)
         for told in subscription_notifications(log):
@@ -127,19 +133,19 @@ def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
             if kind is not None and id_key(told.subscription_id) in wishes:
                 yield
                 if not wishes[id_key(told.subscription_id)].get(kind):
-                    raise told.received.violation(f"{told.method} came on a subscription that did not want it")
+                    raise told.received.violation(f"{told.method} came on a subscription that did not request it")
 
 
 @rule(
     "subscriptions/tagged",
     "must",
-    case="all that was told",
+    case="all notifications",
     at=f"{_PLACE}#notifications",
     since="2026-07-28",
-    cause='Notifications are sent as in earlier revisions, to whoever is connected; or 7 has become "7".',
+    cause='Notifications are sent as in earlier revisions, to all connections; or the id 7 becomes "7".',
 )
 def subscriptions_tagged(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What is told of changes bears the id of a subscription, as the request had it."""
+    """Each notification has the id of its subscription, with the same type."""
     for log in logs:
         wishes = requested_filters(log)
         for each in received_messages([log]):
@@ -155,12 +161,12 @@ def subscriptions_tagged(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "subscriptions/order",
     "must",
-    case="all that was told",
+    case="all notifications",
     at=f"{_PLACE}#acknowledgment",
     since="2026-07-28",
 )
 def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nothing is told on a subscription before it is acknowledged."""
+    """A subscription receives no notifications before the acknowledgment."""
     for log in logs:
         acknowledged = set()
         for told in subscription_notifications(log):
@@ -176,16 +182,16 @@ def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "subscriptions/several",
     "must",
-    case="two at once",
+    case="two concurrent subscriptions",
     kind="own",
     shares=True,
     applies=require_subscriptions,
     at=f"{_PLACE}#multiple-subscriptions",
     since="2026-07-28",
-    cause="A second subscription takes the place of the first.",
+    cause="A second subscription replaces the first.",
 )
 async def subscriptions_several(probe: Probe) -> None:
-    """A client may have several subscriptions at once, each by its own id."""
+    """A client may have several concurrent subscriptions, each with its own id."""
     first = await subscribe(probe, {"toolsListChanged": True})
     await wait_for_acknowledgment(probe, first)
     second = await subscribe(probe, {"promptsListChanged": True})
@@ -201,7 +207,7 @@ async def subscriptions_several(probe: Probe) -> None:
 @rule(
     "subscriptions/ended",
     "should",
-    case="a subscription that is cancelled",
+    case="a cancelled subscription",
     kind="own",
     shares=True,
     applies=require_subscriptions,
@@ -210,7 +216,9 @@ async def subscriptions_several(probe: Probe) -> None:
     over=LINE_TRANSPORTS,
 )
 async def subscriptions_ended(probe: Probe) -> None:
-    """A subscription that its client cancels is over: it is answered or not, and the connection goes on."""
+    """After the cancellation of a subscription, the server sends no notifications for it, and the connection stays
+    open.
+    """
     pending = await subscribe(probe, ALL_LISTS)
     await wait_for_acknowledgment(probe, pending)
     probe.notify("notifications/cancelled", {"requestId": pending.id})
@@ -221,18 +229,18 @@ async def subscriptions_ended(probe: Probe) -> None:
         if each.get("method") in FILTER_FIELDS and id_key(subscription_id(each)) == id_key(pending.id)
     ]
     if late:
-        raise probe.violation("it is still told of changes")
+        raise probe.violation("a notification came after the cancellation")
 
 
 @rule(
     "subscriptions/result",
     "must",
-    case="all answers to subscriptions",
+    case="all results of subscriptions",
     at=f"{_PLACE}#graceful-closure",
     since="2026-07-28",
 )
 def subscriptions_result(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A subscription that ends well is answered with a result that bears its id."""
+    """The result of a subscription has the id of the subscription."""
     for log in logs:
         wishes = requested_filters(log)
         for each in received_messages([log]):
@@ -242,28 +250,28 @@ def subscriptions_result(logs: Sequence[MessageLog]) -> JudgedItems:
                 meta = result.get("_meta")
                 id = meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
                 if id_key(id) != id_key(each.message.get("id")):
-                    raise each.violation(f"its result has the subscription id {preview_json(id)}")
+                    raise each.violation(f"the result has the subscription id {preview_json(id)}")
 
 
 @rule(
     "subscriptions/graceful",
     "should",
-    case="a subscription, and SIGTERM",
+    case="a subscription and SIGTERM",
     kind="own",
     applies=require_subscriptions,
     at=(f"{_PLACE}#graceful-closure", f"{_PLACE}#cancellation"),
     since="2026-07-28",
     over=STDIO,
-    cause="The process ends on the signal, or the answer is not written before it does.",
+    cause="The process exits on the signal, or before the response is written.",
 )
 async def subscriptions_graceful(probe: Probe) -> None:
-    """A server that is told to end (SIGTERM) answers its subscriptions, so that clients know that nothing broke."""
+    """On SIGTERM, the server answers its subscriptions, so that clients can tell shutdown from failure."""
     pending = await subscribe(probe, ALL_LISTS)
     await wait_for_acknowledgment(probe, pending)
     if not isinstance(probe.wire, ChildWire):
-        raise NotObserved("it is not a process of ours")
+        raise NotObserved("the server is not a process of the checker")
     probe.wire.terminate()
     try:
         await pending.wait(probe.settings.timeout)
     except Violation as exc:
-        raise probe.violation("it ends, and a subscription is not answered", since=pending.since) from exc
+        raise probe.violation("the server exited without a response to a subscription", since=pending.since) from exc

@@ -1,4 +1,4 @@
-"""Tasks (2025-11-25): what comes of them, and when, and how it says whose it is."""
+"""Tasks (2025-11-25): results of tasks, and the related task in `_meta`."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _QUESTIONS = ("elicitation/create", "sampling/createMessage")
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
-    cause="The state of the task is given, or the result inside something else.",
+    cause="The state of the task is returned, or the result is wrapped.",
 )
 def tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
-    """tasks/result gives what the call would have given: the result of a tool, or an error."""
+    """tasks/result returns what the call would return: a tool result, or an error."""
     for answered in _results(logs):
         yield
         try:
             type_ = view(CallToolResult, answered.received.log.revision, strict=True, closed=False)
             msgspec.convert(answered.result, type_)
         except msgspec.ValidationError as exc:
-            raise answered.violation(f"it is no result of a tool: {exc}") from exc
+            raise answered.violation(f"the result is not a tool result: {exc}") from exc
 
 
 @rule(
     "tasks/result-again",
     "must",
-    case="all results of tasks that were asked for again",
+    case="all repeated results of tasks",
     needs="tasks",
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
-    cause="The result is made when it is asked for, or is handed out once.",
+    cause="The result is computed for each request, or can be fetched only once.",
 )
 def tasks_result_again(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The result of a task that is over is the same whenever it is asked for."""
+    """The result of a task that has ended is the same for each request."""
     first: dict[str, AnsweredRequest] = {}
     for answered, later in _with_later_states(logs):
         before = first.setdefault(preview_json(get_object(answered.request, "params").get("taskId")), answered)
@@ -60,12 +60,12 @@ def tasks_result_again(logs: Sequence[MessageLog]) -> JudgedItems:
             yield
             if _outcome(before) != _outcome(answered):
                 raise answered.received.violation(
-                    "it is another than before", about=(before.received.entry, answered.request_entry)
+                    "the result differs from the earlier one", about=(before.received.entry, answered.request_entry)
                 )
 
 
 def _with_later_states(logs: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
-    """Each result of a task, and the states of the task that were asked for after it was heard."""
+    """Yield each result of a task with the states that were requested after it."""
     told = list(task_states(logs))
     for answered in answered_requests(logs, "tasks/result"):
         id = get_object(answered.request, "params").get("taskId")
@@ -79,20 +79,20 @@ def _outcome(answered: AnsweredRequest) -> Any:
 @rule(
     "tasks/waits",
     "must",
-    case="all answers to tasks/result, and the states after them",
+    case="all responses to tasks/result, and the states after them",
     needs="tasks",
     at=f"{_PLACE}#result-retrieval",
     since=_SINCE,
     until=_UNTIL,
-    cause="There is no result yet, and that is what is answered: wait for the end instead.",
+    cause="The server returns before there is a result: wait for the end of the task.",
 )
 def tasks_waits(logs: Sequence[MessageLog]) -> JudgedItems:
-    """tasks/result of a task that is at work is answered when the task is over, and no sooner."""
+    """tasks/result of a running task waits for the end of the task."""
     for answered, later in _with_later_states(logs):
         yield from later
         early = [state for state in later if not state.is_final]
         if early:
-            raise answered.violation(f"the task is {preview_json(early[0].status)} after that")
+            raise answered.violation(f"the task is {preview_json(early[0].status)} after tasks/result")
 
 
 @rule(
@@ -103,10 +103,10 @@ def tasks_waits(logs: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#task-execution-errors",
     since=_SINCE,
     until=_UNTIL,
-    cause="Whatever a tool gives is a success: a result with `isError`, and an error, make a failed task.",
+    cause="All tasks are completed: a tool result with `isError`, or an error, is a failed task.",
 )
 def tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A task whose call has failed is `failed`, and one that is `completed` has not."""
+    """A task whose call failed has the status "failed", not "completed"."""
     for answered, later in _with_later_states(logs):
         has_failed = answered.result is None or get_object(answered.result).get("isError") is True
         for state in later:
@@ -124,10 +124,10 @@ def tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
     at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#related-task-metadata"),
     since=_SINCE,
     until=_UNTIL,
-    cause="The result is given as the tool made it: put io.modelcontextprotocol/related-task into its `_meta`.",
+    cause="The tool result is returned without changes: add io.modelcontextprotocol/related-task to its `_meta`.",
 )
 def tasks_related(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What comes of tasks/result names its task in `_meta`."""
+    """The result of tasks/result names its task in `_meta`."""
     for answered in _results(logs):
         yield
         id = get_object(answered.request, "params").get("taskId")
@@ -141,15 +141,15 @@ def tasks_related(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "tasks/related-questions",
     "must",
-    case="all questions while nothing but tasks was at work",
+    case="all requests from the server while only tasks ran",
     needs="tasks",
     at=(f"{_PLACE}#input-required-status", f"{_PLACE}#associating-task-related-messages"),
     since=_SINCE,
     until=_UNTIL,
-    cause="Questions are asked as in a plain call: a client cannot tell which task waits for the answer.",
+    cause="Requests are sent as in an ordinary call: the client cannot tell which task waits for the response.",
 )
 def tasks_related_questions(logs: Sequence[MessageLog]) -> JudgedItems:
-    """What a server asks because of a task names that task in `_meta`."""
+    """A request that the server sends for a task names the task in `_meta`."""
     for log in logs:
         for question, tasks in requests_during_tasks(log):
             if question.message["method"] in _QUESTIONS:
@@ -159,5 +159,5 @@ def tasks_related_questions(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 def _results(logs: Sequence[MessageLog]) -> Iterator[AnsweredRequest]:
-    """What tasks/result gave that is no error."""
+    """Return the results of tasks/result without errors."""
     return (answered for answered in answered_requests(logs, "tasks/result") if answered.result is not None)

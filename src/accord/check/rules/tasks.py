@@ -1,4 +1,4 @@
-"""Tasks (2025-11-25): which calls become one, what is said of it at once, and who gets at it."""
+"""Tasks (2025-11-25): the creation of tasks, their ids, and access control."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from accord.errors import INVALID_REQUEST, METHOD_NOT_FOUND
 _PLACE = "basic/utilities/tasks"
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _SHORTEST_ID = 16
-"""Characters: 128 random bits have 22 in Base64, and a UUID has 36."""
+"""Number of characters: 128 random bits have 22 in Base64, and a UUID has 36."""
 
 
 @rule(
     "tasks/created",
     "must",
-    case="all calls that asked to be a task",
+    case="all calls with `task`",
     needs=CAPABILITY,
     at=(f"{_PLACE}#creating-tasks", f"{_PLACE}#result-retrieval"),
     since=_SINCE,
     until=_UNTIL,
-    cause="`task` in the params is not looked at, or the call is finished before it is answered.",
+    cause="`task` in the params is not read, or the call runs before the response.",
 )
 def tasks_created(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A call that asks to be a task, of a tool that can be one, is answered with the task, and nothing else."""
+    """A call with `task`, of a tool that supports tasks, returns the task only."""
     for log in logs:
         able = _task_capable_tools(log)
         for answered in answered_requests([log], "tools/call"):
@@ -48,13 +48,13 @@ def tasks_created(logs: Sequence[MessageLog]) -> JudgedItems:
             yield
             id = get_object(answered.result, "task").get("taskId")
             if not isinstance(id, str) or not id:
-                raise answered.violation(f"it is answered with no task, but with {preview_json(answered.result)}")
+                raise answered.violation(f"the server returned no task, but {preview_json(answered.result)}")
             if "content" in answered.result:
-                raise answered.violation("it is answered with a task and with the result of the call")
+                raise answered.violation("the server returned a task together with the result of the call")
 
 
 def _task_capable_tools(log: MessageLog) -> set[object]:
-    """The names of the tools that were listed as able to be tasks."""
+    """Return the names of the listed tools that support tasks."""
     listed = [tool for each in answered_requests([log], "tools/list") for tool in get_objects(each.result, "tools")]
     return {tool.get("name") for tool in listed if task_support(tool) != "forbidden"}
 
@@ -67,10 +67,10 @@ def _task_capable_tools(log: MessageLog) -> set[object]:
     at=f"{_PLACE}#task-status-lifecycle",
     since=_SINCE,
     until=_UNTIL,
-    cause="The call is finished before it is answered: a client waits as long as without a task.",
+    cause="The call runs before the response: the client waits as long as without a task.",
 )
 def tasks_begins(logs: Sequence[MessageLog]) -> JudgedItems:
-    """A new task is at work: its status is `working`."""
+    """A new task has the status "working"."""
     for answered in answered_requests(logs, "tools/call"):
         task = get_object(answered.result, "task")
         if task and "task" in get_object(answered.request, "params"):
@@ -88,15 +88,15 @@ def tasks_begins(logs: Sequence[MessageLog]) -> JudgedItems:
     at=f"{_PLACE}#tool-level-negotiation",
     since=_SINCE,
     until=_UNTIL,
-    cause="`execution.taskSupport` is told to clients, and not looked at when the tool is called.",
+    cause="`execution.taskSupport` is listed, but not checked when the tool is called.",
 )
 async def tasks_required(probe: Probe) -> None:
-    """A tool that can only be run as a task refuses a plain call with error -32601."""
+    """A call without `task`, of a tool that requires tasks, returns error -32601."""
     for tool in await tools_with_support(probe, "required"):
         answer = await probe.send(probe.build_request("tools/call", call_params(tool)), misbehaved=True).wait()
         # "Non-task-augmented request when receiver requires task augmentation for that request type: -32600"
         if answer.code not in (METHOD_NOT_FOUND, INVALID_REQUEST):
-            raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -108,15 +108,15 @@ async def tasks_required(probe: Probe) -> None:
     at=f"{_PLACE}#tool-level-negotiation",
     since=_SINCE,
     until=_UNTIL,
-    cause="A tool without `execution.taskSupport` cannot be a task: that is the default.",
+    cause="A tool without `execution.taskSupport` does not support tasks: that is the default.",
 )
 async def tasks_forbidden(probe: Probe) -> None:
-    """A tool that cannot be run as a task refuses a call that asks for it with error -32601."""
+    """A call with `task`, of a tool that does not support tasks, returns error -32601."""
     tool = (await tools_with_support(probe, "forbidden"))[0]
     message = probe.build_request("tools/call", {**call_params(tool), "task": {}})
     answer = await probe.send(message, misbehaved=True).wait()
     if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
 @rule(
@@ -128,12 +128,12 @@ async def tasks_forbidden(probe: Probe) -> None:
     at=(f"{_PLACE}#task-support-and-handling", f"{_PLACE}#capabilities"),
     since=_SINCE,
     until=_UNTIL,
-    cause="Params that are not known are refused, or tasks are made and not declared.",
+    cause="Unknown params are refused, or tasks are created without the capability.",
 )
 async def tasks_undeclared(probe: Probe) -> None:
-    """A server that does not declare tasks for calls takes no notice of `task`: the call is a plain one."""
+    """A server that does not declare tasks for calls ignores `task`."""
     if probe.has_capability(CAPABILITY):
-        raise NotApplicable("it declares tasks for calls")
+        raise NotApplicable("the server declares tasks for calls")
     for tool in await tools_with_support(probe, "forbidden", "optional"):
         plain = await probe.request("tools/call", call_params(tool))
         if not isinstance(plain.result, dict) or plain.result.get("isError"):
@@ -141,9 +141,9 @@ async def tasks_undeclared(probe: Probe) -> None:
         message = probe.build_request("tools/call", {**call_params(tool), "task": {}})
         answer = await probe.send(message, misbehaved=True).wait()
         if answer.error is not None or "task" in answer.result:
-            raise probe.violation(f"it is answered with {preview_json(answer.error or answer.result)}")
+            raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
         return
-    raise NotObserved("no plain call succeeds")
+    raise NotObserved("no ordinary call succeeds")
 
 
 @rule(
@@ -156,10 +156,10 @@ async def tasks_undeclared(probe: Probe) -> None:
     at=f"{_PLACE}#task-id-requirements",
     since=_SINCE,
     until=_UNTIL,
-    cause="The id is made of the request id or the name of the tool, which come again.",
+    cause="The id is derived from the request id or from the name of the tool, which can repeat.",
 )
 async def tasks_unique_ids(probe: Probe) -> None:
-    """Each task has an id of its own."""
+    """Each task has a unique id."""
     tool, first = await start_task(probe)
     more = [created_task_id(await call_as_task(probe, tool)) for _ in range(2)]
     ids = [first, *(id for id in more if id is not None)]
@@ -176,10 +176,10 @@ async def tasks_unique_ids(probe: Probe) -> None:
     at=f"{_PLACE}#task-isolation-and-access-control",
     since=_SINCE,
     until=_UNTIL,
-    cause="Tasks are counted: take a random UUID, since whoever knows an id gets at the result.",
+    cause="The id is a counter: use a random UUID, since the id may be enough to read the result.",
 )
 def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
-    """Nobody can guess the id of a task."""
+    """The id of a task cannot be guessed."""
     for answered in answered_requests(logs, "tools/call"):
         id = get_object(answered.result, "task").get("taskId")
         if isinstance(id, str):
@@ -191,7 +191,7 @@ def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "tasks/listed-apart",
     "should",
-    case="a task of one session, and the list of another",
+    case="a task of one session, and tasks/list in another",
     kind="own",
     needs="tasks.list",
     calls=True,
@@ -199,37 +199,37 @@ def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
     since=_SINCE,
     until=_UNTIL,
     over=HTTP,
-    cause="All tasks are in one list, whoever asks: keep them by session or by principal.",
+    cause="All tasks are in one list: separate them by session or by principal.",
 )
 async def tasks_listed_apart(probe: Probe) -> None:
-    """A server that cannot tell its clients apart lists nobody's tasks: it does not declare `tasks.list`."""
+    """A server that cannot identify its clients does not declare `tasks.list`."""
     if probe.settings.headers:
-        raise NotApplicable("both sessions may be of one principal (--header)")
+        raise NotApplicable("both sessions may have the same principal (--header)")
     if not declares(probe.capabilities, CAPABILITY):
-        raise NotApplicable(f"it does not declare {CAPABILITY}")
+        raise NotApplicable(f"the server does not declare {CAPABILITY}")
     _, id = await start_task(probe)
     other = await probe.open_another()
     listed = [task.get("taskId") for page in await other.pages("tasks/list", "tasks") for task in page["tasks"]]
     await cancel_tasks(probe, id)
     if id in listed:
-        raise other.violation("the task of another session is in the list")
+        raise other.violation("the list has a task of another session")
 
 
 @rule(
     "tasks/own-requests",
     "should",
-    case="all questions of the server",
+    case="all requests from the server",
     at=f"{_PLACE}#capability-negotiation",
     since=_SINCE,
     until=_UNTIL,
-    cause="`task` is put into each question: look at the `tasks` capability of the client first.",
+    cause="All requests have `task`: check the client capability `tasks` first.",
 )
 def tasks_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The server does not ask its client to run a question as a task, where the client has not declared that."""
+    """The server adds `task` to a request only if the client declared tasks for it."""
     for each in received_messages(logs):
         if "method" in each.message and "id" in each.message:
             yield
             if "task" in get_object(each.message, "params") and "tasks" not in each.log.client_capabilities:
                 raise each.violation(
-                    f"{preview_json(each.message['method'])} asks a client for a task that declared none"
+                    f"{preview_json(each.message['method'])} has `task`, but the client did not declare tasks for it"
                 )

@@ -1,8 +1,4 @@
-"""Tools as a server lists them: that they are declared, the same for everybody, and described so that clients can use
-them.
-
-Icons of servers, tools, prompts and resources: pictures that a client may show without danger.
-"""
+"""Tools: the list, names, schemas, annotations, and icons of all features."""
 
 from __future__ import annotations
 
@@ -29,9 +25,9 @@ from accord.wire.headers import ANNOTATION, mirrored
 @rule(
     "tools/declared",
     "must",
-    case="tools/list, whatever is declared",
+    case="tools/list, without regard to the capabilities",
     at="server/tools#capabilities",
-    cause="The capabilities are written by hand: add `tools`, or clients will not look for any.",
+    cause="The capabilities are written by hand: add `tools`, or clients will not list any.",
 )
 async def tools_declared(probe: Probe) -> None:
     """A server that has tools declares the capability `tools`."""
@@ -44,7 +40,7 @@ async def tools_declared(probe: Probe) -> None:
     case="tools/list",
     needs="tools",
     at="server/tools#listing-tools",
-    cause="The capability is declared, and no handler answers `tools/list`.",
+    cause="The capability is declared, but no handler answers `tools/list`.",
 )
 async def tools_listed(probe: Probe) -> None:
     """A server that declares the capability `tools` lists its tools."""
@@ -54,28 +50,28 @@ async def tools_listed(probe: Probe) -> None:
 @rule(
     "tools/same-everywhere",
     "must",
-    case="two connections at the same time",
+    case="two concurrent sessions",
     needs="tools",
     at="server/tools#capabilities",
     since="2026-07-28",
-    cause="The list is kept for each connection: let it depend on the authorization, or on nothing.",
+    cause="The list is stored for each connection: it may depend on the authorization only.",
 )
 async def tools_same_everywhere(probe: Probe) -> None:
-    """The list of tools depends neither on the connection nor on earlier requests."""
+    """The list of tools does not depend on the connection or on earlier requests."""
     await lists.require_same_list(probe, TOOLS)
 
 
 @rule(
     "tools/order",
     "should",
-    case="three lists in a row",
+    case="three lists in sequence",
     needs="tools",
     at="server/tools#capabilities",
     since="2026-07-28",
-    cause="The tools are kept in a set or a map without an order; sort them, for caches of models depend on it.",
+    cause="The tools are in a set or an unordered map: sort them, since prompt caches of models depend on the order.",
 )
 async def tools_order(probe: Probe) -> None:
-    """Tools are listed in the same order each time."""
+    """The order of tools is the same in each list."""
     first = await lists.list_names(probe, TOOLS)
     for _ in range(2):
         again = await lists.list_names(probe, TOOLS)
@@ -91,10 +87,10 @@ async def tools_order(probe: Probe) -> None:
     needs="tools.listChanged",
     calls=True,
     at="server/tools#list-changed-notification",
-    cause="The list is changed without a notification, or it is sent to nobody who listens.",
+    cause="The list changes without a notification, or the notification is not sent to subscribers.",
 )
 async def tools_list_changed(probe: Probe) -> None:
-    """A server that declares `tools.listChanged` says so when its list of tools changes."""
+    """A server that declares `tools.listChanged` sends a notification when its list of tools changes."""
     await lists.require_change_notification(probe, TOOLS)
 
 
@@ -104,13 +100,13 @@ async def tools_list_changed(probe: Probe) -> None:
     case="all names",
     needs="tools",
     at=("server/tools#tool-names", "server/tools#tool"),
-    cause="Tools of several sources are put together without a prefix.",
+    cause="Tools of several sources are combined without a prefix.",
 )
 async def tools_unique_names(probe: Probe) -> None:
-    """No two tools have the same name."""
+    """The names of tools are unique."""
     name = lists.duplicate_name(await probe.tools(), TOOLS)
     if name is not None:
-        raise probe.violation(f"two tools are called {name!r}")
+        raise probe.violation(f"two tools have the name {name!r}")
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
@@ -123,10 +119,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
     needs="tools",
     at="server/tools#tool-names",
     since="2025-11-25",
-    cause="A title stands where the name should: other names are refused by models and by clients.",
+    cause="The name is a title: models and clients refuse other names.",
 )
 async def tools_names(probe: Probe) -> None:
-    """The name of a tool has 1 to 128 characters: letters and digits of ASCII, `_`, `-` and `.`."""
+    """The name of a tool has 1 to 128 characters: ASCII letters and digits, `_`, `-` and `.`."""
     wrong = [name for tool in await probe.tools() if isinstance(name := tool.get("name"), str) and not _NAME(name)]
     if wrong:
         raise probe.violation(f"names with other characters, or too long: {preview_json(wrong)}")
@@ -135,26 +131,26 @@ async def tools_names(probe: Probe) -> None:
 @rule(
     "tools/schemas",
     "must",
-    case="every schema, in any dialect",
+    case="all schemas, in any dialect",
     needs="tools",
     at="server/tools#tool",
     until="2025-11-25",
-    cause="The schema is written by hand and has a mistake: from 2025-11-25 on it says in which dialect it is written.",
+    cause="The schema is written by hand and has a mistake: from 2025-11-25 on, a schema names its dialect.",
 )
 async def tools_schemas(probe: Probe) -> None:
-    """What a tool takes and gives is described by valid JSON Schemas."""
+    """The input and output of a tool are described by valid JSON Schemas."""
     for tool, field in await _tool_schemas(probe):
         faults = [schema_fault({"$schema": dialect, **tool[field]}) for dialect in _DIALECTS]
         if all(faults):
-            raise probe.violation(f"the {field} of {tool.get('name')!r} is no valid JSON Schema: {faults[0]}")
+            raise probe.violation(f"the {field} of {tool.get('name')!r} is not a valid JSON Schema: {faults[0]}")
 
 
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#")
-"""Dialects in which people write without naming one."""
+"""Dialects of schemas without `$schema`."""
 
 
 async def _tool_schemas(probe: Probe) -> list[tuple[JSONObject, str]]:
-    """The schemas of all tools; that they are objects is the business of `shapes`."""
+    """Yield the schemas of all tools that are objects; `shapes` reports others."""
     fields = ("inputSchema", "outputSchema")
     return [(tool, field) for tool in await probe.tools() for field in fields if isinstance(tool.get(field), dict)]
 
@@ -166,11 +162,11 @@ async def _tool_schemas(probe: Probe) -> list[tuple[JSONObject, str]]:
     needs="tools",
     at="server/tools#x-mcp-header",
     since="2026-07-28",
-    cause="Clients over HTTP leave out the tool: mend the annotation, or take it away.",
+    cause="Clients over HTTP omit the tool: correct the annotation, or remove it.",
 )
 async def tools_mirrored_arguments(probe: Probe) -> None:
-    """Each `x-mcp-header` is a name for a header, and no other has it; it stands at a text, an integer or a boolean,
-    which is reached by `properties` alone.
+    """Each `x-mcp-header` is a valid header name, unique, and on a string, an integer or a boolean that `properties`
+    alone reaches.
     """
     for tool in await _tools_with_headers(probe):
         try:
@@ -189,14 +185,14 @@ _SECRET = re.compile(r"passw|secret|credential|(api|private)_?key|(access|refres
     needs="tools",
     at="server/tools#x-mcp-header",
     since="2026-07-28",
-    cause="Headers are seen, and written to logs, by everything between client and server.",
+    cause="All proxies between client and server see headers, and may log them.",
 )
 async def tools_mirrored_secrets(probe: Probe) -> None:
-    """Arguments that are secret do not stand in headers."""
+    """Secret arguments have no headers."""
     for tool in await _tools_with_headers(probe):
         for name, schema in get_object(tool, "inputSchema", "properties").items():
             if isinstance(schema, dict) and ANNOTATION in schema and _SECRET(name):
-                raise probe.violation(f"{tool.get('name')!r} wants {name!r} in a header")
+                raise probe.violation(f"{tool.get('name')!r} has {name!r} in a header")
 
 
 async def _tools_with_headers(probe: Probe) -> list[JSONObject]:
@@ -222,10 +218,10 @@ _SIZE = re.compile(r"[1-9]\d*x[1-9]\d*|any")
     case="all icons",
     at=(ICONS, "schema#icon"),
     since=SINCE,
-    cause="A path or a scheme of the server's own is given: clients must refuse it.",
+    cause="The icon is a path, or has its own scheme: clients must refuse it.",
 )
 def icons_source(logs: Sequence[MessageLog]) -> JudgedItems:
-    """An icon is at an http or https URL, or is a data URI."""
+    """An icon has an http or https URL, or a data URI."""
     for each, icon in _icons(logs):
         yield
         if not str(icon.get("src")).lower().startswith(("https://", "http://", "data:")):
@@ -238,10 +234,10 @@ def icons_source(logs: Sequence[MessageLog]) -> JudgedItems:
     case="all icons that are data URIs",
     at=(ICONS, "schema#icon"),
     since=SINCE,
-    cause="The bytes are written as they are, or the part before the comma does not say what they are.",
+    cause="The bytes are not encoded, or the part before the comma has no media type.",
 )
 def icons_data(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The data URI of an icon is a picture in base64."""
+    """The data URI of an icon is an image in base64."""
     for each, icon in _icons(logs):
         source = str(icon.get("src"))
         if source.lower().startswith("data:"):
@@ -254,13 +250,13 @@ def icons_data(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "icons/sizes",
     "should",
-    case="all icons that say their sizes",
+    case="all icons with sizes",
     at=(ICONS, "schema#icon"),
     since=SINCE,
-    cause="One text holds all sizes, or a size is one number.",
+    cause="All sizes are in one string, or a size is a number.",
 )
 def icons_sizes(logs: Sequence[MessageLog]) -> JudgedItems:
-    """The sizes of an icon are texts such as 48x48, or any."""
+    """The sizes of an icon are strings such as "48x48", or "any"."""
     for each, icon in _icons(logs):
         if "sizes" in icon:
             yield
@@ -280,7 +276,7 @@ def _is_base64(data: str) -> bool:
 
 
 def _icons(logs: Sequence[MessageLog]) -> Iterator[tuple[ObservedMessage, JSONObject]]:
-    """Every icon of the server and of what it lists."""
+    """Yield each icon of the server and of its features."""
     for each in received_messages(logs):
         result = each.message.get("result")
         if isinstance(result, dict):

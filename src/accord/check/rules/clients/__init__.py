@@ -1,1 +1,1 @@
-"""Rules about clients, by area: what one does in the scenarios that are played to it."""
+"""Rules about clients: each judges what a client does in scenarios of a scripted server."""

@@ -1,4 +1,4 @@
-"""From 2026-07-28 on: how long results may be kept, and what that does not mean."""
+"""Cache hints (2026-07-28): how long a client may cache results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SINCE = "2026-07-28"
 _AT = "server/utilities/caching#time-to-live-ttl-field"
 _LISTS = ("tools/list", "resources/list", "prompts/list", "resources/templates/list")
 _MORE = 10
-"""Requests more than usual that may have another reason."""
+"""Number of additional requests that may have another reason."""
 
 
-SHORT_LIVED_SCENARIO = Scenario("short-lived", "results that may be kept for a moment", since=_SINCE)
+SHORT_LIVED_SCENARIO = Scenario("short-lived", "results that may be cached for a short time", since=_SINCE)
 
 
 @SHORT_LIVED_SCENARIO.on(*_LISTS)
@@ -25,20 +25,20 @@ async def answer_short_lived(request: IncomingRequest) -> ScriptedAnswer:
 @SHORT_LIVED_SCENARIO.rule(
     "client-caching/no-polling",
     "should",
-    case="results that may be kept for 50 ms",
+    case="results with a ttlMs of 50",
     at="server/utilities/caching#freshness-calculation",
     since=_SINCE,
-    cause="A timer is set for the end of each result.",
+    cause="A timer is started for the end of each result.",
 )
 def client_caching_no_polling(run: ClientRun) -> None:
-    """ttlMs is not the interval at which a client asks again by itself."""
+    """ttlMs is not a polling interval."""
     run.require_progress()
     more = len(run.requests(*_LISTS)) - len(run.ordinary_run.requests(*_LISTS))
     if more > _MORE:
         raise Violation(f"the client listed {more} times more than usual", evidence=run.evidence())
 
 
-NEGATIVE_TTL_SCENARIO = Scenario("negative-ttl", "results that were too old before they came", since=_SINCE)
+NEGATIVE_TTL_SCENARIO = Scenario("negative-ttl", "results that have expired when they arrive", since=_SINCE)
 
 
 @NEGATIVE_TTL_SCENARIO.on(*_LISTS)
@@ -52,14 +52,14 @@ async def answer_negative_ttl(request: IncomingRequest) -> ScriptedAnswer:
     case="a ttlMs of -1",
     at=_AT,
     since=_SINCE,
-    cause="The number is used as it is, or refused.",
+    cause="The number is used without a check, or refused.",
 )
 def client_caching_negative(run: ClientRun) -> None:
-    """A negative ttlMs is taken for 0."""
+    """A client treats a negative ttlMs as 0."""
     run.require_ordinary_behavior()
 
 
-NO_HINTS_SCENARIO = Scenario("no-hints", "results that do not say how long they may be kept", since=_SINCE)
+NO_HINTS_SCENARIO = Scenario("no-hints", "results without cache hints", since=_SINCE)
 
 
 @NO_HINTS_SCENARIO.on(*_LISTS)
@@ -75,8 +75,8 @@ async def answer_no_hints(request: IncomingRequest) -> ScriptedAnswer:
     case="lists without ttlMs and cacheScope",
     at=_AT,
     since=_SINCE,
-    cause="ttlMs or cacheScope is required when results are read.",
+    cause="ttlMs or cacheScope is required when results are decoded.",
 )
 def client_caching_absent(run: ClientRun) -> None:
-    """Results without hints are taken as before."""
+    """A client accepts results without cache hints."""
     run.require_ordinary_behavior()

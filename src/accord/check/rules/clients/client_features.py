@@ -1,7 +1,4 @@
-"""Through 2025-11-25: what a client declares that it can be asked for: roots, the model, the person; or does not.
-
-What a client makes of what a server has: it uses that alone, and passes over what it does not know.
-"""
+"""Capabilities of a client (until 2025-11-25): roots, sampling and elicitation; and the capabilities of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _UNTIL = "2026-07-28"
 _FORMS = "2025-06-18"
 _PAGES = "2025-11-25"
 _PERSON = 5.0
-"""Seconds that a person or a model may take."""
+"""Seconds that a user or a model may take."""
 
 
 _QUESTION: JSONObject = {
@@ -39,7 +36,7 @@ _SCHEMA = {
 }
 _FORM = {"message": "Who, how many, how large?", "requestedSchema": _SCHEMA}
 
-ASKS_SCENARIO = Scenario("asks", "the server asks for roots, for the model, and the person", until=_UNTIL, asks=True)
+ASKS_SCENARIO = Scenario("asks", "the server requests roots, sampling and elicitation", until=_UNTIL, asks=True)
 
 
 @ASKS_SCENARIO.on(FIRST_REQUEST)
@@ -53,32 +50,32 @@ async def answer_asks(request: IncomingRequest) -> ScriptedAnswer:
 @ASKS_SCENARIO.rule(
     "client-answers/roots",
     "must",
-    case="a list of roots",
+    case="a request for roots",
     at="client/roots#data-types",
     until=_UNTIL,
-    cause="Paths are sent in place of URIs, or nothing is there that answers.",
+    cause="Paths are sent instead of URIs, or there is no handler.",
 )
 def client_answers_roots(run: ClientRun) -> None:
-    """A client that declares roots answers with a list of them, each a file: URI."""
+    """A client that declares roots returns a list of file: URIs."""
     result = _result_of(run, "roots/list", "roots")
     roots = result.get("roots")
     if not isinstance(roots, list):
         raise Violation("the result has no list of roots")
     for root in roots:
         if not isinstance(root, dict) or not str(root.get("uri")).startswith("file://"):
-            raise Violation(f"{root!r} is no root with a file: URI")
+            raise Violation(f"the root {root!r} has no file: URI")
 
 
 @ASKS_SCENARIO.rule(
     "client-answers/sampling",
     "must",
-    case="a question for the model",
+    case="a request for sampling",
     at="client/sampling#creating-messages",
     until=_UNTIL,
     cause="The result has no role, content or model.",
 )
 def client_answers_sampling(run: ClientRun) -> None:
-    """A client that declares sampling answers with a message of the model, or with an error."""
+    """A client that declares sampling returns a message of the model, or an error."""
     result = _result_of(run, "sampling/createMessage", "sampling")
     if not isinstance(result.get("role"), str) or not result.get("content") or not isinstance(result.get("model"), str):
         raise Violation("the result has no role, content and model")
@@ -87,21 +84,19 @@ def client_answers_sampling(run: ClientRun) -> None:
 @ASKS_SCENARIO.rule(
     "client-answers/elicitation",
     "must",
-    case="a form",
+    case="a request for a form",
     at="client/elicitation#response-actions",
     since=_FORMS,
     until=_UNTIL,
-    cause="The action is missing, or is none of accept, decline and cancel.",
+    cause="The action is missing, or is not accept, decline or cancel.",
 )
 def client_answers_elicitation(run: ClientRun) -> None:
-    """A client that declares elicitation answers with what the person did, and what they filled in only if
-    they agreed.
-    """
+    """A client that declares elicitation returns the action of the user, with content only for accept."""
     result = _result_of(run, "elicitation/create", "elicitation")
     if result.get("action") not in ("accept", "decline", "cancel"):
         raise Violation(f"the action is {result.get('action')!r}")
     if result.get("action") == "accept" and not isinstance(result.get("content"), dict):
-        raise Violation("the person agreed, and there is no content")
+        raise Violation("the action is accept, but there is no content")
 
 
 @ASKS_SCENARIO.rule(
@@ -111,13 +106,13 @@ def client_answers_elicitation(run: ClientRun) -> None:
     at="client/elicitation#security-considerations",
     since=_FORMS,
     until=_UNTIL,
-    cause="The fields are sent as text, or required ones are left out.",
+    cause="The values are strings, or required fields are missing.",
 )
 def client_answers_form(run: ClientRun) -> None:
-    """What is filled in fits the schema of the form."""
+    """The content of an elicitation matches the requested schema."""
     content = _result_of(run, "elicitation/create", "elicitation").get("content")
     if not isinstance(content, dict):
-        raise NotObserved("the form was not filled in")
+        raise NotObserved("the user did not fill in the form")
     for name, fits in _FIELDS.items():
         if not fits(content.get(name)):
             raise Violation(f"{name} is {content.get(name)!r}")
@@ -134,14 +129,14 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 @ASKS_SCENARIO.rule(
     "client-answers/no-mode",
     "must",
-    case="a form that does not say it is one",
+    case="a form without a mode",
     at="client/elicitation#elicitation-requests",
     since=_PAGES,
     until=_UNTIL,
-    cause="The mode is required when the request is read.",
+    cause="The mode is required when the request is decoded.",
 )
 def client_answers_no_mode(run: ClientRun) -> None:
-    """An elicitation that names no mode is a form."""
+    """An elicitation without a mode is a form."""
     run.require_intervention()
     if not run.declares("elicitation") or (
         run.declares("elicitation", "url") and not run.declares("elicitation", "form")
@@ -150,9 +145,9 @@ def client_answers_no_mode(run: ClientRun) -> None:
     for request in run.server_requests("elicitation/create"):
         answer = run.response_to(request["id"])
         if answer is None:
-            raise NotObserved("no answer came in time; it may be that a person is asked")
+            raise NotObserved("no response in time; the client may wait for a user")
         if error_code(answer) in (INVALID_PARAMS, METHOD_NOT_FOUND):
-            raise Violation("a form without a mode was refused", evidence=run.exchange_lines(request))
+            raise Violation("the client refused a form without a mode", evidence=run.exchange_lines(request))
 
 
 @ASKS_SCENARIO.rule(
@@ -170,43 +165,43 @@ def client_answers_no_mode(run: ClientRun) -> None:
     ],
     at=("basic/lifecycle#operation", "client/roots#error-handling"),
     until=_UNTIL,
-    cause="It is answered as if it were declared, or not at all.",
+    cause="The request is handled without the capability, or gets no response.",
 )
 def client_answers_undeclared(run: ClientRun, method: str, capability: str) -> None:
-    """A request for what the client did not declare is answered with an error."""
+    """A request for an undeclared capability returns an error."""
     run.require_intervention()
     if run.declares(capability):
         raise NotApplicable(f"the client declares {capability}")
     for request in run.server_requests(method):
         if "error" not in (run.response_to(request["id"]) or {}):
-            text = f"{method} was not answered with an error, although {capability} is not declared"
+            text = f"{method} returned no error, but the client does not declare {capability}"
             raise Violation(text, evidence=run.exchange_lines(request))
 
 
 def _result_of(run: ClientRun, method: str, capability: str) -> JSONObject:
-    """The result for a request for what is declared."""
+    """Return the result of a request for a declared capability."""
     run.require_intervention()
     if not run.declares(capability):
         raise NotApplicable(f"the client does not declare {capability}")
     for request in run.server_requests(method):
         answer = run.response_to(request["id"])
         if answer is None:
-            raise NotObserved("no answer came in time; it may be that a person is asked")
+            raise NotObserved("no response in time; the client may wait for a user")
         if "error" in answer:
             if error_code(answer) == METHOD_NOT_FOUND:
-                text = f"{capability} is declared, and {method} is answered with {METHOD_NOT_FOUND}"
+                text = f"the client declares {capability}, but {method} returned error {METHOD_NOT_FOUND}"
                 raise Violation(text, evidence=run.exchange_lines(request))
-            raise NotObserved("the answer is an error, as it may be")
+            raise NotObserved("the client returned an error, which is allowed")
         result = answer.get("result")
         if isinstance(result, dict):
             return result
-        raise Violation("the result is no object")
-    raise NotObserved("it did not come to that")
+        raise Violation("the result is not an object")
+    raise NotObserved("the server did not send the request")
 
 
 BARE_SCENARIO = Scenario(
     "bare",
-    "a server that declares nothing",
+    "a server without capabilities",
     features=ScriptedFeatures(capabilities={}, tools=(), resources=(), prompts=(), templates=()),
 )
 
@@ -227,22 +222,22 @@ _NEEDS = {
 @BARE_SCENARIO.rule(
     "client-opening/capabilities",
     "must",
-    case="a server that declares nothing",
+    case="a server without capabilities",
     at="basic/lifecycle#operation",
     since="2025-06-18",
     until="2026-07-28",
-    cause="Tools, resources or prompts are asked for without a look at the capabilities of the server.",
+    cause="Tools, resources or prompts are listed without regard to the server capabilities.",
 )
 def client_opening_capabilities(run: ClientRun) -> None:
-    """The client uses only what the server has declared."""
+    """A client uses only the capabilities that the server declares."""
     if not set(_NEEDS) & run.ordinary_run.methods:
-        raise NotObserved("the client does not use what a server may have")
+        raise NotObserved("the client does not use the capabilities of servers")
     for request in run.requests(*_NEEDS):
-        text = f"{request.method} was sent to a server that does not declare {_NEEDS[request.method]}"
+        text = f"the client sent {request.method} to a server that does not declare {_NEEDS[request.method]}"
         raise Violation(text, evidence=run.evidence(request.entry))
 
 
-UNKNOWN_THINGS_SCENARIO = Scenario("unknown-things", "the server says more than the client can know")
+UNKNOWN_THINGS_SCENARIO = Scenario("unknown-things", "a server with unknown fields and capabilities")
 _MORE = {"x-unknown": {"a": [1, None]}, "com.example/more": True}
 
 
@@ -266,8 +261,8 @@ async def answer_unknown_things(request: IncomingRequest) -> ScriptedAnswer:
     "must",
     case="unknown fields, capabilities and metadata",
     at=("basic/lifecycle#capability-negotiation", "schema"),
-    cause="What the server says is read with a schema that allows no other fields.",
+    cause="The messages of the server are decoded with closed types.",
 )
 def client_opening_unknown_things(run: ClientRun) -> None:
-    """Fields and capabilities that the client does not know change nothing."""
+    """A client ignores unknown fields and capabilities."""
     run.require_ordinary_behavior()

@@ -1,4 +1,4 @@
-"""What a client says, held against what was said before: what was subscribed to, listed, agreed to; and its names."""
+"""Consistency of a client: subscriptions, revisions, content of forms, extensions and roots."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ACTIONS = ("accept", "decline", "cancel")
 @rule(
     "client-changes/unsubscribe",
     "should",
-    case="every end of a subscription",
+    case="all resources/unsubscribe requests",
     role="client",
     at=("server/resources#subscriptions", "schema#unsubscriberequest"),
     until=_SINCE,
-    cause="Everything that is closed is unsubscribed from, or the URI is written in another way.",
+    cause="All closed resources are unsubscribed, or the URI is written differently.",
 )
 def client_changes_unsubscribe(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A client unsubscribes only from what it has subscribed to."""
+    """A client unsubscribes only from resources that it has subscribed to."""
     for run in runs:
         watched: set[Any] = set()
         for each in run.requests("resources/subscribe", "resources/unsubscribe"):
@@ -39,28 +39,28 @@ def client_changes_unsubscribe(runs: Sequence[ClientRun]) -> JudgedItems:
                 continue
             yield
             if uri not in watched:
-                text = f"{each.params.get('uri')!r} was never subscribed to"
+                text = f"the client has not subscribed to {each.params.get('uri')!r}"
                 raise Violation(text, evidence=[each.entry.line()])
 
 
 @rule(
     "client-opening/listed-version",
     "should",
-    case="every request after server/discover",
+    case="all requests after server/discover",
     role="client",
     at=("server/discover", "schema#discoverresult"),
     since=_SINCE,
-    cause="The answer to server/discover is not looked at.",
+    cause="The result of server/discover is not read.",
 )
 def client_opening_listed_version(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Once server/discover has listed revisions, requests are in one of these."""
+    """After server/discover, requests use one of the listed revisions."""
     for run in runs:
         for conversation in run.conversations:
             yield from _require_listed_revisions(conversation)
 
 
 def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
-    """Yield for each request after a list of revisions. Raises `Violation` for one in another."""
+    """Yield for each request after a list of revisions. Raises `Violation` if it has another one."""
     listed: list[Any] = []
     for entry, message in logged_messages(conversation.log):
         if entry.direction == SENT:
@@ -70,40 +70,45 @@ def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
             yield
             version = message["params"]["_meta"][PROTOCOL_VERSION]
             if version not in listed:
-                text = f"{message.get('method')} is in {version}, and {preview_json(listed)} was listed"
+                text = (
+                    f"the revision of {message.get('method')} is {version}, but the server listed "
+                    f"{preview_json(listed)}"
+                )
                 raise Violation(text, evidence=[entry.line()])
 
 
 @rule(
     "client-answers/content",
     "should",
-    case="every answer of a person",
+    case="all results of elicitations",
     role="client",
     at="schema#elicitresult",
     since="2025-06-18",
-    cause="The fields are sent whatever the person chose, or for a page to visit.",
+    cause="The content is sent for all actions, or for URL elicitations.",
 )
 def client_answers_content(runs: Sequence[ClientRun]) -> JudgedItems:
-    """What was filled in is sent only where the person agreed to send a form."""
+    """A client sends the content of a form only if the user accepted it."""
     for run in runs:
         for asked, answer, message in (*_answered_requests(run), *_input_responses(run)):
             if answer.get("action") in _ACTIONS:
                 yield
                 if answer.get("content") and answer["action"] != "accept":
-                    text = f"the action is {answer['action']!r}, and there is content"
+                    text = f"the action is {answer['action']!r}, but the result has content"
                     raise Violation(text, evidence=[message.entry.line()])
                 if answer.get("content") and asked.get("mode") == "url":
-                    raise Violation("a page was to be visited, and there is content", evidence=[message.entry.line()])
+                    raise Violation(
+                        "the elicitation has a URL, but the result has content", evidence=[message.entry.line()]
+                    )
 
 
 @rule(
     "client-meta/extension-names",
     "must",
-    case="every request that declares extensions",
+    case="all requests that declare extensions",
     role="client",
     at=("basic/versioning#extension-negotiation", "schema#clientcapabilities"),
     since=_SINCE,
-    cause="Extensions are declared by a plain name, without the domain of who defines them.",
+    cause="The name of the extension has no domain as its prefix.",
 )
 def client_meta_extension_names(runs: Sequence[ClientRun]) -> JudgedItems:
     """The name of an extension is a prefix, a slash and a name: com.example/thing."""
@@ -113,33 +118,33 @@ def client_meta_extension_names(runs: Sequence[ClientRun]) -> JudgedItems:
                 yield
                 prefix, slash, rest = name.rpartition("/")
                 if not (slash and PREFIX.fullmatch(prefix) and NAME.fullmatch(rest)):
-                    raise Violation(f"{name!r} is declared as an extension", evidence=[each.entry.line()])
+                    raise Violation(f"the client declares the extension {name!r}", evidence=[each.entry.line()])
 
 
 @rule(
     "client-rounds/roots",
     "must",
-    case="every root",
+    case="all roots",
     role="client",
     at="client/roots#root",
     since=_SINCE,
-    cause="Paths are sent in place of URIs.",
+    cause="Paths are sent instead of URIs.",
 )
 def client_rounds_roots(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A root is a file: URI."""
+    """A root has a file: URI."""
     for run in runs:
         for _, answer, message in _input_responses(run):
             for root in get_objects(answer, "roots"):
                 yield
                 if not str(root.get("uri")).startswith("file://"):
-                    raise Violation(f"{root.get('uri')!r} is no file: URI", evidence=[message.entry.line()])
+                    raise Violation(f"the URI {root.get('uri')!r} is not a file: URI", evidence=[message.entry.line()])
 
 
 # --- what was asked, what came for it, and in which message ------------------------------------------------------
 
 
 def _answered_requests(run: ClientRun) -> Iterator[tuple[JSONObject, JSONObject, ClientMessage]]:
-    """Params and result of every request of ours that was answered."""
+    """Yield the params and the result of each answered request from the server."""
     asked: dict[Any, JSONObject] = {
         (conversation.number, id_key(message["id"])): get_object(message, "params")
         for conversation in run.conversations
@@ -153,7 +158,7 @@ def _answered_requests(run: ClientRun) -> Iterator[tuple[JSONObject, JSONObject,
 
 
 def _input_responses(run: ClientRun) -> Iterator[tuple[JSONObject, JSONObject, ClientMessage]]:
-    """Params and result of all that our results have asked for, and a next try has answered (2026-07-28)."""
+    """Yield the params and the result of each input request that the client answered (2026-07-28)."""
     asked: dict[Any, JSONObject] = {
         (conversation.number, name): get_object(request, "params")
         for conversation in run.conversations

@@ -1,4 +1,4 @@
-"""What every message of a client is: JSON-RPC 2.0, one at a time, with ids that are used once."""
+"""JSON-RPC messages of a client: single messages, with unique ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_reader import id_key
 from accord.wire.transcript import RECEIVED, SENT
 
-BATCH_SCENARIO = Scenario("batch", "answers come in batches", since="2025-03-26", until="2025-06-18")
+BATCH_SCENARIO = Scenario("batch", "responses in batches", since="2025-03-26", until="2025-06-18")
 
 
 @BATCH_SCENARIO.on(FIRST_REQUEST)
@@ -25,42 +25,44 @@ async def answer_batch(request: IncomingRequest) -> ScriptedAnswer:
 @BATCH_SCENARIO.rule(
     "client-envelope/batch",
     "must",
-    case="a notification and the answer in one batch",
+    case="a notification and a response in one batch",
     at="basic#batching",
     since="2025-03-26",
     until="2025-06-18",
-    cause="A message is taken to be an object.",
+    cause="A message is assumed to be an object.",
 )
 def client_envelope_batch(run: ClientRun) -> None:
-    """Batches of the server are understood."""
+    """A client accepts batches."""
     run.require_ordinary_behavior()
 
 
 @rule(
     "client-envelope/valid",
     "must",
-    case="every message",
+    case="all messages",
     role="client",
     at="basic#messages",
-    cause="Something else is written where messages go: a log line, a prompt, a pretty-printed or partial message.",
+    cause="Other output is written to the transport: a log line, a prompt, an indented or partial message.",
 )
 def client_envelope_valid(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Whatever the client sends is a message: UTF-8, JSON, an object that says it is JSON-RPC 2.0."""
+    """Each output of a client is a JSON-RPC 2.0 message in UTF-8."""
     for run in runs:
         for entry in _received_entries(run):
             yield
             items = entry.message if isinstance(entry.message, list) else [entry.message]
             if not all(isinstance(item, dict) and item.get("jsonrpc") == "2.0" for item in items):
-                raise Violation("the client sent what is no message of JSON-RPC 2.0", evidence=run.evidence(entry))
+                raise Violation(
+                    "the client sent something that is not a JSON-RPC 2.0 message", evidence=run.evidence(entry)
+                )
 
 
 @rule(
     "client-envelope/id",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at="basic#requests",
-    cause="The id is null, a fraction, or something structured.",
+    cause="The id is null, a fraction, or not a scalar.",
 )
 def client_envelope_id(runs: Sequence[ClientRun]) -> JudgedItems:
     """The id of a request is a string or an integer, never null."""
@@ -78,10 +80,10 @@ def client_envelope_id(runs: Sequence[ClientRun]) -> JudgedItems:
     variants=[CaseVariant("all requests of a session", until="2026-07-28")],
     role="client",
     at="basic#requests",
-    cause="The counter starts again within a connection, or every request has the same id.",
+    cause="The counter restarts within a connection, or all requests have the same id.",
 )
 def client_envelope_id_once(runs: Sequence[ClientRun]) -> JudgedItems:
-    """An id is used for one request only: ever in a session, or as long as the request is not answered (2026-07-28)."""
+    """The id of a request is unique: in a session, or among the requests in flight (2026-07-28)."""
     for run in runs:
         yield from _require_unique_ids(run)
 
@@ -95,37 +97,35 @@ def client_envelope_id_once_requests_flight(runs: Sequence[ClientRun]) -> Judged
 @rule(
     "client-envelope/response",
     "must",
-    case="every answer",
+    case="all responses",
     role="client",
     at=("basic#responses", "basic#result-responses"),
     until="2026-07-28",
-    cause="The id is turned into a string or a number, or result and error are both set.",
+    cause="The id is converted to a string or a number, or both result and error are set.",
 )
 def client_envelope_response(runs: Sequence[ClientRun]) -> JudgedItems:
-    """An answer of the client has the id of a request of the server, with its type, and either a result or an error."""
+    """A response of a client has the id of a request, with the same type, and either a result or an error."""
     for run in runs:
         for answer in run.responses():
             yield
             if ("result" in answer.body) == ("error" in answer.body):
-                raise Violation(
-                    "an answer has not exactly one of result and error", evidence=run.evidence(answer.entry)
-                )
+                raise Violation("a response has both result and error, or neither", evidence=run.evidence(answer.entry))
             if answer.body.get("id") is not None and id_key(answer.body["id"]) not in _server_request_ids(answer):
-                text = f"an answer has the id {answer.body['id']!r}, which no request of the server had"
+                text = f"a response has the id {answer.body['id']!r}, but no request had it"
                 raise Violation(text, evidence=run.evidence(answer.entry))
 
 
 @rule(
     "client-envelope/error",
     "must",
-    case="every error",
+    case="all errors",
     role="client",
     at=("basic#responses", "basic#error-responses"),
     until="2026-07-28",
     cause="The code is a name, or the message is missing.",
 )
 def client_envelope_error(runs: Sequence[ClientRun]) -> JudgedItems:
-    """An error has an integer as its code, and a message."""
+    """An error has an integer code and a message."""
     for run in runs:
         for answer in run.responses():
             if "error" in answer.body:
@@ -135,19 +135,19 @@ def client_envelope_error(runs: Sequence[ClientRun]) -> JudgedItems:
                     isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
                 )
                 if not is_one:
-                    raise Violation("an error has no integer as code, or no message", evidence=[answer.entry.line()])
+                    raise Violation("an error has no integer code, or no message", evidence=[answer.entry.line()])
 
 
 @rule(
     "client-envelope/no-answer-to-notifications",
     "must",
-    case="every notification of the server",
+    case="all notifications from the server",
     role="client",
     at="basic#notifications",
-    cause="Unknown notifications are treated as requests, and refused with an error.",
+    cause="Unknown notifications are treated as requests, and answered with an error.",
 )
 def client_envelope_no_answer_to_notifications(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Nothing is answered to a notification."""
+    """A client does not answer notifications."""
     for run in runs:
         yield from _server_notifications(run)
         for answer in run.responses():
@@ -162,11 +162,11 @@ def client_envelope_no_answer_to_notifications(runs: Sequence[ClientRun]) -> Jud
 @rule(
     "client-envelope/single",
     "must",
-    case="every message",
+    case="all messages",
     role="client",
     at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
     since="2025-06-18",
-    cause="Requests are collected in arrays, which only 2025-03-26 has.",
+    cause="Requests are combined in arrays, which only 2025-03-26 has.",
 )
 def client_envelope_single(runs: Sequence[ClientRun]) -> JudgedItems:
     """A message is a single object, not a batch."""
@@ -183,25 +183,27 @@ def _received_entries(run: ClientRun) -> Iterator[LogEntry]:
 
 
 def _require_unique_ids(run: ClientRun) -> JudgedItems:
-    """Each id once in a conversation."""
+    """Yield for each request. Raises `Violation` if its id is not unique in its session."""
     seen: set[Any] = set()
     for request in run.requests():
         place = (request.conversation.number, id_key(request.body["id"]))
         if place in seen:
-            raise Violation(f"the id {request.body['id']!r} is used again", evidence=run.evidence(request.entry))
+            raise Violation(
+                f"the client used the id {request.body['id']!r} again", evidence=run.evidence(request.entry)
+            )
         if seen:
             yield
         seen.add(place)
 
 
 def _require_unique_ids_in_flight(run: ClientRun) -> JudgedItems:
-    """No id of a request that is neither answered nor given up."""
+    """Yield for each request. Raises `Violation` if a request in flight has the same id."""
     open_: dict[Any, ClientMessage] = {}
     for request in run.requests():
         place = (request.conversation.number, id_key(request.body["id"]))
         before = open_.get(place)
         if before is not None and not _is_finished(before, request):
-            text = f"the id {request.body['id']!r} is used again while its first request is not answered"
+            text = f"the client used the id {request.body['id']!r} again before the response"
             raise Violation(text, evidence=[before.entry.line(), request.entry.line()])
         if open_:
             yield
@@ -209,7 +211,7 @@ def _require_unique_ids_in_flight(run: ClientRun) -> JudgedItems:
 
 
 def _is_finished(request: ClientMessage, later: ClientMessage) -> bool:
-    """Whether a request was answered, or given up, before a later one."""
+    """Return whether a request was answered or cancelled before a later one."""
     for entry in request.conversation.log.entries:
         if request.entry.at <= entry.at <= later.entry.at and isinstance(entry.message, dict):
             answered = entry.direction == SENT and "method" not in entry.message
@@ -246,5 +248,5 @@ def _is_invalid_request(answer: dict[str, Any]) -> bool:
 
 
 def _follows_invalid_message(answer: ClientMessage) -> bool:
-    """Whether we had sent something wrong before it: an error without an id is right then."""
+    """Return whether we sent an invalid message before: then, an error without an id is valid."""
     return any(entry.misbehaved for entry in answer.conversation.log.entries if entry.at <= answer.entry.at)

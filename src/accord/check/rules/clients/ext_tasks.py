@@ -1,4 +1,4 @@
-"""The tasks extension (2026-07-28): how a client that declares it deals with calls that become tasks."""
+"""The tasks extension (2026-07-28): how a client handles calls that become tasks."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 
 _INTERVAL = 400
-"""Milliseconds that we wish for between two looks at a task."""
+"""The poll interval in milliseconds."""
 _TOO_SOON = 0.5
-"""Of that: clocks differ, and messages take their time."""
+"""The accepted part of it: clocks differ, and messages take time."""
 _TIME = "2026-07-28T00:00:00Z"
 _FORM: JSONObject = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 _FEATURES = ScriptedFeatures(capabilities={"tools": {}, "resources": {}, "prompts": {}, "extensions": {EXTENSION: {}}})
 
 
 EXTENSION_TASKS_SCENARIO = Scenario(
-    "extension-tasks", "calls become tasks of the extension, one question in each", since=SINCE, features=_FEATURES
+    "extension-tasks",
+    "calls become tasks of the extension, each with an input request",
+    since=SINCE,
+    features=_FEATURES,
 )
 
 
@@ -98,30 +101,30 @@ def _task_fields(id: str) -> JSONObject:
     case="all calls that became tasks",
     at=f"{PAGE}#capability-negotiation",
     since=SINCE,
-    cause="The extension is declared, and only plain results are understood.",
+    cause="The extension is declared, but only ordinary results are supported.",
 )
 def client_ext_tasks_handled(run: ClientRun) -> None:
-    """A client that declares the extension looks after the tasks that calls become."""
+    """A client that declares the extension polls the tasks of its calls."""
     ids = created_tasks(run)
     asked_for = {request.params.get("taskId") for request in run.requests(*TASK_METHODS)}
     listened = [
         get_object(each.params, "notifications").get("taskIds") for each in run.requests("subscriptions/listen")
     ]
     if not asked_for & ids and not any(listened):
-        raise Violation("a call became a task, and the client never asks for it", evidence=run.evidence())
+        raise Violation("a call became a task, but the client never sent tasks/get", evidence=run.evidence())
     run.require_progress()
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
     "client-ext-tasks/interval",
     "should",
-    case="all looks at tasks",
+    case="all tasks/get requests",
     at=(f"{PAGE}#task-polling", f"{PAGE}#tasks"),
     since=SINCE,
-    cause="The client has an interval of its own, or takes milliseconds for seconds.",
+    cause="The client has its own interval, or takes milliseconds for seconds.",
 )
 def client_ext_tasks_interval(run: ClientRun) -> None:
-    """A client looks at a task no more often than its pollIntervalMs wishes."""
+    """A client polls a task no more often than its pollIntervalMs."""
     judged = 0
     for id in created_tasks(run):
         for first, second in pairwise(task_requests(run, id, "tasks/get", "tasks/update")):
@@ -129,74 +132,74 @@ def client_ext_tasks_interval(run: ClientRun) -> None:
                 judged += 1
                 pause = (second.entry.at - first.entry.at) * 1000
                 if pause < _INTERVAL * _TOO_SOON:
-                    text = f"{pause:.0f} ms after a look comes the next, and pollIntervalMs is {_INTERVAL}"
+                    text = f"the client polled again after {pause:.0f} ms, but pollIntervalMs is {_INTERVAL}"
                     raise Violation(text, evidence=run.evidence(first.entry, second.entry))
     if not judged:
-        raise NotObserved("the client looks at no task twice")
+        raise NotObserved("the client polls no task twice")
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
     "client-ext-tasks/to-the-end",
     "should",
-    case="all tasks that it looked at",
+    case="all polled tasks",
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
     since=SINCE,
-    cause="The first state is handed on as the result.",
+    cause="The first state is returned as the result.",
 )
 def client_ext_tasks_to_the_end(run: ClientRun) -> None:
-    """A client looks at a task until it is over, or cancels it."""
+    """A client polls a task until it ends, or cancels it."""
     over = {state.get("taskId") for state in sent_task_states(run) if state.get("status") in TERMINAL_STATUSES}
     for id in polled_tasks(run):
         if id not in over and not task_requests(run, id, "tasks/cancel"):
-            raise Violation("a task was looked at, and left before its end", evidence=run.evidence())
+            raise Violation("the client stopped polling before the end of the task", evidence=run.evidence())
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
     "client-ext-tasks/answers",
     "should",
-    case="a question in each task",
+    case="an input request in each task",
     at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-status"),
     since=SINCE,
-    cause="Only requests, and results of calls, are looked at for questions.",
+    cause="Only requests, and results of calls, are checked for input requests.",
 )
 def client_ext_tasks_answers(run: ClientRun) -> None:
-    """What a task asks is answered by tasks/update, if the client has declared that it can be asked."""
+    """A client answers the input requests of a task by tasks/update, if it declares the capability."""
     for id in tasks_requiring_input(run):
         if not task_requests(run, id, "tasks/update") and not task_requests(run, id, "tasks/cancel"):
-            raise Violation("a task asks, and no answer comes", evidence=run.evidence())
+            raise Violation("a task has an input request, but the client did not answer", evidence=run.evidence())
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
     "client-ext-tasks/keys",
     "must",
-    case="all answers",
+    case="all input responses",
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
-    cause="Answers come in a list, or under keys of the client's own.",
+    cause="The responses are a list, or have other keys.",
 )
 def client_ext_tasks_keys(run: ClientRun) -> None:
-    """Answers stand under the keys under which the task asks."""
+    """Input responses have the keys of their input requests."""
     for update in task_updates(run):
         given = update.params.get("inputResponses")
         if not isinstance(given, dict) or given.keys() - {f"who {update.params.get('taskId')}"}:
-            raise Violation("what comes is under no key that was asked", evidence=run.evidence(update.entry))
+            raise Violation("an input response has a key without an input request", evidence=run.evidence(update.entry))
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
     "client-ext-tasks/once",
     "should",
-    case="a question that is shown for a while after its answer",
+    case="an input request that stays in the task after its response",
     at=f"{PAGE}#task-update-requests",
     since=SINCE,
-    cause="Each look at the task is taken for a new question: people are asked twice.",
+    cause="Each poll is taken for a new input request: users are asked twice.",
 )
 def client_ext_tasks_once(run: ClientRun) -> None:
-    """A question is answered once, though the task may show it for a while."""
+    """A client answers an input request once, even if the task shows it again."""
     given: set[tuple[str, str]] = set()
     for update in task_updates(run):
         keys = {(str(update.params.get("taskId")), name) for name in get_object(update.params, "inputResponses")}
         if keys & given:
-            raise Violation("a question is answered again", evidence=run.evidence(update.entry))
+            raise Violation("the client answered an input request again", evidence=run.evidence(update.entry))
         given |= keys
 
 
@@ -206,15 +209,15 @@ def client_ext_tasks_once(run: ClientRun) -> None:
     case="all calls that became tasks",
     at=f"{PAGE}#task-cancellation",
     since=SINCE,
-    cause="The call counts as open until the task is over, and is cancelled as every other.",
+    cause="The call is pending until the task ends, and is cancelled like others.",
 )
 def client_ext_tasks_cancelled(run: ClientRun) -> None:
-    """A task is given up by tasks/cancel, never by notifications/cancelled for the call that became it."""
+    """A client cancels a task by tasks/cancel, not by notifications/cancelled for its call."""
     created_tasks(run)
     calls = {id_key(id) for id, result in sent_results(run) if result.get("resultType") == "task"}
     for each in run.notifications("notifications/cancelled"):
         if id_key(each.params.get("requestId")) in calls:
-            raise Violation("a call that became a task is cancelled", evidence=run.evidence(each.entry))
+            raise Violation("the client cancelled a call that became a task", evidence=run.evidence(each.entry))
 
 
 @EXTENSION_TASKS_SCENARIO.rule(
@@ -224,22 +227,27 @@ def client_ext_tasks_cancelled(run: ClientRun) -> None:
     at=f"{PAGE}#streamable-http-routing-headers",
     since=SINCE,
     over=HTTP,
-    cause="The header is known for tools, prompts and resources only: a proxy cannot find who has the task.",
+    cause="The header is set for tools, prompts and resources only: a proxy cannot route the request.",
 )
 def client_ext_tasks_name_header(run: ClientRun) -> None:
-    """Over HTTP the Mcp-Name of a request about a task is the id of the task."""
+    """Over HTTP, the Mcp-Name of a request about a task is the id of the task."""
     carried = [each for each in run.requests(*TASK_METHODS) if 0 < each.entry.stream <= len(run.exchanges)]
     for request in carried:
         exchange, id = run.exchanges[request.entry.stream - 1], str(request.params.get("taskId"))
         entry = exchange.headers.get("mcp-name")
         if entry not in (id, f"=?base64?{base64.b64encode(id.encode()).decode()}?="):
-            raise Violation(f"Mcp-Name is {entry!r} for {id!r}", evidence=[exchange.line(), request.entry.line()])
+            raise Violation(
+                f"Mcp-Name is {entry!r}, but the task is {id!r}", evidence=[exchange.line(), request.entry.line()]
+            )
     if not carried:
-        raise NotObserved("the client looks at no task")
+        raise NotObserved("the client polls no task")
 
 
 EXTENSION_TASK_ELSEWHERE_SCENARIO = Scenario(
-    "extension-task-elsewhere", "a prompt and a resource become tasks, which cannot be", since=SINCE, features=_FEATURES
+    "extension-task-elsewhere",
+    "a prompt and a resource become tasks, which is not allowed",
+    since=SINCE,
+    features=_FEATURES,
 )
 
 
@@ -256,12 +264,12 @@ async def answer_extension_task_elsewhere(request: IncomingRequest) -> ScriptedA
     case="a prompt and a resource",
     at=f"{PAGE}#capability-negotiation",
     since=SINCE,
-    cause="The resultType is looked at before the method.",
+    cause="The resultType is checked without the method.",
 )
 def client_ext_tasks_calls_only(run: ClientRun) -> None:
-    """A task in answer to a request that cannot become one is an invalid answer: the client does not look after it."""
+    """A task as the result of another method than tools/call is invalid: the client does not poll it."""
     ids = created_tasks(run)
     for request in run.requests(*TASK_METHODS):
         if request.params.get("taskId") in ids:
-            raise Violation("it is looked after", evidence=run.evidence(request.entry))
+            raise Violation("the client polled the task", evidence=run.evidence(request.entry))
     run.require_progress()

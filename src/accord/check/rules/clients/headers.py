@@ -1,4 +1,4 @@
-"""From 2026-07-28 on: what of a request stands in HTTP headers too, tools whose arguments do among them."""
+"""HTTP headers that repeat values of a request (2026-07-28)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AT = "basic/transports/streamable-http#"
 @rule(
     "client-http/method-header",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at=_AT + "standard-request-headers",
     since=_SINCE,
     over=HTTP,
-    cause="The header is left out, or written otherwise than the method.",
+    cause="The header is missing, or differs from the method.",
 )
 def client_http_method_header(runs: Sequence[ClientRun]) -> JudgedItems:
     """Mcp-Method is the method of the request."""
@@ -41,17 +41,15 @@ def client_http_method_header(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-http/name-header",
     "must",
-    case="every call, every prompt, every resource",
+    case="all requests for tools, prompts and resources",
     role="client",
     at=(_AT + "standard-request-headers", _AT + "value-encoding"),
     since=_SINCE,
     over=HTTP,
-    cause="The header is left out, or carries the value as it is, whatever it is.",
+    cause="The header is missing, or its value is not encoded.",
 )
 def client_http_name_header(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Mcp-Name is the name of the tool or prompt, or the URI of the resource, in Base64 where a header
-    cannot have it.
-    """
+    """Mcp-Name is the name of the tool or prompt, or the URI of the resource, in Base64 if necessary."""
     for request, exchange in _requests_with_exchange(runs):
         if request.method in NAME_FIELDS:
             yield
@@ -59,7 +57,8 @@ def client_http_name_header(runs: Sequence[ClientRun]) -> JudgedItems:
             entry = exchange.headers.get("mcp-name")
             if isinstance(subject, str) and _decode_header(entry) != subject:
                 raise Violation(
-                    f"Mcp-Name is {entry!r} for {subject!r}", evidence=[exchange.line(), request.entry.line()]
+                    f"Mcp-Name is {entry!r}, but the request has {subject!r}",
+                    evidence=[exchange.line(), request.entry.line()],
                 )
 
 
@@ -102,7 +101,7 @@ WRONG = (
 
 PARAMETER_HEADERS_SCENARIO = Scenario(
     "parameter-headers",
-    "tools whose arguments stand in headers, and some that declare it wrongly",
+    "tools with headers for arguments, valid and invalid",
     since=_SINCE,
     over=HTTP,
     features=ScriptedFeatures(tools=[*WRONG[:3], MIRRORED, *WRONG[3:], TOOLS[0]]),
@@ -117,14 +116,14 @@ async def answer_parameter_headers(request: IncomingRequest) -> ScriptedAnswer:
 @PARAMETER_HEADERS_SCENARIO.rule(
     "client-http/parameter-headers",
     "must",
-    case="arguments of every kind",
+    case="arguments of all types",
     at=(_AT + "custom-headers-from-tool-parameters", _AT + "value-encoding", _AT + "client-behavior"),
     since=_SINCE,
     over=HTTP,
-    cause="x-mcp-header is not looked at, or a value goes into the header as it is.",
+    cause="x-mcp-header is ignored, or a value is not encoded.",
 )
 def client_http_parameter_headers(run: ClientRun) -> None:
-    """An argument that the schema wants in a header stands there, encoded where it must be, and nothing for null."""
+    """An argument with x-mcp-header is in its header, encoded if necessary; null has no header."""
     called = [(each, exchange) for each, exchange in _requests_with_exchange([run]) if _calls_tool(each, MIRRORED)]
     if not called:
         raise NotObserved("the client did not call the tool")
@@ -137,37 +136,37 @@ def client_http_parameter_headers(run: ClientRun) -> None:
         }
         for name in expected.keys() | sent.keys():
             if sent.get(name) != expected.get(name):
-                text = f"{name} is {exchange.headers.get(name)!r}; the argument is {expected.get(name)!r}"
+                text = f"{name} is {exchange.headers.get(name)!r}, but the argument is {expected.get(name)!r}"
                 raise Violation(text, evidence=[exchange.line(), request.entry.line()])
 
 
 @PARAMETER_HEADERS_SCENARIO.rule(
     "client-http/invalid-parameter-headers",
     "must",
-    case="tools that declare their headers wrongly",
+    case="tools with invalid x-mcp-header",
     at=_AT + "schema-extension",
     since=_SINCE,
     over=HTTP,
-    cause="The declaration is taken as it is, or one wrong tool spoils the whole list.",
+    cause="The schema is not validated, or one invalid tool removes the whole list.",
 )
 def client_http_invalid_parameter_headers(run: ClientRun) -> None:
-    """A tool that declares its headers wrongly is left out; the others are used."""
+    """A client omits a tool with an invalid x-mcp-header, and uses the others."""
     run.require_intervention()
     calls = run.requests("tools/call")
     for each in calls:
         if any(_calls_tool(each, wrong) for wrong in WRONG):
-            raise Violation(f"{each.params.get('name')} was called", evidence=[each.entry.line()])
+            raise Violation(f"the client called {each.params.get('name')}", evidence=[each.entry.line()])
     if not calls:
         raise (
             NotObserved("the client calls no tools")
             if "tools/call" not in run.ordinary_run.methods
-            else Violation("with wrong tools in the list, the client called none at all", evidence=run.evidence())
+            else Violation("because of invalid tools in the list, the client called none", evidence=run.evidence())
         )
 
 
 HEADER_MISMATCH_SCENARIO = Scenario(
     "header-mismatch",
-    "the first call is refused for its headers",
+    "the first call is refused because of its headers",
     since=_SINCE,
     over=HTTP,
     features=ScriptedFeatures(tools=[MIRRORED]),
@@ -184,22 +183,22 @@ async def answer_header_mismatch(request: IncomingRequest) -> ScriptedAnswer:
 @HEADER_MISMATCH_SCENARIO.rule(
     "client-http/header-mismatch",
     "should",
-    case="a call that is refused for its headers",
+    case="a call that is refused because of its headers",
     at=_AT + "client-behavior",
     since=_SINCE,
     over=HTTP,
-    cause="The error is handed on without a look at the schema, which may have changed.",
+    cause="The error is returned without listing the tools again, whose schemas may have changed.",
 )
 def client_http_header_mismatch(run: ClientRun) -> None:
-    """Refused for its headers, a client lists the tools again and calls once more."""
+    """After an error about its headers, a client lists the tools and repeats the call."""
     run.require_progress()
     methods = [each.method for each in run.messages_after()]
     if "tools/list" not in methods or "tools/call" not in methods[methods.index("tools/list") :]:
-        raise Violation("the client did not list and call again", evidence=run.evidence())
+        raise Violation("the client did not list the tools and repeat the call", evidence=run.evidence())
 
 
 def _requests_with_exchange(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientMessage, ClientExchange]]:
-    """Every request with the HTTP request that it came by."""
+    """Yield each request with its HTTP request."""
     for run in runs:
         for request in run.requests():
             if 0 < request.entry.stream <= len(run.exchanges) and request.method != "initialize":
@@ -211,10 +210,10 @@ def _calls_tool(request: ClientMessage, wanted: JSONObject) -> bool:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """What a header stands for; what cannot be read stands for itself."""
+    """Return the value of a header, decoded if it is encoded."""
     if value is None:
         return None
     try:
         return decode_value(value.encode("latin-1"))
     except (ValueError, UnicodeEncodeError):
-        return f"{value} (which cannot be read)"
+        return f"{value} (invalid)"

@@ -1,7 +1,4 @@
-"""Streamable HTTP as a client speaks it: the verbs, and the headers that every request has.
-
-Sessions over HTTP: their id goes with every request and nowhere else, and an end is followed by a new beginning.
-"""
+"""Streamable HTTP of a client: methods, headers, sessions and redirects."""
 
 from __future__ import annotations
 
@@ -30,14 +27,14 @@ _SENDING = ("basic/transports#sending-messages-to-the-server", "basic/transports
 @rule(
     "client-http/accept",
     "must",
-    case="every POST",
+    case="all POST requests",
     role="client",
     at=_SENDING,
     over=HTTP,
-    cause="Accept is left to the HTTP library, or names only one of them.",
+    cause="Accept is left to the HTTP library, or has only one of the two types.",
 )
 def client_http_accept(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A POST accepts both application/json and text/event-stream."""
+    """The Accept header of a POST has application/json and text/event-stream."""
     for run in runs:
         for each in run.posts():
             yield
@@ -49,52 +46,54 @@ def client_http_accept(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-http/content-type",
     "should",
-    case="every POST",
+    case="all POST requests",
     role="client",
     at=_SENDING,
     over=HTTP,
     cause="The body is sent as text, or as a form.",
 )
 def client_http_content_type(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A POST says that its body is application/json."""
+    """The content type of a POST is application/json."""
     for run in runs:
         for each in run.posts():
             yield
             if "application/json" not in _media_types(each.headers.get("content-type", "")):
-                raise Violation(f"a POST has the type {each.headers.get('content-type')!r}", evidence=[each.line()])
+                raise Violation(
+                    f"the content type of a POST is {each.headers.get('content-type')!r}", evidence=[each.line()]
+                )
 
 
 @rule(
     "client-http/one-endpoint",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at=_SENDING,
     over=HTTP,
-    cause="Messages go to a path that is made up, or by another verb.",
+    cause="Messages are sent to another path, or by another method.",
 )
 def client_http_one_endpoint(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Every message is a POST of its own, to the MCP endpoint."""
+    """Each message is one POST to the MCP endpoint."""
     for run in runs:
         for each in run.exchanges:
             if any("jsonrpc" in one for one in messages_in(each)):
                 yield
                 if each.verb != "POST" or each.path != PATH:
-                    raise Violation(f"a message came by {each.verb} {each.path}", evidence=[each.line()])
+                    raise Violation(f"a message was sent by {each.verb} {each.path}", evidence=[each.line()])
 
 
 @rule(
     "client-http/get-accept",
     "must",
-    case="every GET",
+    case="all GET requests",
     role="client",
     at="basic/transports#listening-for-messages-from-the-server",
     until=_SINCE,
     over=HTTP,
-    cause="The GET has the headers of any other request.",
+    cause="The GET has the headers of other requests.",
 )
 def client_http_get_accept(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A GET accepts text/event-stream."""
+    """The Accept header of a GET has text/event-stream."""
     for run in runs:
         for each in run.exchanges:
             if each.verb == "GET" and each.path == PATH:
@@ -106,7 +105,7 @@ def client_http_get_accept(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-http/protocol-version",
     "must",
-    variants=[CaseVariant("every request after the handshake", until=_SINCE)],
+    variants=[CaseVariant("all requests after the handshake", until=_SINCE)],
     role="client",
     at=("basic/transports#protocol-version-header", "basic/transports/streamable-http#protocol-version-header"),
     since="2025-06-18",
@@ -114,7 +113,7 @@ def client_http_get_accept(runs: Sequence[ClientRun]) -> JudgedItems:
     cause="The header is sent with POST only, or not at all.",
 )
 def client_http_protocol_version(runs: Sequence[ClientRun]) -> JudgedItems:
-    """MCP-Protocol-Version goes with every request after the handshake; where there is none, with every request."""
+    """All requests have MCP-Protocol-Version, except those of a handshake."""
     for run in runs:
         for each in in_session(run):
             yield
@@ -124,7 +123,7 @@ def client_http_protocol_version(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(text, evidence=[each.line()])
 
 
-@client_http_protocol_version.case("every request", since=_SINCE)
+@client_http_protocol_version.case("all requests", since=_SINCE)
 def client_http_protocol_version_protocol_version_request(runs: Sequence[ClientRun]) -> JudgedItems:
     for run in runs:
         for each in run.posts():
@@ -133,33 +132,36 @@ def client_http_protocol_version_protocol_version_request(runs: Sequence[ClientR
                 meta = (body.get("params") or {}).get("_meta") or {}
                 if each.headers.get("mcp-protocol-version") != meta.get(PROTOCOL_VERSION):
                     entry = each.headers.get("mcp-protocol-version")
-                    text = f"MCP-Protocol-Version is {entry!r}, _meta says {meta.get(PROTOCOL_VERSION)!r}"
+                    text = f"MCP-Protocol-Version is {entry!r}, but _meta has {meta.get(PROTOCOL_VERSION)!r}"
                     raise Violation(text, evidence=[each.line(), f"← {each.body.decode(errors='replace')}"])
 
 
 @rule(
     "client-http/agreed-version",
     "should",
-    case="every request after the handshake",
+    case="all requests after the handshake",
     role="client",
     at="basic/transports#protocol-version-header",
     since="2025-06-18",
     until=_SINCE,
     over=HTTP,
-    cause="It is the revision that was asked for.",
+    cause="The requested revision is used instead of the negotiated one.",
 )
 def client_http_agreed_version(runs: Sequence[ClientRun]) -> JudgedItems:
-    """MCP-Protocol-Version is the revision that was agreed in the handshake."""
+    """MCP-Protocol-Version is the negotiated revision."""
     for run in runs:
         for each in in_session(run):
             if "mcp-protocol-version" in each.headers:
                 yield
                 if each.headers["mcp-protocol-version"] != run.revision:
-                    text = f"{run.revision} was agreed, the header says {each.headers['mcp-protocol-version']!r}"
+                    text = (
+                        f"the negotiated revision is {run.revision}, but the header has "
+                        f"{each.headers['mcp-protocol-version']!r}"
+                    )
                     raise Violation(text, evidence=[each.line()])
 
 
-NO_GET_SCENARIO = Scenario("no-get", "a server without a stream of its own", until=_SINCE, over=HTTP)
+NO_GET_SCENARIO = Scenario("no-get", "a server without a separate stream", until=_SINCE, over=HTTP)
 
 
 @NO_GET_SCENARIO.on_http
@@ -177,22 +179,22 @@ async def serve_no_get(endpoint: ScriptedHTTPServer, exchange: ClientExchange, r
     at="basic/transports#listening-for-messages-from-the-server",
     until=_SINCE,
     over=HTTP,
-    cause="405 is an error that ends the connection.",
+    cause="405 is treated as an error of the connection.",
 )
 def client_http_no_get(run: ClientRun) -> None:
-    """A server without a stream of its own (405) is used like any other."""
+    """A client uses a server without a separate stream (405) like others."""
     run.require_ordinary_behavior()
 
 
 def _media_types(header: str) -> set[str]:
-    """The types that a header names, without parameters."""
+    """Return the media types of a header, without parameters."""
     return {part.partition(";")[0].strip().lower() for part in header.split(",")} - {""}
 
 
 @rule(
     "client-http/session-id",
     "must",
-    case="every request after the handshake",
+    case="all requests after the handshake",
     role="client",
     at="basic/transports#session-management",
     until=_SINCE,
@@ -200,7 +202,7 @@ def _media_types(header: str) -> set[str]:
     cause="The header is sent with POST only, or not at all.",
 )
 def client_http_session_id(runs: Sequence[ClientRun]) -> JudgedItems:
-    """The session id that came with the answer to initialize goes with every request that follows."""
+    """All requests after initialize have its session id."""
     for run in runs:
         issued = {
             each.response_headers["mcp-session-id"]
@@ -210,34 +212,34 @@ def client_http_session_id(runs: Sequence[ClientRun]) -> JudgedItems:
         for each in in_session(run):
             yield
             if each.headers.get("mcp-session-id") not in issued:
-                raise Violation(f"{describe_exchange(each)} came without the session id", evidence=[each.line()])
+                raise Violation(f"{describe_exchange(each)} has no session id", evidence=[each.line()])
 
 
 @rule(
     "client-http/session-delete",
     "should",
-    case="sessions of clients that end by themselves",
+    case="sessions of clients that exit on their own",
     role="client",
     at="basic/transports#session-management",
     until=_SINCE,
     over=HTTP,
-    cause="The client just goes away.",
+    cause="The client closes its connections only.",
 )
 def client_http_session_delete(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A client that does not need its session any more ends it with DELETE."""
+    """A client ends its session with DELETE."""
     (run,) = [run for run in runs if run.ordinary_run is run]
     issued = [
         each.response_headers["mcp-session-id"] for each in run.exchanges if "mcp-session-id" in each.response_headers
     ]
     deleted = {each.headers.get("mcp-session-id") for each in run.exchanges if each.verb == "DELETE"}
     if not issued or run.ending != "itself":
-        raise NotObserved("the client did not end by itself")
+        raise NotObserved("the client did not exit on its own")
     if not set(issued) <= deleted:
-        raise Violation("the session was not ended", evidence=[each.line() for each in run.exchanges[-3:]])
+        raise Violation("the client did not end the session", evidence=[each.line() for each in run.exchanges[-3:]])
     yield from issued
 
 
-SESSION_ENDED_SCENARIO = Scenario("session-ended", "the server has forgotten the session", until=_SINCE, over=HTTP)
+SESSION_ENDED_SCENARIO = Scenario("session-ended", "an expired session", until=_SINCE, over=HTTP)
 
 
 @SESSION_ENDED_SCENARIO.on_http
@@ -257,19 +259,19 @@ async def serve_session_ended(
     at="basic/transports#session-management",
     until=_SINCE,
     over=HTTP,
-    cause="404 is an error like any other, or the old id goes with the new initialize.",
+    cause="404 is treated like other errors, or the new initialize has the old id.",
 )
 def client_http_session_ended(run: ClientRun) -> None:
-    """A client whose session has ended (404) opens another by initialize, without a session id."""
+    """After the end of its session (404), a client sends initialize without a session id."""
     run.require_progress()
     anew = [each for each in initialize_posts(run) if each.at > (run.intervened_at or 0)]
     if not anew:
-        raise Violation("no new session was opened", evidence=[each.line() for each in run.exchanges[-4:]])
+        raise Violation("the client did not start a new session", evidence=[each.line() for each in run.exchanges[-4:]])
     if "mcp-session-id" in anew[0].headers:
         raise Violation("the new initialize has the old session id", evidence=[anew[0].line()])
 
 
-REDIRECT_SCENARIO = Scenario("redirect", "the server sends requests to another origin", over=HTTP)
+REDIRECT_SCENARIO = Scenario("redirect", "a redirect to another origin", over=HTTP)
 
 
 @REDIRECT_SCENARIO.on_http
@@ -286,11 +288,11 @@ async def serve_redirect(endpoint: ScriptedHTTPServer, exchange: ClientExchange,
     case="307 to another origin",
     at="basic/transports#session-management",
     over=HTTP,
-    cause="The HTTP library follows redirects by itself, with all headers.",
+    cause="The HTTP library follows redirects, with all headers.",
 )
 def client_http_redirect(run: ClientRun) -> None:
-    """A redirect to another origin does not carry the session, or what was to be said in it, away."""
+    """A client does not send its session id or messages to another origin after a redirect."""
     run.require_progress()
     for each in run.stray_requests:
         if "mcp-session-id" in each.headers or "authorization" in each.headers or each.body:
-            raise Violation("the request was sent to the other origin as it was", evidence=[each.line()])
+            raise Violation("the client sent the request to the other origin", evidence=[each.line()])

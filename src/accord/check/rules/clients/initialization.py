@@ -1,4 +1,4 @@
-"""How a client opens a connection, and what it makes of what the server is and has."""
+"""The handshake of a client, and its reaction to unexpected results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SLOW = 0.4
 """Seconds that a slow server takes for `initialize`."""
 _UNKNOWN_REVISION = "1999-01-01"
-"""A revision that no client speaks."""
+"""A revision that no client supports."""
 
 
 def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientConversation, list[ClientMessage]]]:
-    """The conversations in which a handshake was begun, each with what the client said in it."""
+    """Yield the sessions with a handshake, each with the messages of the client."""
     for run in runs:
         for conversation in run.conversations:
             entry = [each for each in run.messages() if each.conversation is conversation]
@@ -34,19 +34,19 @@ def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientCo
 @rule(
     "client-opening/first",
     "must",
-    case="the first request of every connection",
+    case="the first request of each connection",
     role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
     cause="Requests are sent as soon as the transport is open.",
 )
 def client_opening_first(runs: Sequence[ClientRun]) -> JudgedItems:
-    """The first request of a connection is initialize; only a try of a newer revision, and pings, may come before."""
+    """The first request of a connection is initialize; only pings, and requests in a newer revision, may precede it."""
     for run in runs:
         first = {each.conversation.number: each for each in reversed(run.requests()) if not _may_come_before(each)}
         for request in first.values():
             if request.method != "initialize":
-                raise Violation(f"{request.method} came first", evidence=run.evidence(request.entry))
+                raise Violation(f"the first request was {request.method}", evidence=run.evidence(request.entry))
     yield from _handshakes(runs)
 
 
@@ -57,14 +57,14 @@ def _may_come_before(request: ClientMessage) -> bool:
 @rule(
     "client-opening/initialize",
     "must",
-    case="every initialize",
+    case="all initialize requests",
     role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
-    cause="protocolVersion, capabilities or clientInfo (with name and version) is left out.",
+    cause="protocolVersion, capabilities or clientInfo (with name and version) is missing.",
 )
 def client_opening_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
-    """initialize says which revision the client wants, what it can do, and who it is."""
+    """initialize has the revision, the capabilities, and the name and version of the client."""
     for run in runs:
         for each in run.requests("initialize"):
             yield
@@ -84,61 +84,62 @@ def client_opening_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-opening/version",
     "must",
-    case="every initialize",
+    case="all initialize requests",
     role="client",
     at="basic/lifecycle#version-negotiation",
     until="2026-07-28",
-    cause="The version of the client's own software stands there, or 2026-07-28, which has no handshake.",
+    cause="The revision is the version of the client software, or 2026-07-28, which has no handshake.",
 )
 def client_opening_version(runs: Sequence[ClientRun]) -> JudgedItems:
-    """initialize asks for a revision that is opened by a handshake."""
+    """initialize requests a revision with a handshake."""
     for run in runs:
         for each in run.requests("initialize"):
             yield
             wanted = each.params.get("protocolVersion")
             if not isinstance(wanted, str) or not _DATE.fullmatch(wanted) or wanted not in HANDSHAKE:
-                raise Violation(f"initialize asks for {wanted!r}", evidence=[each.entry.line()])
+                raise Violation(f"initialize requests {wanted!r}", evidence=[each.entry.line()])
 
 
 @rule(
     "client-opening/latest",
     "should",
-    case="every initialize",
+    case="all initialize requests",
     role="client",
     at="basic/lifecycle#version-negotiation",
     until="2026-07-28",
-    cause="An older revision is written into the client as a constant.",
+    cause="An older revision is a constant in the client.",
 )
 def client_opening_latest(runs: Sequence[ClientRun]) -> JudgedItems:
-    """initialize asks for the latest revision that the client speaks."""
+    """initialize requests the latest revision that the client supports."""
     for run in runs:
         for each in run.requests("initialize"):
             if run.ordinary_run is run:
                 yield
                 wanted = each.params.get("protocolVersion")
                 if wanted in HANDSHAKE and not is_in_revision(str(wanted), run.revision, None):
-                    text = f"initialize asks for {wanted}, although the client speaks {run.revision}"
+                    text = f"initialize requests {wanted}, but the client supports {run.revision}"
                     raise Violation(text, evidence=[each.entry.line()])
 
 
 @rule(
     "client-opening/initialized",
     "must",
-    case="every handshake",
+    case="all handshakes",
     role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
-    cause="The notification is forgotten, or sent as a request.",
+    cause="The notification is missing, or is sent as a request.",
 )
 def client_opening_initialized(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Once initialize is answered, the client says that it is ready: notifications/initialized."""
+    """After the result of initialize, the client sends notifications/initialized."""
     for run, _, entry in _handshakes(runs):
         later = entry[[each.method for each in entry].index("initialize") + 1 :]
         requests = [each for each in later if each.method not in ("ping", "initialize") and "id" in each.body]
         ready = [each for each in later if each.method == "notifications/initialized" and "id" not in each.body]
         if requests and not ready:
             raise Violation(
-                "notifications/initialized never came", evidence=run.evidence(*(one.entry for one in entry[:6]))
+                "the client did not send notifications/initialized",
+                evidence=run.evidence(*(one.entry for one in entry[:6])),
             )
         if ready:
             yield
@@ -146,7 +147,7 @@ def client_opening_initialized(runs: Sequence[ClientRun]) -> JudgedItems:
 
 # --- a slow handshake --------------------------------------------------------------------------------------------
 
-SLOW_INITIALIZE_SCENARIO = Scenario("slow-initialize", "initialize takes a while", until="2026-07-28")
+SLOW_INITIALIZE_SCENARIO = Scenario("slow-initialize", "a slow initialize", until="2026-07-28")
 
 
 @SLOW_INITIALIZE_SCENARIO.on("initialize")
@@ -158,27 +159,25 @@ async def answer_slow_initialize(request: IncomingRequest) -> ScriptedAnswer:
 @SLOW_INITIALIZE_SCENARIO.rule(
     "client-opening/no-early-requests",
     "should",
-    case="initialize that takes a while",
+    case="a slow initialize",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
-    cause="Requests are not held back while the handshake is on its way.",
+    cause="Requests are not delayed until the end of the handshake.",
 )
 def client_opening_no_early_requests(run: ClientRun) -> None:
-    """Before initialize is answered, the client sends no other request than pings."""
+    """Before the result of initialize, a client sends no requests except pings."""
     run.require_intervention()
     for request in run.requests("initialize")[:1]:
         early = [each for each in run.requests() if request.entry.at < each.entry.at < request.entry.at + _SLOW * 0.9]
         for each in early:
             if each.method not in ("ping", "initialize"):
-                text = f"{each.method} was sent before initialize was answered"
+                text = f"the client sent {each.method} before the result of initialize"
                 raise Violation(text, evidence=[request.entry.line(), each.entry.line()])
 
 
 # --- a revision that nobody has ----------------------------------------------------------------------------------
 
-UNSUPPORTED_VERSION_SCENARIO = Scenario(
-    "unsupported-version", "the server answers with a revision that nobody has", until="2026-07-28"
-)
+UNSUPPORTED_VERSION_SCENARIO = Scenario("unsupported-version", "a server with an unknown revision", until="2026-07-28")
 
 
 @UNSUPPORTED_VERSION_SCENARIO.on("initialize")
@@ -191,17 +190,17 @@ async def answer_unsupported_version(request: IncomingRequest) -> ScriptedAnswer
 @UNSUPPORTED_VERSION_SCENARIO.rule(
     "client-opening/unsupported-version",
     "must",
-    case="a server of a revision that nobody has",
+    case="a server with an unknown revision",
     at=("basic/lifecycle#version-negotiation", "schema#initializeresult"),
     until="2026-07-28",
-    cause="The protocolVersion of the answer is not looked at.",
+    cause="The protocolVersion of the result is not checked.",
 )
 def client_opening_unsupported_version(run: ClientRun) -> None:
-    """A client that does not speak the revision of the answer to initialize disconnects."""
-    _require_disconnect(run, f"the server speaks {_UNKNOWN_REVISION}, and the client went on")
+    """A client disconnects if it does not support the revision in the result of initialize."""
+    _require_disconnect(run, f"the client continued with a server of revision {_UNKNOWN_REVISION}")
 
 
-INITIALIZE_REFUSED_SCENARIO = Scenario("initialize-refused", "initialize is answered with an error", until="2026-07-28")
+INITIALIZE_REFUSED_SCENARIO = Scenario("initialize-refused", "initialize returns an error", until="2026-07-28")
 
 
 @INITIALIZE_REFUSED_SCENARIO.on("initialize")
@@ -212,16 +211,16 @@ async def answer_initialize_refused(request: IncomingRequest) -> ScriptedAnswer:
 @INITIALIZE_REFUSED_SCENARIO.rule(
     "client-opening/refused",
     "should",
-    case="initialize that is answered with an error",
+    case="initialize with an error",
     at="basic/lifecycle#error-handling",
     until="2026-07-28",
-    cause="An error in place of the result of initialize is not looked for.",
+    cause="The response to initialize is not checked for an error.",
 )
 def client_opening_refused(run: ClientRun) -> None:
-    """A client whose initialize is refused does not go on as if it were open, and does not wait for ever."""
-    _require_disconnect(run, "initialize was refused, and the client went on")
+    """After an error for initialize, a client neither continues nor waits forever."""
+    _require_disconnect(run, "the client continued after an error for initialize")
     if run.ending != "itself" and run.ordinary_run.ending == "itself":
-        raise Violation("the client does not end: it waits for what will not come")
+        raise Violation("the client does not exit: it waits forever")
 
 
 def _require_disconnect(run: ClientRun, text: str) -> None:

@@ -1,4 +1,4 @@
-"""From 2026-07-28 on: what each request of a client says of itself, and how a client finds the revision it shares."""
+"""`_meta` of requests (2026-07-28), and the types of results."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _RETRIES = 5
 @rule(
     "client-meta/required",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at="basic#meta",
     since=_SINCE,
-    cause="Only the first request says them, as if there were a handshake.",
+    cause="Only the first request has them, as in a handshake.",
 )
 def client_meta_required(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Every request carries the revision and the capabilities of the client in _meta."""
+    """Each request has the revision and the capabilities of the client in `_meta`."""
     for run in runs:
         for each in run.requests():
             if each.method != "initialize":
@@ -48,14 +48,14 @@ def client_meta_required(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-meta/client-info",
     "should",
-    case="every request",
+    case="all requests",
     role="client",
     at="basic#meta",
     since=_SINCE,
-    cause="clientInfo is left out.",
+    cause="clientInfo is missing.",
 )
 def client_meta_client_info(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Every request says in _meta who the client is."""
+    """Each request has the name and version of the client in `_meta`."""
     for run in runs:
         for each in run.requests():
             if each.method != "initialize":
@@ -67,43 +67,43 @@ def client_meta_client_info(runs: Sequence[ClientRun]) -> JudgedItems:
 @rule(
     "client-meta/no-responses",
     "must",
-    case="every message",
+    case="all messages",
     role="client",
     at=("basic/transports/stdio#sending-messages", "basic/transports/streamable-http#sending-messages"),
     since=_SINCE,
-    cause="Requests of a server are answered as in older revisions.",
+    cause="Requests of a server are answered as in earlier revisions.",
 )
 def client_meta_no_responses(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A client sends no answers: it is asked in results, and answers by asking again."""
+    """A client sends no responses: it repeats a request with its input responses."""
     for run in runs:
         for answer in run.responses():
-            raise Violation("the client sent an answer", evidence=run.evidence(answer.entry))
+            raise Violation("the client sent a response", evidence=run.evidence(answer.entry))
         yield from run.requests()
 
 
 @rule(
     "client-meta/names",
     "must",
-    case="every _meta",
+    case="all _meta",
     role="client",
     at="basic#meta",
     since="2025-06-18",
-    cause="A key has spaces, or begins or ends with a sign.",
+    cause="A key has spaces, or begins or ends with a punctuation mark.",
 )
 def client_meta_names(runs: Sequence[ClientRun]) -> JudgedItems:
-    """The keys in _meta are well formed: a prefix of labels, a slash, and a name."""
+    """A key in `_meta` is a name with an optional prefix and a slash."""
     for run in runs:
         for each in run.messages():
             if each.meta:
                 yield
                 for name in each.meta:
                     if not _NAME.fullmatch(name):
-                        raise Violation(f"{name!r} is no key for _meta", evidence=[each.entry.line()])
+                        raise Violation(f"the key {name!r} is invalid", evidence=[each.entry.line()])
 
 
 # --- results and their types -------------------------------------------------------------------------------------
 
-NO_RESULT_TYPE_SCENARIO = Scenario("no-result-type", "results do not say what they are", since=_SINCE)
+NO_RESULT_TYPE_SCENARIO = Scenario("no-result-type", "results without a type", since=_SINCE)
 
 
 @NO_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call", "resources/list", "prompts/list")
@@ -118,14 +118,14 @@ async def answer_no_result_type(request: IncomingRequest) -> ScriptedAnswer:
     case="results without resultType",
     at="basic#resulttype",
     since=_SINCE,
-    cause="resultType is required when results are read.",
+    cause="resultType is required when results are decoded.",
 )
 def client_meta_result_type(run: ClientRun) -> None:
-    """A result without resultType is a complete one."""
+    """A result without resultType is complete."""
     run.require_ordinary_behavior()
 
 
-UNKNOWN_RESULT_TYPE_SCENARIO = Scenario("unknown-result-type", "a result is of a type that nobody knows", since=_SINCE)
+UNKNOWN_RESULT_TYPE_SCENARIO = Scenario("unknown-result-type", "a result of an unknown type", since=_SINCE)
 
 
 @UNKNOWN_RESULT_TYPE_SCENARIO.on(FIRST_REQUEST)
@@ -136,15 +136,15 @@ async def answer_unknown_result_type(request: IncomingRequest) -> ScriptedAnswer
 @UNKNOWN_RESULT_TYPE_SCENARIO.rule(
     "client-meta/unknown-result-type",
     "must",
-    case="a result of a type that nobody knows",
+    case="a result of an unknown type",
     at="basic#resulttype",
     since=_SINCE,
-    cause="An unknown resultType is taken as a request for input, or leaves the call without an end.",
+    cause="An unknown resultType is taken for a request for input, or the call never ends.",
 )
 def client_meta_unknown_result_type(run: ClientRun) -> None:
-    """A result of an unknown type is an error for whoever asked: the client neither hangs nor asks again for ever."""
+    """A result of an unknown type is an error for the caller, without a hang or endless retries."""
     run.require_progress()
     for method in run.ordinary_run.methods:
         again = len(run.requests(method)) - len(run.ordinary_run.requests(method))
         if again > _RETRIES:
-            raise Violation(f"{method} was sent {again} times more than usual", evidence=run.evidence())
+            raise Violation(f"the client sent {method} {again} times more than usual", evidence=run.evidence())

@@ -1,4 +1,4 @@
-"""From 2026-07-28 on: results that ask for input, and how a client asks again with it."""
+"""Multi round-trip requests (2026-07-28): how a client repeats a request with input responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT = "basic/patterns/mrtr#client-requirements-basic-workflow"
 _STATE = 'opaque "state" \\ caf\u00e9 {"a": 1}  %7B= \u2028 end '
 _ROUNDS = 200
 _ENOUGH = 100
-"""Rounds after which nobody can say that a client ends them."""
+"""Number of rounds after which a client should stop."""
 
 
 _FORM = {
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[str, JSONObject]] = {
 _INPUT_METHODS = ("tools/call", "prompts/get", "resources/read")
 
 INPUT_REQUIRED_SCENARIO = Scenario(
-    "input-required", "results ask for what the client has declared", since=_SINCE, asks=True
+    "input-required", "results require input that the client supports", since=_SINCE, asks=True
 )
 
 
@@ -51,7 +51,7 @@ async def answer_input_required(request: IncomingRequest) -> ScriptedAnswer:
 
 
 def _build_input_requests(request: IncomingRequest) -> JSONObject:
-    """One request of each kind that the client has declared, under keys that say nothing."""
+    """Return an input request for each capability of the client, with arbitrary keys."""
     return {
         f"key {name}/1": {"method": method, "params": params}
         for name, (method, params) in _KINDS.items()
@@ -62,17 +62,17 @@ def _build_input_requests(request: IncomingRequest) -> JSONObject:
 @INPUT_REQUIRED_SCENARIO.rule(
     "client-rounds/state",
     "must",
-    case="a state that is no simple text",
+    case="a state with special characters",
     at=_AT,
     since=_SINCE,
-    cause="It is decoded, trimmed, or written anew on its way.",
+    cause="The state is decoded, trimmed or encoded again.",
 )
 def client_rounds_state(run: ClientRun) -> None:
-    """requestState comes back exactly as it was."""
+    """A client returns requestState without changes."""
     for round in _retried_with_field(run, "requestState"):
         wanted, came = round.result["requestState"], round.retry.params.get("requestState")
         if came != wanted:
-            raise Violation(f"the state was {wanted!r}, and came back as {came!r}", evidence=round.lines())
+            raise Violation(f"the state was {wanted!r}, but the client returned {came!r}", evidence=round.lines())
 
 
 @INPUT_REQUIRED_SCENARIO.rule(
@@ -81,83 +81,83 @@ def client_rounds_state(run: ClientRun) -> None:
     case="a result without a state",
     at=_AT,
     since=_SINCE,
-    cause="A state from before is kept, or an empty one is sent.",
+    cause="An earlier state is stored, or an empty one is sent.",
 )
 def client_rounds_no_state(run: ClientRun) -> None:
-    """Where the result has no requestState, the next try has none."""
+    """If the result has no requestState, the repeated request has none."""
     for round in _retried_with_field(run, "requestState", without=True):
         if "requestState" in round.retry.params:
-            raise Violation("there was no state, and one came", evidence=round.lines())
+            raise Violation("the result had no state, but the client sent one", evidence=round.lines())
 
 
 @INPUT_REQUIRED_SCENARIO.rule(
     "client-rounds/new-id",
     "must",
-    case="the next try",
+    case="the repeated request",
     at=_AT,
     since=_SINCE,
     cause="The same message is sent again.",
 )
 def client_rounds_new_id(run: ClientRun) -> None:
-    """The next try has an id of its own."""
+    """The repeated request has a new id."""
     for round in _retried_requests(run):
         if round.first.body["id"] == round.retry.body["id"]:
-            raise Violation(f"the next try has the id {round.first.body['id']!r} as well", evidence=round.lines())
+            raise Violation(f"the repeated request has the same id {round.first.body['id']!r}", evidence=round.lines())
 
 
 @INPUT_REQUIRED_SCENARIO.rule(
     "client-rounds/responses",
     "must",
-    case="roots, the model and the person, as far as they are declared",
+    case="input requests for roots, sampling and elicitation, if declared",
     at=_AT,
     since=_SINCE,
-    cause="Answers come in a list, under other keys, or wrapped as JSON-RPC.",
+    cause="The responses are a list, have other keys, or are wrapped as JSON-RPC.",
 )
 def client_rounds_responses(run: ClientRun) -> None:
-    """inputResponses has an answer under every key of inputRequests, each a result and no error."""
+    """inputResponses has a result for each key of inputRequests."""
     for round in _retried_with_field(run, "inputRequests"):
         responses = round.retry.params.get("inputResponses")
         for key in round.result["inputRequests"]:
             answer = responses.get(key) if isinstance(responses, dict) else None
             if not isinstance(answer, dict) or {"error", "result", "jsonrpc"} & {*answer}:
-                raise Violation(f"{key!r} has no result in inputResponses", evidence=round.lines())
+                raise Violation(f"inputResponses has no result for {key!r}", evidence=round.lines())
 
 
 @INPUT_REQUIRED_SCENARIO.rule(
     "client-rounds/same-request",
     "must",
-    case="the next try",
+    case="the repeated request",
     at="basic/patterns/mrtr#basic-workflow",
     since=_SINCE,
-    cause="Name or arguments are left out of the next try.",
+    cause="The name or the arguments are missing in the repeated request.",
 )
 def client_rounds_same_request(run: ClientRun) -> None:
-    """But for what was asked, the next try is the same request."""
+    """The repeated request differs only in its input responses and state."""
     for round in _retried_requests(run):
         if _comparable_request(round.first) != _comparable_request(round.retry):
-            raise Violation("the next try is another request", evidence=round.lines())
+            raise Violation("the repeated request is another one", evidence=round.lines())
 
 
 @INPUT_REQUIRED_SCENARIO.rule(
     "client-rounds/other-requests",
     "must",
-    case="requests that have nothing to do with it",
+    case="unrelated requests",
     at=_AT,
     since=_SINCE,
-    cause="They are kept for the connection, not for the request.",
+    cause="They are stored for the connection, not for the request.",
 )
 def client_rounds_other_requests(run: ClientRun) -> None:
-    """No other request carries the state or the answers."""
+    """No other request has the state or the input responses."""
     retries = {id(round.retry.body) for round in _retried_requests(run)}
     for request in run.requests():
         carries = "requestState" in request.params or "inputResponses" in request.params
         if carries and id(request.body) not in retries and request.method not in _INPUT_METHODS:
             raise Violation(
-                f"{request.method} carries what belongs to another request", evidence=[request.entry.line()]
+                f"{request.method} has the state or input responses of another request", evidence=[request.entry.line()]
             )
 
 
-ENDLESS_ROUNDS_SCENARIO = Scenario("endless-rounds", "a result that asks again and again", since=_SINCE)
+ENDLESS_ROUNDS_SCENARIO = Scenario("endless-rounds", "results require input again and again", since=_SINCE)
 
 
 @ENDLESS_ROUNDS_SCENARIO.on(*_INPUT_METHODS)
@@ -175,38 +175,38 @@ async def answer_endless_rounds(request: IncomingRequest) -> ScriptedAnswer:
 @ENDLESS_ROUNDS_SCENARIO.rule(
     "client-rounds/bounded",
     "may",
-    case="a result that asks again and again",
+    case="results that require input again and again",
     at=_AT,
     since=_SINCE,
-    cause="Nothing counts the rounds.",
+    cause="The rounds are not counted.",
 )
 def client_rounds_bounded(run: ClientRun) -> None:
-    """A request whose answer asks for input again and again is given up at some time."""
+    """A client stops repeating a request that always requires further input."""
     run.require_no_crash()
     states = [
         each for each in run.requests(*_INPUT_METHODS) if str(each.params.get("requestState")).startswith("round ")
     ]
     if not states:
-        raise NotObserved("the client does not ask again")
+        raise NotObserved("the client does not repeat the request")
     longest = max(
         sum(_comparable_request(each) == _comparable_request(other) for other in states) for each in states[:_ENOUGH]
     )
     if longest >= _ENOUGH:
-        raise Violation(f"one request was sent {longest} times", evidence=run.evidence())
+        raise Violation(f"the client sent one request {longest} times", evidence=run.evidence())
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
 class RetriedRequest(NamedTuple):
-    """A request, the result that asked for input, and the next try."""
+    """A request, the result that required input, and the repeated request."""
 
     first: ClientMessage
     result: JSONObject
     retry: ClientMessage
 
     def lines(self) -> list[str]:
-        """As evidence."""
+        """Return it as evidence."""
         return [self.first.entry.line(), self.retry.entry.line()]
 
 
@@ -214,15 +214,15 @@ def _retried_requests(run: ClientRun) -> list[RetriedRequest]:
     run.require_no_crash()
     found = [*_find_retries(run)]
     if not found:
-        raise NotObserved("the client did not ask again")
+        raise NotObserved("the client did not repeat the request")
     return found
 
 
 def _retried_with_field(run: ClientRun, field: str, *, without: bool = False) -> list[RetriedRequest]:
-    """Those whose result has a field, or has it not."""
+    """Return the rounds whose result has a field, or does not have it."""
     found = [round for round in _retried_requests(run) if (field in round.result) is not without]
     if not found:
-        raise NotObserved("the client asked again for no such result")
+        raise NotObserved("the client repeated no such request")
     return found
 
 
@@ -236,7 +236,7 @@ def _find_retries(run: ClientRun) -> Iterator[RetriedRequest]:
 
 
 def _nearest_retry(request: ClientMessage, result: JSONObject, later: list[ClientMessage]) -> list[ClientMessage]:
-    """The next try, if there is one: by its state, or else as the same request, or as one about the same thing."""
+    """Return the repeated request, if any: by its state, or as the same request, or as one about the same subject."""
     state = result.get("requestState")
     by_state = [each for each in later if state is not None and each.params.get("requestState") == state]
     same = [each for each in later if _comparable_request(each) == _comparable_request(request)]
@@ -252,13 +252,13 @@ def _subject(method: Any, params: JSONObject) -> tuple[Any, Any, Any]:
 
 
 def _same_subject(request: ClientMessage, other: ClientMessage) -> bool:
-    """Whether both are about one thing; a next try may have lost what it was about."""
+    """Return whether both requests have the same subject, which a repeated request may lose."""
     mine, others = _subject(request.method, request.params), _subject(other.method, other.params)
     return mine == others or mine[1:] == (None, None)
 
 
 def _result_for(request: ClientMessage) -> JSONObject:
-    """The first result that was sent for it afterwards."""
+    """Return the first result that was sent for it later."""
     for entry in request.conversation.log.entries:
         message: Any = entry.message
         sent = entry.direction == SENT and entry.at >= request.entry.at and isinstance(message, dict)
@@ -269,6 +269,6 @@ def _result_for(request: ClientMessage) -> JSONObject:
 
 
 def _comparable_request(request: ClientMessage) -> JSONObject:
-    """What stays the same from try to try."""
+    """Return the part of the params that repeated requests share."""
     passing = ("_meta", "inputResponses", "requestState")
     return {"method": request.method} | {name: value for name, value in request.params.items() if name not in passing}

@@ -1,4 +1,4 @@
-"""What a server tells unasked: of changes, in log messages, of progress. None of it throws a client off."""
+"""Notifications from a server, expected and unexpected, and subscriptions of a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SINCE = "2026-07-28"
 _PAGES = "2025-11-25"
 _NOTIFICATIONS = 300
 _EXTRA_REQUESTS = 20
-"""Requests more than usual that a storm may cause."""
+"""Number of additional requests that a flood of notifications may cause."""
 
 
 @rule(
@@ -24,10 +24,10 @@ _EXTRA_REQUESTS = 20
     "must",
     role="client",
     at="basic#notifications",
-    cause="Every method has to be in a list, and what is not in it ends the connection.",
+    cause="An unknown method ends the connection.",
 )
 def client_changes_unknown_notification(run: ClientRun) -> None:
-    """A notification that the client does not know is passed over."""
+    """A client ignores unknown notifications."""
     run.require_ordinary_behavior()
 
 
@@ -36,10 +36,10 @@ def client_changes_unknown_notification(run: ClientRun) -> None:
     "must",
     role="client",
     at=("server/utilities/logging#log-message-notifications", "server/utilities/logging#per-request-log-level"),
-    cause="Their data is taken for text.",
+    cause="The data is assumed to be a string.",
 )
 def client_changes_log_messages(run: ClientRun) -> None:
-    """Log messages may come at any time, with data of any kind."""
+    """A client accepts log messages at any time, with data of any type."""
     run.require_ordinary_behavior()
 
 
@@ -48,10 +48,10 @@ def client_changes_log_messages(run: ClientRun) -> None:
     "must",
     role="client",
     at=("basic/utilities/progress#behavior-requirements", "basic/patterns/progress#behavior-requirements"),
-    cause="The token is looked up without a thought that it may not be there.",
+    cause="A missing token is not handled.",
 )
 def client_progress_unknown(run: ClientRun) -> None:
-    """Progress with a token that belongs to no request is passed over."""
+    """A client ignores progress with an unknown token."""
     run.require_ordinary_behavior()
 
 
@@ -60,10 +60,10 @@ def client_progress_unknown(run: ClientRun) -> None:
     "must",
     role="client",
     at=("basic/utilities/cancellation#behavior-requirements", "basic/patterns/cancellation#behavior-requirements"),
-    cause="The id is looked up without a thought that it may not be there.",
+    cause="A missing id is not handled.",
 )
 def client_cancel_by_server(run: ClientRun) -> None:
-    """A cancellation of a request that nobody has is passed over."""
+    """A client ignores the cancellation of an unknown request."""
     run.require_ordinary_behavior()
 
 
@@ -74,10 +74,10 @@ def client_cancel_by_server(run: ClientRun) -> None:
     at="client/elicitation#completion-notifications-for-url-mode-elicitation",
     since=_PAGES,
     until=_SINCE,
-    cause="The id is looked up without a thought that it may not be there.",
+    cause="A missing id is not handled.",
 )
 def client_answers_unknown_completion(run: ClientRun) -> None:
-    """The end of an elicitation that nobody has is passed over."""
+    """A client ignores the completion of an unknown elicitation."""
     run.require_ordinary_behavior()
 
 
@@ -87,17 +87,17 @@ def client_answers_unknown_completion(run: ClientRun) -> None:
     role="client",
     at="basic/patterns/subscriptions#receiving-notifications",
     since=_SINCE,
-    cause="The subscription id is taken for one that exists.",
+    cause="A subscription with this id is assumed to exist.",
 )
 def client_changes_subscription_tag(run: ClientRun) -> None:
-    """Changes that belong to no subscription of the client, or to none at all, are passed over."""
+    """A client ignores notifications without a subscription, or with an unknown one."""
     run.require_ordinary_behavior()
 
 
 def _notification_scenario(
     rule: Rule, name: str, says: str, *told: tuple[str, JSONObject | None], **life: Any
 ) -> Scenario:
-    """A scenario in which these notifications come before the first answer."""
+    """Return a scenario with these notifications before the first response."""
     scenario = Scenario(name, says, **life)
 
     @scenario.on(FIRST_REQUEST)
@@ -113,14 +113,14 @@ def _notification_scenario(
 UNKNOWN_NOTIFICATION_SCENARIO = _notification_scenario(
     client_changes_unknown_notification,
     "unknown-notification",
-    "notifications that nobody knows",
+    "unknown notifications",
     ("notifications/unheard-of", {"deep": {"er": [1, None]}}),
     ("com.example/told", None),
 )
 LOG_MESSAGES_SCENARIO = _notification_scenario(
     client_changes_log_messages,
     "log-messages",
-    "log messages with data of every kind",
+    "log messages with data of all types",
     *(
         ("notifications/message", {"level": level, "logger": "check", "data": data})
         for level, data in (
@@ -136,21 +136,21 @@ LOG_MESSAGES_SCENARIO = _notification_scenario(
 UNKNOWN_PROGRESS_SCENARIO = _notification_scenario(
     client_progress_unknown,
     "unknown-progress",
-    "progress of requests that nobody has",
+    "progress of unknown requests",
     ("notifications/progress", {"progressToken": "nobody", "progress": 1}),
     ("notifications/progress", {"progressToken": 987_654_321, "progress": 0.5, "total": 1}),
 )
 UNKNOWN_CANCEL_SCENARIO = _notification_scenario(
     client_cancel_by_server,
     "unknown-cancel",
-    "cancellations of requests that nobody has",
+    "cancellations of unknown requests",
     ("notifications/cancelled", {"requestId": "nobody", "reason": "check"}),
     ("notifications/cancelled", {"requestId": 987_654_321}),
 )
 UNKNOWN_COMPLETION_SCENARIO = _notification_scenario(
     client_answers_unknown_completion,
     "unknown-completion",
-    "the end of an elicitation that nobody has",
+    "the completion of an unknown elicitation",
     ("notifications/elicitation/complete", {"elicitationId": "nobody"}),
     since=_PAGES,
     until=_SINCE,
@@ -158,14 +158,14 @@ UNKNOWN_COMPLETION_SCENARIO = _notification_scenario(
 UNKNOWN_SUBSCRIPTION_SCENARIO = _notification_scenario(
     client_changes_subscription_tag,
     "unknown-subscription",
-    "changes that belong to no subscription",
+    "notifications for unknown subscriptions",
     ("notifications/tools/list_changed", None),
     ("notifications/resources/updated", {"uri": "notes://today", "_meta": {SUBSCRIPTION_ID: "nobody"}}),
     ("notifications/subscriptions/acknowledged", {"notifications": {}, "_meta": {SUBSCRIPTION_ID: 987_654_321}}),
     since=_SINCE,
 )
 
-LIST_CHANGED_STORM_SCENARIO = Scenario("list-changed-storm", f"{_NOTIFICATIONS} times in a row, the lists have changed")
+LIST_CHANGED_STORM_SCENARIO = Scenario("list-changed-storm", f"{_NOTIFICATIONS} list_changed notifications in sequence")
 _CHANGES = ("tools", "prompts", "resources")
 
 
@@ -179,12 +179,12 @@ async def answer_list_changed_storm(request: IncomingRequest) -> ScriptedAnswer:
 @LIST_CHANGED_STORM_SCENARIO.rule(
     "client-changes/storm",
     "may",
-    case=f"{_NOTIFICATIONS} changes in a row",
+    case=f"{_NOTIFICATIONS} list_changed notifications in sequence",
     at=("server/tools#list-changed-notification", "basic/utilities/progress#implementation-notes"),
-    cause="Each notification lists everything again.",
+    cause="Each notification causes a request.",
 )
 def client_changes_storm(run: ClientRun) -> None:
-    """A storm of changes is no storm of requests."""
+    """A flood of notifications does not cause a flood of requests."""
     run.require_progress()
     lists = [f"{name}/list" for name in _CHANGES]
     more = len(run.requests(*lists)) - len(run.ordinary_run.requests(*lists))
@@ -195,25 +195,25 @@ def client_changes_storm(run: ClientRun) -> None:
 @rule(
     "client-changes/roots-changed",
     "must",
-    case="every change of the roots",
+    case="all notifications/roots/list_changed",
     role="client",
     at="client/roots#root-list-changes",
     until=_SINCE,
-    cause="The notification is sent whatever was declared.",
+    cause="The notification is sent without regard to the capabilities.",
 )
 def client_changes_roots_changed(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Only a client that declares roots.listChanged tells that its roots have changed."""
+    """Only a client that declares roots.listChanged sends notifications/roots/list_changed."""
     for run in runs:
         for each in run.notifications("notifications/roots/list_changed"):
             yield
             declared = each.conversation.client_capabilities.get("roots")
             if not isinstance(declared, dict) or declared.get("listChanged") is not True:
-                raise Violation("a change was told that is not declared", evidence=[each.entry.line()])
+                raise Violation("the client sent a notification that it does not declare", evidence=[each.entry.line()])
 
 
 # --- subscriptions -----------------------------------------------------------------------------------------------
 
-LISTEN_REFUSED_SCENARIO = Scenario("listen-refused", "subscriptions are refused", since=_SINCE)
+LISTEN_REFUSED_SCENARIO = Scenario("listen-refused", "subscriptions return an error", since=_SINCE)
 
 
 @LISTEN_REFUSED_SCENARIO.on("subscriptions/listen")
@@ -224,21 +224,21 @@ async def answer_listen_refused(request: IncomingRequest) -> ScriptedAnswer:
 @LISTEN_REFUSED_SCENARIO.rule(
     "client-changes/listen",
     "should",
-    case="a subscription that is refused",
+    case="a subscription that returns an error",
     at="basic/patterns/subscriptions#opening-a-stream",
     since=_SINCE,
-    cause="The end of the stream is always taken for a broken connection.",
+    cause="The end of the stream is taken for a broken connection.",
 )
 def client_changes_listen(run: ClientRun) -> None:
-    """A subscription that is refused is not asked for again and again."""
+    """After an error, a client does not repeat a subscription again and again."""
     run.require_progress()
     asked = len(run.requests("subscriptions/listen"))
     if asked > len(run.ordinary_run.requests("subscriptions/listen")) + _EXTRA_REQUESTS:
-        raise Violation(f"the client asked {asked} times", evidence=run.evidence())
+        raise Violation(f"the client subscribed {asked} times", evidence=run.evidence())
 
 
 SERVER_EXITS_WHILE_LISTENING_SCENARIO = Scenario(
-    "server-exits-while-listening", "the server exits once somebody listens", since=_SINCE, over=LINE_TRANSPORTS
+    "server-exits-while-listening", "the server exits after a subscription", since=_SINCE, over=LINE_TRANSPORTS
 )
 
 
@@ -257,17 +257,17 @@ async def answer_server_exits_while_listening(request: IncomingRequest) -> Scrip
 @SERVER_EXITS_WHILE_LISTENING_SCENARIO.rule(
     "client-changes/resubscribe",
     "must",
-    case="a server that exits while somebody listens",
+    case="a server that exits after a subscription",
     at="basic/patterns/subscriptions#graceful-closure",
     since=_SINCE,
     over=LINE_TRANSPORTS,
-    cause="The new process is taken to know what the old one did.",
+    cause="The new process is assumed to have the subscriptions of the old one.",
 )
 def client_changes_resubscribe(run: ClientRun) -> None:
-    """Where a client starts an ended server again, it subscribes again."""
+    """A client that restarts a server subscribes again."""
     run.require_no_crash()
     later = [each for each in run.requests() if each.conversation.number > 1]
     if not later:
-        raise NotObserved("the client does not start the server again")
+        raise NotObserved("the client does not restart the server")
     if not any(each.method == "subscriptions/listen" for each in later):
-        raise Violation("the server was started again, and nobody listened", evidence=run.evidence())
+        raise Violation("the client restarted the server, but did not subscribe again", evidence=run.evidence())

@@ -1,4 +1,4 @@
-"""Lists in pages: cursors are sent back as they came, and an endless list has an end for the client."""
+"""Pagination: cursors of a client, and endless lists."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ITEMS = {"tools/list": TOOLS, "resources/list": RESOURCES, "prompts/list": PROM
     "may",
     role="client",
     at=_AT,
-    cause="Nothing counts the pages.",
+    cause="The pages are not counted.",
 )
 def client_pages_bounded(run: ClientRun) -> None:
-    """A list that never ends is given up at some time."""
+    """A client stops reading an endless list."""
     _require_bounded_reading(run)
 
 
@@ -34,14 +34,14 @@ def client_pages_bounded(run: ClientRun) -> None:
     "may",
     role="client",
     at=_AT,
-    cause="Nothing counts the pages.",
+    cause="The pages are not counted.",
 )
 def client_pages_repeated_cursor(run: ClientRun) -> None:
-    """A list whose cursors repeat is given up at some time."""
+    """A client stops reading a list whose cursors repeat."""
     _require_bounded_reading(run)
 
 
-PAGES_SCENARIO = Scenario("pages", "lists come in pages of every size, with awkward cursors")
+PAGES_SCENARIO = Scenario("pages", "lists with pages of all sizes and special cursors")
 
 
 @PAGES_SCENARIO.on(*_LISTS)
@@ -64,29 +64,29 @@ def _page(request: IncomingRequest, items: list[JSONObject], cursor: str | None)
 @PAGES_SCENARIO.rule(
     "client-pages/cursor",
     "must",
-    case="a cursor with every kind of character",
+    case="a cursor with special characters",
     at=_AT,
-    cause="The cursor is decoded, counted on, or kept from another list.",
+    cause="The cursor is decoded, incremented, or used for another list.",
 )
 def client_pages_cursor(run: ClientRun) -> None:
-    """A cursor is sent back exactly as it came, and none is made up."""
+    """A client sends cursors without changes, and does not invent any."""
     followed = _page_requests(run)
     for each in followed:
         if each.params["cursor"] not in (_AWKWARD, "third", ""):
-            raise Violation(f"no list had the cursor {each.params['cursor']!r}", evidence=[each.entry.line()])
+            raise Violation(f"no list returned the cursor {each.params['cursor']!r}", evidence=[each.entry.line()])
 
 
 @PAGES_SCENARIO.rule(
     "client-pages/page-size",
     "must",
-    case="a page of one item, one of none, one of the rest",
+    case="a page of one item, an empty page, and a page of all other items",
     at=("server/utilities/pagination#pagination-model", _AT),
     cause="A short or empty page is taken for the last one.",
 )
 def client_pages_page_size(run: ClientRun) -> None:
-    """A page may have any number of items, none as well: only the missing cursor is the end."""
+    """A page may have any number of items: the list ends with a page without a cursor."""
     if not any(each.params["cursor"] == "third" for each in _page_requests(run)):
-        raise Violation("the client stopped at a page without items, which had a cursor")
+        raise Violation("the client stopped at an empty page with a cursor")
 
 
 @PAGES_SCENARIO.rule(
@@ -98,22 +98,22 @@ def client_pages_page_size(run: ClientRun) -> None:
     cause="The cursor is tested for truth, not for presence.",
 )
 def client_pages_empty_cursor(run: ClientRun) -> None:
-    """A cursor that is empty text is a cursor, and not the end."""
+    """An empty cursor does not end a list."""
     if not any(each.params["cursor"] == "" for each in _page_requests(run)):
         raise Violation("the client stopped at an empty cursor")
 
 
 def _page_requests(run: ClientRun) -> list[ClientMessage]:
-    """The requests for further pages."""
+    """Return the requests for further pages."""
     run.require_no_crash()
     found = [each for each in run.requests(*_LISTS) if "cursor" in each.params and each.params["cursor"] is not None]
     if not found:
-        raise NotObserved("the client reads only the first page")
+        raise NotObserved("the client reads only first pages")
     return found
 
 
 def _endless_list_scenario(rule: Rule, name: str, says: str, cursor: str) -> Scenario:
-    """A list whose pages go on and on."""
+    """Return a scenario with an endless list."""
     scenario = Scenario(name, says)
 
     @scenario.on("tools/list")
@@ -129,12 +129,10 @@ def _require_bounded_reading(run: ClientRun) -> None:
     _page_requests(run)
     pages = len(run.requests("tools/list"))
     if pages > _ENDLESS:
-        raise Violation(f"the client read {pages} pages, and would read on", evidence=run.evidence())
+        raise Violation(f"the client read {pages} pages, and would continue", evidence=run.evidence())
 
 
-ENDLESS_LIST_SCENARIO = _endless_list_scenario(
-    client_pages_bounded, "endless-list", "a list that never ends", "page {}"
-)
+ENDLESS_LIST_SCENARIO = _endless_list_scenario(client_pages_bounded, "endless-list", "an endless list", "page {}")
 REPEATED_CURSOR_SCENARIO = _endless_list_scenario(
-    client_pages_repeated_cursor, "repeated-cursor", "a list whose cursor is always the same", "again"
+    client_pages_repeated_cursor, "repeated-cursor", "a list whose cursor never changes", "again"
 )

@@ -1,7 +1,4 @@
-"""Through 2025-11-25: what a client answers to requests that any server may send, and to those that nobody has.
-
-The methods and the types of a client's messages: those of its revision.
-"""
+"""Responses of a client to requests from a server (until 2025-11-25), and the methods and types of its messages."""
 
 from __future__ import annotations
 
@@ -22,7 +19,9 @@ _UNTIL = "2026-07-28"
 _UNKNOWN_METHOD = "com.example/unheard-of"
 
 
-SERVER_REQUESTS_SCENARIO = Scenario("server-requests", "the server asks while it is asked", until=_UNTIL, asks=True)
+SERVER_REQUESTS_SCENARIO = Scenario(
+    "server-requests", "the server sends requests before its response", until=_UNTIL, asks=True
+)
 
 
 @SERVER_REQUESTS_SCENARIO.on(FIRST_REQUEST)
@@ -36,105 +35,107 @@ async def answer_server_requests(request: IncomingRequest) -> ScriptedAnswer:
 @SERVER_REQUESTS_SCENARIO.rule(
     "client-answers/ping",
     "must",
-    case="a ping before an answer",
+    case="a ping before a response",
     at="basic/utilities/ping#behavior-requirements",
     until=_UNTIL,
-    cause="Only answers are expected from the server, while a request of the client is open.",
+    cause="While a request of the client is pending, only responses are expected.",
 )
 def client_answers_ping(run: ClientRun) -> None:
-    """A ping is answered promptly, with nothing."""
+    """A client answers a ping promptly with an empty result."""
     run.require_intervention()
     for request in run.server_requests("ping")[:1]:
         answer = run.response_to(request["id"])
         if answer is None:
-            raise Violation("a ping was not answered", evidence=run.exchange_lines(request))
+            raise Violation("the client did not answer a ping", evidence=run.exchange_lines(request))
         if answer.get("result") is None or {*answer["result"]} - {"_meta"}:
-            raise Violation("a ping was not answered with an empty result", evidence=run.exchange_lines(request))
+            raise Violation("the result of a ping is not empty", evidence=run.exchange_lines(request))
 
 
 @SERVER_REQUESTS_SCENARIO.rule(
     "client-answers/id-types",
     "must",
-    case="ids that are numbers, and ids that are text",
+    case="numeric ids and string ids",
     at="basic#responses",
     until=_UNTIL,
-    cause="Ids are turned into text, or into numbers.",
+    cause="Ids are converted to strings or numbers.",
 )
 def client_answers_id_types(run: ClientRun) -> None:
-    """The id of a request comes back with its type: 7 is not '7'."""
+    """The id of a response has the type of the request: 7 is not '7'."""
     run.require_intervention()
     answered = [request["id"] for request in run.server_requests("ping") if run.response_to(request["id"]) is not None]
     if not answered:
         raise NotObserved("the client answers no ping")
     for request in run.server_requests("ping"):
         if request["id"] not in answered:
-            text = f"the request with the id {request['id']!r} was not answered with that id"
+            text = f"the client did not answer the request with the id {request['id']!r}"
             raise Violation(text, evidence=run.exchange_lines(request))
 
 
 @SERVER_REQUESTS_SCENARIO.rule(
     "client-answers/unknown-method",
     "must",
-    case="a request that nobody has",
+    case="an unknown request",
     at="basic#responses",
     until=_UNTIL,
-    cause="What is not known is dropped, and the server waits for ever.",
+    cause="Unknown requests are dropped, and the server waits forever.",
 )
 def client_answers_unknown_method(run: ClientRun) -> None:
-    """A request that the client does not know is answered with an error."""
+    """An unknown request returns an error."""
     run.require_intervention()
     for request in run.server_requests(_UNKNOWN_METHOD):
         if "error" not in (run.response_to(request["id"]) or {}):
-            text = "a request that nobody has was not answered with an error"
+            text = "an unknown request returned no error"
             raise Violation(text, evidence=run.exchange_lines(request))
 
 
 @SERVER_REQUESTS_SCENARIO.rule(
     "client-answers/method-not-found",
     "should",
-    case="a request that nobody has",
+    case="an unknown request",
     at="basic#responses",
     until=_UNTIL,
-    cause="Every failure has the same code.",
+    cause="All errors have the same code.",
 )
 def client_answers_method_not_found(run: ClientRun) -> None:
-    """That error has the code -32601."""
+    """The error for an unknown request has the code -32601."""
     run.require_intervention()
     for request in run.server_requests(_UNKNOWN_METHOD):
         code = error_code(run.response_to(request["id"]))
         if code != METHOD_NOT_FOUND:
-            raise Violation(f"its error has the code {code}", evidence=run.exchange_lines(request))
+            raise Violation(f"the error has the code {code}", evidence=run.exchange_lines(request))
 
 
 @rule(
     "client-envelope/methods",
     "must",
-    case="every method",
+    case="all methods",
     role="client",
     at=("basic/lifecycle#operation", "basic/versioning"),
-    cause="A method of another revision is sent, whatever was agreed.",
+    cause="A method of another revision is used.",
 )
 def client_envelope_methods(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Of the methods that the protocol names, a client uses only those that its revision has."""
+    """A client uses only methods of its revision."""
     for run in runs:
         for each in run.messages():
             if isinstance(each.method, str):
                 yield
                 revision = _revision_of(run, each)
                 if each.method not in table(revision, "client") and each.method in _ANYWHERE:
-                    raise Violation(f"{revision} has no {each.method} of a client", evidence=[each.entry.line()])
+                    raise Violation(
+                        f"in {revision}, a client does not send {each.method}", evidence=[each.entry.line()]
+                    )
 
 
 @rule(
     "client-envelope/shapes",
     "must",
-    case="every message that was heard",
+    case="all messages from the client",
     role="client",
     at="basic#messages",
-    cause="A field is left out, is null instead of absent, or has the shape of another revision.",
+    cause="A field is missing, is null instead of absent, or has the form of another revision.",
 )
 def client_envelope_shapes(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Every message of the client has the fields that its type requires, each of the type that the revision says."""
+    """Each message from the client has the required fields of its type, with the types of the revision."""
     for run in runs:
         for conversation in run.conversations:
             for wrong in type_mismatches(conversation.log, "client"):
@@ -145,16 +146,16 @@ def client_envelope_shapes(runs: Sequence[ClientRun]) -> JudgedItems:
 
 
 _ANYWHERE = frozenset(name for revision in RULES for name in table(revision, "client"))
-"""Every method that a client has in some revision."""
+"""All methods of clients in any revision."""
 
 
 def _revision_of(run: ClientRun, message: ClientMessage) -> str:
-    """The revision of a message: a newer one may be tried before the handshake, as its `_meta` says."""
+    """Return the revision of a message: before the handshake, a client may try a newer one, which `_meta` has."""
     own = message.meta.get(PROTOCOL_VERSION)
     return own if isinstance(own, str) and own in RULES else run.revision
 
 
 def _is_of(run: ClientRun, entry: LogEntry) -> bool:
-    """Whether a message is one of the run's revision, and no attempt at a newer one."""
+    """Return whether a message is in the revision of the run, not an attempt at a newer one."""
     own = [each for each in run.messages() if each.entry is entry]
     return all(_revision_of(run, each) == run.revision for each in own)

@@ -1,4 +1,4 @@
-"""Rough weather: answers that are wrong, foreign, huge or hostile. A client goes on, or ends with an error."""
+"""Faults: invalid, unexpected, huge or hostile responses. A client continues, or ends with an error."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DEEP = 20_000
     "may",
     role="client",
     at="basic/lifecycle#error-handling",
-    cause="What cannot be read is logged, and the one who waits for it is told nothing.",
+    cause="An invalid result is logged, but the caller gets no error.",
 )
 def client_robust_bad_results(run: ClientRun) -> None:
-    """A result that is not what it should be is an error for whoever asked, at once."""
+    """An invalid result is an immediate error for the caller."""
     run.require_progress()
 
 
@@ -35,10 +35,10 @@ def client_robust_bad_results(run: ClientRun) -> None:
     role="client",
     at=("basic/transports#stdio", "basic/transports/stdio#messages"),
     over=LINE_TRANSPORTS,
-    cause="An error of the reader ends it, and with it every call, without a word.",
+    cause="An exception ends the reader, and all pending calls hang.",
 )
 def client_robust_garbage(run: ClientRun) -> None:
-    """What is no message on the server's stdout neither crashes the client nor keeps it waiting for long."""
+    """A line on stdout that is not a message neither crashes nor blocks the client."""
     run.require_progress()
 
 
@@ -47,10 +47,10 @@ def client_robust_garbage(run: ClientRun) -> None:
     "should",
     role="client",
     at="basic/lifecycle#error-handling",
-    cause="The buffer for a line is small, and its error is not handed on.",
+    cause="The line buffer is small, and its error is not reported.",
 )
 def client_robust_huge(run: ClientRun) -> None:
-    """A message that is very long neither crashes the client nor keeps it waiting."""
+    """A very long message neither crashes nor blocks the client."""
     run.require_progress()
 
 
@@ -59,10 +59,10 @@ def client_robust_huge(run: ClientRun) -> None:
     "may",
     role="client",
     at="server/tools#tool-result",
-    cause="The types of content are taken for a closed list, and the error is not handed on.",
+    cause="The types of content are a closed list, and the error is not reported.",
 )
 def client_robust_unknown_content(run: ClientRun) -> None:
-    """Content of a type that nobody knows neither crashes the client nor keeps it waiting for long."""
+    """Content of an unknown type neither crashes nor blocks the client."""
     run.require_progress()
 
 
@@ -74,7 +74,7 @@ def _faulty_answer_scenario(
     *methods: str,
     **options: Any,
 ) -> Scenario:
-    """A scenario in which the first answer, or those to some methods, are made by a function of the good result."""
+    """Return a scenario in which a function changes the first response, or those to some methods."""
     scenario = Scenario(name, says, **options)
 
     @scenario.on(*(methods or (FIRST_REQUEST,)))
@@ -87,7 +87,7 @@ def _faulty_answer_scenario(
 
 # --- answers that nobody asked for -------------------------------------------------------------------------------
 
-UNKNOWN_ANSWERS_SCENARIO = Scenario("unknown-answers", "answers that nobody asked for")
+UNKNOWN_ANSWERS_SCENARIO = Scenario("unknown-answers", "unexpected responses")
 
 
 @UNKNOWN_ANSWERS_SCENARIO.on(FIRST_REQUEST)
@@ -104,12 +104,12 @@ async def answer_unknown_answers(request: IncomingRequest) -> ScriptedAnswer:
 @UNKNOWN_ANSWERS_SCENARIO.rule(
     "client-robust/unknown-answers",
     "may",
-    case="answers that nobody asked for, and one that comes twice",
+    case="unexpected responses, and a duplicate response",
     at="basic#responses",
-    cause="The id is looked up without a thought that it may not be there, or '5' is taken for 5.",
+    cause="A missing id is not handled, or '5' is taken for 5.",
 )
 def client_robust_unknown_answers(run: ClientRun) -> None:
-    """Answers to what nobody asked, and answers that come twice, change nothing."""
+    """A client ignores unexpected and duplicate responses."""
     run.require_ordinary_behavior()
 
 
@@ -127,35 +127,35 @@ def _bad_result_scenario(name: str, says: str, result: Any) -> Scenario:
 
 BAD_RESULT_NULL_SCENARIO = _bad_result_scenario("null", "a result that is null", None)
 BAD_RESULT_LIST_SCENARIO = _bad_result_scenario("list", "a result that is a list", [1, 2])
-BAD_RESULT_EMPTY_SCENARIO = _bad_result_scenario("empty", "a result without any of its fields", {})
+BAD_RESULT_EMPTY_SCENARIO = _bad_result_scenario("empty", "an empty result", {})
 BAD_RESULT_TYPES_SCENARIO = _faulty_answer_scenario(
     client_robust_bad_results,
     "bad-result-types",
-    "a result whose fields are of other types",
+    "a result with fields of wrong types",
     lambda ask, good: {**good, **{name: 5 for name in good if not name.startswith("_") and name != "resultType"}},
 )
 RESULT_AND_ERROR_SCENARIO = _faulty_answer_scenario(
     client_robust_bad_results,
     "result-and-error",
-    "an answer with both result and error",
+    "a response with both result and error",
     lambda ask, good: RawMessage(ask.build_response(good) | {"error": {"code": -32603, "message": "both"}}),
 )
 NO_RESULT_SCENARIO = _faulty_answer_scenario(
     client_robust_bad_results,
     "no-result",
-    "an answer with neither result nor error",
+    "a response with neither result nor error",
     lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id}),
 )
 BAD_ERROR_SCENARIO = _faulty_answer_scenario(
     client_robust_bad_results,
     "bad-error",
-    "an error that is text",
+    "an error that is a string",
     lambda ask, good: RawMessage({"jsonrpc": "2.0", "id": ask.id, "error": "it went wrong"}),
 )
 NO_JSONRPC_SCENARIO = _faulty_answer_scenario(
     client_robust_bad_results,
     "no-jsonrpc",
-    "an answer that does not say it is JSON-RPC",
+    "a response without jsonrpc",
     lambda ask, good: RawMessage({"id": ask.id, "result": good}),
 )
 
@@ -163,7 +163,7 @@ NO_JSONRPC_SCENARIO = _faulty_answer_scenario(
 
 
 def _garbage_lines_scenario(name: str, says: str, *lines: bytes) -> Scenario:
-    """Lines that are no messages come before the first answer."""
+    """Return a scenario with invalid lines before the first response."""
     scenario = Scenario(name, says, over=LINE_TRANSPORTS)
 
     @scenario.on(FIRST_REQUEST)
@@ -181,10 +181,16 @@ GARBAGE_WORDS_SCENARIO = _garbage_lines_scenario(
     "garbage-words", "log lines on stdout", b"Listening on port 8000", b"\x1b[31mred\x1b[0m", b""
 )
 GARBAGE_JSON_SCENARIO = _garbage_lines_scenario(
-    "garbage-json", "JSON that is cut off, or no message", b'{"jsonrpc":"2.0","id', b"[]", b"5", b"null", b"{}"
+    "garbage-json",
+    "incomplete JSON, and JSON that is not a message",
+    b'{"jsonrpc":"2.0","id',
+    b"[]",
+    b"5",
+    b"null",
+    b"{}",
 )
 GARBAGE_BYTES_SCENARIO = _garbage_lines_scenario(
-    "garbage-bytes", "bytes that are no UTF-8", b"\xff\xfe\x00", b'{"jsonrpc":"2.0","method":"\xc3\x28"}'
+    "garbage-bytes", "bytes that are not UTF-8", b"\xff\xfe\x00", b'{"jsonrpc":"2.0","method":"\xc3\x28"}'
 )
 
 # --- what is too much --------------------------------------------------------------------------------------------
@@ -213,7 +219,7 @@ _HOSTILE_TEXT = _HOSTILE_TEXT.encode("utf-16", "surrogatepass").decode("utf-16")
 
 HOSTILE_TEXT_SCENARIO = Scenario(
     "hostile-text",
-    "names, titles and descriptions that want to do harm",
+    "names, titles and descriptions with hostile text",
     features=ScriptedFeatures(tools=[each | {"description": _HOSTILE_TEXT, "title": _HOSTILE_TEXT} for each in TOOLS]),
 )
 
@@ -227,19 +233,19 @@ async def answer_hostile_text(request: IncomingRequest) -> ScriptedAnswer:
 @HOSTILE_TEXT_SCENARIO.rule(
     "client-robust/hostile-text",
     "should",
-    case="text that wants to do harm",
+    case="hostile text",
     at="server/tools#security-considerations",
-    cause="Names and descriptions are used as they are, in terminals, pages, or paths.",
+    cause="Names and descriptions are not escaped in terminals, pages or paths.",
 )
 def client_robust_hostile_text(run: ClientRun) -> None:
-    """Control characters, markup and text that turns its direction are text."""
+    """A client treats control characters, markup and bidirectional overrides as text."""
     run.require_ordinary_behavior()
 
 
 UNKNOWN_CONTENT_SCENARIO = _faulty_answer_scenario(
     client_robust_unknown_content,
     "unknown-content",
-    "a result with content of a type that nobody knows",
+    "a result with content of an unknown type",
     lambda ask, good: {**good, "content": [{"type": "com.example/hologram", "beams": 3}, text_block("and a text")]},
     "tools/call",
 )

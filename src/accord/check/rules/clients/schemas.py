@@ -1,4 +1,4 @@
-"""Schemas and pictures that a server names: what is elsewhere is not fetched, what is heavy does not weigh down."""
+"""Schemas and icons of a server: no requests to other origins, and bounded validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _with_output(name: str, schema: JSONObject) -> JSONObject:
 
 
 def _tool_result_scenario(name: str, says: str, tools: list[JSONObject], structured: Any, **options: Any) -> Scenario:
-    """A scenario with these tools, all of which give one structured result."""
+    """Return a scenario with these tools, which all return one structured result."""
     scenario = Scenario(name, says, features=ScriptedFeatures(tools=tools), **options)
 
     @scenario.on("tools/call")
@@ -33,7 +33,7 @@ def _tool_result_scenario(name: str, says: str, tools: list[JSONObject], structu
 
 # --- elsewhere ---------------------------------------------------------------------------------------------------
 
-REMOTE_REFS_SCENARIO = Scenario("remote-refs", "schemas that lead to another origin")
+REMOTE_REFS_SCENARIO = Scenario("remote-refs", "schemas with a $ref to another origin")
 
 
 @REMOTE_REFS_SCENARIO.on("tools/list")
@@ -58,10 +58,10 @@ async def answer_remote_refs_tools_call(request: IncomingRequest) -> ScriptedAns
     case="a $ref to another origin",
     at="basic#ref-resolution",
     since=_SINCE,
-    cause="The validator fetches what it does not have.",
+    cause="The validator fetches missing schemas.",
 )
 def client_robust_remote_refs(run: ClientRun) -> None:
-    """A $ref that leads over the network is not followed."""
+    """A client does not fetch a $ref over the network."""
     _require_nothing_fetched(run)
 
 
@@ -71,14 +71,14 @@ def client_robust_remote_refs(run: ClientRun) -> None:
     case="a $ref to another origin",
     at="server/tools#security-considerations",
     until=_SINCE,
-    cause="The validator fetches what it does not have.",
+    cause="The validator fetches missing schemas.",
 )
 def client_robust_fetched_refs(run: ClientRun) -> None:
-    """A $ref that leads over the network is not followed."""
+    """A client does not fetch a $ref over the network."""
     _require_nothing_fetched(run)
 
 
-ICONS_SCENARIO = Scenario("icons", "icons at places where none may be", since=_ICONS)
+ICONS_SCENARIO = Scenario("icons", "icons at URLs that are not allowed", since=_ICONS)
 
 
 @ICONS_SCENARIO.on("tools/list")
@@ -92,20 +92,20 @@ async def answer_icons(request: IncomingRequest) -> ScriptedAnswer:
 @ICONS_SCENARIO.rule(
     "client-robust/icons",
     "must",
-    case="icons over http, and of unsafe schemes",
+    case="icons over http, and with unsafe schemes",
     at="basic#icons",
     since=_ICONS,
-    cause="Whatever stands in src is fetched.",
+    cause="All URLs in `src` are fetched.",
 )
 def client_robust_icons(run: ClientRun) -> None:
-    """An icon is fetched over https or taken from its data: URI, never over http or from elsewhere."""
+    """A client loads icons only over https or from data: URIs."""
     _require_nothing_fetched(run)
 
 
 def _require_nothing_fetched(run: ClientRun) -> None:
     run.require_no_crash()
     for stray in run.stray_requests:
-        raise Violation(f"{stray.path} was fetched from another origin", evidence=[stray.line()])
+        raise Violation(f"the client fetched {stray.path} from another origin", evidence=[stray.line()])
 
 
 # --- heavy, foreign, unfit ---------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _require_nothing_fetched(run: ClientRun) -> None:
 _LOOP = {"$ref": "#/$defs/a"}
 SCHEMA_BOMBS_SCENARIO = _tool_result_scenario(
     "schema-bombs",
-    "schemas that take for ever",
+    "schemas whose validation takes forever",
     [
         _with_output("regex", {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}),
         _with_output("loop", {"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"allOf": [_LOOP, _LOOP]}}}),
@@ -125,14 +125,14 @@ SCHEMA_BOMBS_SCENARIO = _tool_result_scenario(
 )
 SCHEMA_DIALECT_SCENARIO = _tool_result_scenario(
     "schema-dialect",
-    "schemas of a dialect that nobody knows",
+    "schemas with an unknown dialect",
     [_with_output("dialect", {"$schema": "https://example.com/unheard-of/schema", "type": "object"}), TOOLS[0]],
     {"text": "x"},
     since=_ICONS,
 )
 STRUCTURED_MISFIT_SCENARIO = _tool_result_scenario(
     "structured-misfit",
-    "a structured result that does not fit its schema",
+    "a structured result that does not match its schema",
     [
         _with_output("misfit", {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}),
         TOOLS[0],
@@ -153,37 +153,37 @@ async def answer_schema_bombs(request: IncomingRequest) -> ScriptedAnswer:
 @SCHEMA_BOMBS_SCENARIO.rule(
     "client-robust/schema-bombs",
     "should",
-    case="a pattern and a reference that take for ever",
+    case="a pattern and a reference whose validation takes forever",
     at=("basic#composition-keyword-resource-use", "server/tools#output-schema"),
     since=_STRUCTURED,
-    cause="Validation has no bounds, and regular expressions may take for ever.",
+    cause="Validation and regular expressions have no time limit.",
 )
 def client_robust_schema_bombs(run: ClientRun) -> None:
-    """A schema that is made to be slow does not stop the client."""
+    """A schema that is slow to validate does not block the client."""
     run.require_progress()
 
 
 @SCHEMA_DIALECT_SCENARIO.rule(
     "client-robust/dialect",
     "must",
-    case="a dialect that nobody knows",
+    case="an unknown dialect",
     at="basic#implementation-requirements",
     since=_ICONS,
-    cause="The unknown dialect raises where nobody expects it.",
+    cause="The error about the dialect is not handled.",
 )
 def client_robust_dialect(run: ClientRun) -> None:
-    """A schema of a dialect that the client does not know is an error it can tell, and no end of the connection."""
+    """A client handles a schema with an unknown dialect, or reports an error, and the session continues."""
     run.require_progress()
 
 
 @STRUCTURED_MISFIT_SCENARIO.rule(
     "client-robust/structured",
     "should",
-    case="a result that does not fit",
+    case="a structured result that does not match",
     at="server/tools#output-schema",
     since=_STRUCTURED,
-    cause="The error of the validator ends the connection.",
+    cause="The validation error ends the connection.",
 )
 def client_robust_structured(run: ClientRun) -> None:
-    """A structured result that does not fit its schema is an error for whoever asked, and no more."""
+    """A structured result that does not match its schema is an error for the caller only."""
     run.require_progress()

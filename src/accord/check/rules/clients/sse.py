@@ -1,4 +1,4 @@
-"""HTTP+SSE (2024-11-05) as a client speaks it: where it posts, how it reads the stream, and when it comes to that."""
+"""HTTP+SSE (2024-11-05) of a client: the endpoint, the stream, and the fallback to this transport."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accord.wire.transcript import SENT
 _PLACE = "basic/transports#http-with-sse"
 _UNTIL = "2025-03-26"
 _SILENCE_LIMIT = 10.0
-"""Seconds: what cannot be posted any more is not heard, while a client gives up one call after the other."""
+"""Seconds without a message, while a client cancels one call after the other."""
 
 
 @rule(
@@ -29,16 +29,16 @@ _SILENCE_LIMIT = 10.0
     at="https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#backwards-compatibility",
     until=_UNTIL,
     over=SSE,
-    cause="Only one status is taken as the sign of an older server.",
+    cause="Only one status is taken for an older server.",
 )
 def client_sse_fallback(run: ClientRun) -> None:
-    """A client that looks for older servers does so after each of the statuses 400, 404 and 405 for its first POST."""
+    """A client that supports older servers falls back after status 400, 404 and 405 for its first POST."""
     looks = any(each.verb == "GET" for each in run.exchanges)
     if not looks and not _tried_newer_transport(run.ordinary_run):
-        raise NotObserved("the client does not look for an older server by itself")
+        raise NotObserved("the client does not fall back to older servers")
     if not looks:
         raise Violation(
-            "the client did not try GET after its POST was refused", evidence=[each.line() for each in run.exchanges]
+            "the client did not send GET after the error for its POST", evidence=[each.line() for each in run.exchanges]
         )
     run.require_ordinary_behavior()
 
@@ -46,25 +46,25 @@ def client_sse_fallback(run: ClientRun) -> None:
 @rule(
     "client-sse/endpoint",
     "must",
-    case="every message",
+    case="all messages",
     role="client",
     at=_PLACE,
     until=_UNTIL,
     over=SSE,
-    cause="The place to post to is made up, loses its query, or is put together with the URL of the stream.",
+    cause="The endpoint is a constant, loses its query, or is resolved incorrectly.",
 )
 def client_sse_endpoint(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Every message is a POST to the URI that the event `endpoint` names, and none goes before it has come."""
+    """A client sends all messages by POST to the URI of the event `endpoint`, after that event."""
     for run in runs:
         for each in _after_stream(run):
             yield
             if each.verb != "POST" or each.target not in run.endpoint_paths:
-                came = f"{describe_exchange(each)} came by {each.verb} {each.target}"
-                raise Violation(f"{came}; to be posted to was {_named_endpoints(run)}", evidence=[each.line()])
+                came = f"{describe_exchange(each)} was sent by {each.verb} {each.target}"
+                raise Violation(f"{came}; the endpoint was {_named_endpoints(run)}", evidence=[each.line()])
 
 
 def _after_stream(run: ClientRun) -> Iterator[ClientExchange]:
-    """What carries messages, but for what is posted to the stream's own URL before: the try of a newer transport."""
+    """Return the HTTP requests with messages, except an attempt at the newer transport on the stream's own URL."""
     streams = [each for each in run.exchanges if each.verb == "GET" and each.status == 200]
     for each in run.exchanges:
         tries = not streams or (each.at < streams[0].at and each.path == streams[0].path)
@@ -73,12 +73,10 @@ def _after_stream(run: ClientRun) -> Iterator[ClientExchange]:
 
 
 def _named_endpoints(run: ClientRun) -> str:
-    return ", ".join(sorted(run.endpoint_paths)) or "nowhere, as the stream had not said it"
+    return ", ".join(sorted(run.endpoint_paths)) or "not sent yet"
 
 
-ENDPOINT_ABSOLUTE_SCENARIO = Scenario(
-    "endpoint-absolute", "the place to post to is a whole URL", until=_UNTIL, over=SSE
-)
+ENDPOINT_ABSOLUTE_SCENARIO = Scenario("endpoint-absolute", "the endpoint is an absolute URL", until=_UNTIL, over=SSE)
 
 
 @ENDPOINT_ABSOLUTE_SCENARIO.on_http
@@ -94,7 +92,7 @@ async def serve_endpoint_absolute(
     return True
 
 
-@ENDPOINT_ABSOLUTE_SCENARIO.case(client_sse_endpoint, "a place that is a whole URL")
+@ENDPOINT_ABSOLUTE_SCENARIO.case(client_sse_endpoint, "an absolute URL as the endpoint")
 def client_sse_endpoint_again(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
@@ -102,7 +100,7 @@ def client_sse_endpoint_again(run: ClientRun) -> None:
 # --- the stream --------------------------------------------------------------------------------------------------
 
 STREAM_EVENTS_SCENARIO = Scenario(
-    "stream-events", "a stream with everything that an event stream may have", until=_UNTIL, over=SSE
+    "stream-events", "a stream with all features of event streams", until=_UNTIL, over=SSE
 )
 
 
@@ -126,7 +124,7 @@ async def answer_stream_events(request: IncomingRequest) -> ScriptedAnswer:
 
 
 def _event_chunks(answer: bytes) -> list[bytes]:
-    """One answer as events, cut where it is awkward."""
+    """Return a response as events, split at unusual places."""
     middle = answer.index(b",") + 1  # data in two lines is joined by a newline, which is a space in JSON
     return [
         b":\r\n\r\nevent: com.example/unheard-of\nda",
@@ -142,17 +140,17 @@ def _event_chunks(answer: bytes) -> list[bytes]:
     at=_PLACE,
     until=_UNTIL,
     over=SSE,
-    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
+    cause="The stream is split at blank lines, and each part is parsed as one line of JSON.",
 )
 def client_sse_events(run: ClientRun) -> None:
-    """The stream is read as the standard says: comments, every kind of line end, data in several lines, and events
-    without a name, which are messages.
+    """A client parses event streams according to the standard: comments, all line ends, data in several lines, and
+    events without a name.
     """
     run.require_ordinary_behavior()
 
 
 STREAM_CUT_SCENARIO = Scenario(
-    "stream-cut", "the stream breaks before an answer", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
+    "stream-cut", "the stream breaks before a response", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
 )
 
 
@@ -165,22 +163,20 @@ async def answer_stream_cut(request: IncomingRequest) -> ScriptedAnswer:
 @STREAM_CUT_SCENARIO.rule(
     "client-sse/cut",
     "may",
-    case="a stream that breaks before the answer",
+    case="a stream that breaks before the response",
     at=_PLACE,
     until=_UNTIL,
     over=SSE,
-    cause="The task that reads the stream ends, and nobody is told.",
+    cause="The task that reads the stream ends, and pending calls hang.",
 )
 def client_sse_cut(run: ClientRun) -> None:
-    """The end of the stream is an error for whoever waits for an answer on it."""
+    """The end of the stream is an error for all pending calls."""
     run.require_progress()
 
 
 # --- where it posts ----------------------------------------------------------------------------------------------
 
-ENDPOINT_ELSEWHERE_SCENARIO = Scenario(
-    "endpoint-elsewhere", "the place to post to has another origin", until=_UNTIL, over=SSE
-)
+ENDPOINT_ELSEWHERE_SCENARIO = Scenario("endpoint-elsewhere", "an endpoint with another origin", until=_UNTIL, over=SSE)
 
 
 @ENDPOINT_ELSEWHERE_SCENARIO.on_http
@@ -196,21 +192,21 @@ async def serve_endpoint_elsewhere(
 @ENDPOINT_ELSEWHERE_SCENARIO.rule(
     "client-sse/same-origin",
     "should",
-    case="a place of another origin",
+    case="an endpoint with another origin",
     at=_PLACE,
     until=_UNTIL,
     over=SSE,
-    cause="The URI in the event is used as it is, and what the client has of secrets goes wherever a server wants.",
+    cause="The URI of the event is not checked, so that a server can send credentials anywhere.",
 )
 def client_sse_same_origin(run: ClientRun) -> None:
-    """Nothing is posted to a place that has another origin than the stream."""
+    """A client does not post to an endpoint with another origin than the stream."""
     run.require_intervention()
     for each in run.stray_requests:
-        raise Violation(f"{describe_exchange(each)} was sent to the other origin", evidence=[each.line()])
+        raise Violation(f"the client sent {describe_exchange(each)} to the other origin", evidence=[each.line()])
 
 
 POST_REFUSED_SCENARIO = Scenario(
-    "post-refused", "a POST is answered with 500", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
+    "post-refused", "a POST returns status 500", until=_UNTIL, over=SSE, patience=_SILENCE_LIMIT
 )
 
 
@@ -229,15 +225,15 @@ async def serve_post_refused(streams: ScriptedSSEServer, exchange: ClientExchang
     at="basic/lifecycle#error-handling",
     until=_UNTIL,
     over=SSE,
-    cause="The status of the POST is not looked at, and the answer is waited for on the stream.",
+    cause="The status of the POST is not checked, and the client waits for a response on the stream.",
 )
 def client_sse_refused(run: ClientRun) -> None:
-    """A POST that is refused is an error for whoever asked."""
+    """An error status for a POST is an error for the caller."""
     run.require_progress()
 
 
 def _is_stream_request(streams: ScriptedSSEServer, exchange: ClientExchange) -> bool:
-    """Whether it asks for the stream, from where on the scenario is under way."""
+    """Return whether it is a request for the stream, which starts the intervention of the scenario."""
     if exchange.verb != "GET" or exchange.path != streams.path:
         return False
     streams.server.mark_intervention()
@@ -245,7 +241,7 @@ def _is_stream_request(streams: ScriptedSSEServer, exchange: ClientExchange) -> 
 
 
 def _sse_channel(request: IncomingRequest) -> SSEReplyChannel:
-    """The stream of it. Scenarios that use it are played over HTTP+SSE alone."""
+    """Return its stream. Only scenarios over HTTP+SSE use it."""
     way: Any = request.channel
     assert isinstance(way, SSEReplyChannel)
     return way
@@ -255,8 +251,8 @@ def _sse_channel(request: IncomingRequest) -> SSEReplyChannel:
 
 
 def _older_server_scenario(status: int) -> Scenario:
-    """A server of this transport where the client may expect the newer one."""
-    says = f"an older server, which answers {status} to a POST"
+    """Return a scenario with a server of this transport at the path of the newer one."""
+    says = f"an older server that answers a POST with {status}"
     scenario = Scenario(f"older-server-{status}", says, until=_UNTIL, over=SSE, path=PATH)
 
     @scenario.on_http
@@ -278,5 +274,5 @@ BAD_REQUEST, NOT_FOUND, NOT_ALLOWED = (
 
 
 def _tried_newer_transport(run: ClientRun) -> bool:
-    """Whether the client tried the newer transport before this one."""
+    """Return whether the client tried the newer transport first."""
     return bool(run.exchanges) and run.exchanges[0].verb == "POST"

@@ -1,4 +1,4 @@
-"""How a client ends the server that it has started over stdio, and what it makes of its stderr and its end."""
+"""stdio: how a client ends its server, and handles stderr and the exit of the server."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 @rule(
     "client-stdio/close",
     "should",
-    case="every server that was ended",
+    case="all servers that were ended",
     role="client",
     at=_AT,
     over=STDIO,
-    cause="The process is killed at once, and what it still had to do is lost.",
+    cause="The process is killed immediately, without time for its cleanup.",
 )
 def client_stdio_close(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A client ends its server by closing the server's stdin, and gives it the time to go."""
+    """A client closes the stdin of its server, and waits for its exit."""
     for run in runs:
         for conversation in run.conversations:
             if run.ending == "itself" and conversation.shutdown_events and run.ordinary_run is run:
                 yield
                 if conversation.shutdown_events[0] != "closed":
-                    text = f"the server was {conversation.shutdown_events[0]} without the time to end by itself"
+                    text = f"the server was {conversation.shutdown_events[0]} without time to exit"
                     lines = conversation.log.evidence()
                     raise Violation(text, evidence=(*lines, f"# the server was {conversation.shutdown_events[0]}"))
 
 
 DEAF_SERVER_SCENARIO = Scenario(
-    "deaf-server", "a server that stays when its stdin ends", over=STDIO, deaf=True, patience=6.0
+    "deaf-server", "a server that does not exit at the end of stdin", over=STDIO, deaf=True, patience=6.0
 )
 
 
@@ -46,24 +46,24 @@ async def answer_deaf_server(request: IncomingRequest) -> ScriptedAnswer:
 @DEAF_SERVER_SCENARIO.rule(
     "client-stdio/terminates",
     "should",
-    case="a server that stays when its stdin ends",
+    case="a server that does not exit at the end of stdin",
     at=_AT,
     over=STDIO,
-    cause="The client goes away without a look at the process, which lives on without an owner.",
+    cause="The client exits without waiting for the process, which stays as an orphan.",
 )
 def client_stdio_terminates(run: ClientRun) -> None:
-    """A server that does not go when its stdin is closed is ended by a signal, and not left behind."""
+    """A client sends a signal to a server that does not exit at the end of stdin."""
     run.require_intervention()
     if run.ending != "itself":
-        raise NotObserved("the client did not end by itself")
+        raise NotObserved("the client did not exit on its own")
     for conversation in run.conversations:
         if not {"terminated", "killed"} & {*conversation.shutdown_events}:
-            raise Violation("the server was left behind", evidence=run.evidence())
+            raise Violation("the server is still running", evidence=run.evidence())
 
 
 STDERR_SCENARIO = Scenario(
     "stderr",
-    "a server that writes on stderr",
+    "a server that writes to stderr",
     over=STDIO,
     stderr="ERROR: this is no error\nTraceback (most recent call last): not at all\n",
 )
@@ -77,21 +77,21 @@ async def answer_stderr(request: IncomingRequest) -> ScriptedAnswer:
 @STDERR_SCENARIO.rule(
     "client-stdio/stderr",
     "should",
-    case="words on stderr that look like an error",
+    case="text on stderr that looks like an error",
     at=("basic/transports#stdio", "basic/transports/stdio#messages"),
     over=STDIO,
-    cause="Any line there is taken for a failure to start, or is read together with stdout.",
+    cause="A line on stderr is taken for a failure, or is merged with stdout.",
 )
 def client_stdio_stderr(run: ClientRun) -> None:
-    """What a server writes on stderr is no sign of an error."""
+    """Output on stderr is not an error."""
     missing = sorted(str(each) for each in run.ordinary_run.methods - run.methods)
     if run.intervened_at is None and missing:
-        text = f"the client did not come to {', '.join(missing)} with a server that writes on stderr"
+        text = f"the client did not send {', '.join(missing)} to a server that writes to stderr"
         raise Violation(text, evidence=run.evidence())
     run.require_ordinary_behavior()
 
 
-SERVER_EXITS_SCENARIO = Scenario("server-exits", "a server that exits before it answers", over=STDIO)
+SERVER_EXITS_SCENARIO = Scenario("server-exits", "a server that exits before its response", over=STDIO)
 
 
 @SERVER_EXITS_SCENARIO.on(FIRST_REQUEST)
@@ -103,11 +103,11 @@ async def answer_server_exits(request: IncomingRequest) -> ScriptedAnswer:
 @SERVER_EXITS_SCENARIO.rule(
     "client-robust/server-gone",
     "may",
-    case="a server that exits before it answers",
+    case="a server that exits before its response",
     at="basic/lifecycle#timeouts",
     over=STDIO,
-    cause="The end of the server's stdout is not noticed by those who wait for an answer.",
+    cause="Pending calls ignore the end of stdout.",
 )
 def client_robust_server_gone(run: ClientRun) -> None:
-    """A server that exits before it answers is an error for whoever asked, at once."""
+    """The exit of a server before its response is an immediate error for the caller."""
     run.require_progress()

@@ -1,4 +1,4 @@
-"""Answers over HTTP in all the ways they may come: as JSON, as events, in pieces, broken off, or not at all."""
+"""HTTP responses: as JSON, as event streams, resumed, broken, or invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accord.messages.revision import RULES
 _SINCE = "2026-07-28"
 _RETRY_MS = 600
 _PRIME = "check/1:prime"
-"""The id of an event that has nothing else."""
+"""The id of an event without data."""
 
 
 @rule(
@@ -26,10 +26,10 @@ _PRIME = "check/1:prime"
     role="client",
     at="basic/lifecycle#error-handling",
     over=HTTP,
-    cause="Only the body is looked at, or an error in the task that reads ends all others.",
+    cause="Only the body is checked, or an exception ends the reader of all responses.",
 )
 def client_http_server_errors(run: ClientRun) -> None:
-    """An HTTP error in place of an answer is an error for whoever asked."""
+    """An HTTP error instead of a response is an error for the caller."""
     run.require_progress()
 
 
@@ -39,10 +39,10 @@ def client_http_server_errors(run: ClientRun) -> None:
     role="client",
     at="basic/lifecycle#timeouts",
     over=HTTP,
-    cause="What cannot be read is logged, and the one who waits for it is told nothing.",
+    cause="An invalid response is logged, but the caller gets no error.",
 )
 def client_http_odd_answers(run: ClientRun) -> None:
-    """A response that is no answer is an error for whoever asked, at once."""
+    """An invalid HTTP response is an immediate error for the caller."""
     run.require_progress()
 
 
@@ -52,14 +52,14 @@ def client_http_odd_answers(run: ClientRun) -> None:
     role="client",
     at="basic/lifecycle#timeouts",
     over=HTTP,
-    cause="The end of the stream leaves the call without an end.",
+    cause="After the end of the stream, the call never ends.",
 )
 def client_http_cut(run: ClientRun) -> None:
-    """A connection that breaks before the answer is an error for whoever asked, at once."""
+    """A connection that breaks before the response is an immediate error for the caller."""
     run.require_progress()
 
 
-STREAMS_SCENARIO = Scenario("streams", "every answer is a stream of events", over=HTTP, stream=True)
+STREAMS_SCENARIO = Scenario("streams", "all responses are event streams", over=HTTP, stream=True)
 
 
 @STREAMS_SCENARIO.on("initialize", "server/discover", FIRST_REQUEST)
@@ -70,17 +70,17 @@ async def answer_streams(request: IncomingRequest) -> ScriptedAnswer:
 @STREAMS_SCENARIO.rule(
     "client-http/both-forms",
     "must",
-    case="answers that are streams of events",
+    case="responses as event streams",
     at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
     over=HTTP,
-    cause="Only one of them is read.",
+    cause="Only one of the two is supported.",
 )
 def client_http_both_forms(run: ClientRun) -> None:
-    """An answer is understood as JSON and as a stream of events."""
+    """A client accepts a response as JSON and as an event stream."""
     run.require_ordinary_behavior()
 
 
-EVENTS_SCENARIO = Scenario("events", "streams with everything that an event stream may have", over=HTTP)
+EVENTS_SCENARIO = Scenario("events", "streams with all features of event streams", over=HTTP)
 
 
 @EVENTS_SCENARIO.on(FIRST_REQUEST, "tools/list", "tools/call")
@@ -95,7 +95,7 @@ async def answer_events(request: IncomingRequest) -> ScriptedAnswer:
 
 
 def _event_chunks(answer: bytes) -> list[bytes]:
-    """One answer as an event stream, cut where it is awkward."""
+    """Return a response as an event stream, split at unusual places."""
     middle = answer.index(b",") + 1  # data in two lines is joined by a newline, which is a space in JSON
     head, tail = answer[:middle], answer[middle:]
     return [
@@ -114,16 +114,16 @@ def _event_chunks(answer: bytes) -> list[bytes]:
 @EVENTS_SCENARIO.rule(
     "client-http/events",
     "must",
-    case="comments, CRLF, data in two lines, an event of another name",
+    case="comments, CRLF, data in two lines, an event with another name",
     at=(
         "basic/transports#listening-for-messages-from-the-server",
         "basic/transports/streamable-http#receiving-messages",
     ),
     over=HTTP,
-    cause="The stream is split at blank lines, and every part is taken for one line of JSON.",
+    cause="The stream is split at blank lines, and each part is parsed as one line of JSON.",
 )
 def client_http_events(run: ClientRun) -> None:
-    """Streams of events are read as the standard says: comments, every kind of line end, data in several lines, and
+    """A client parses event streams according to the standard: comments, all line ends, data in several lines, and
     events without data.
     """
     run.require_ordinary_behavior()
@@ -133,7 +133,7 @@ def client_http_events(run: ClientRun) -> None:
 
 DROPPED_STREAM_SCENARIO = Scenario(
     "dropped-stream",
-    "a stream ends before its answer, and says when to come back",
+    "a stream ends before its response, with a time to reconnect",
     since="2025-03-26",
     until=_SINCE,
     over=HTTP,
@@ -174,13 +174,11 @@ async def serve_dropped_stream(
     cause="The end of the stream is taken for the end of the request.",
 )
 def client_http_resume(run: ClientRun) -> None:
-    """A stream that ends before its answer is taken up again by GET with the id of the last event."""
+    """If a stream ends before its response, a client resumes it by GET with the id of the last event."""
     if not _resumptions(run) and not RULES[run.revision].primes_streams:
-        raise NotObserved("the client does not resume, which it may leave")
+        raise NotObserved("the client does not resume streams, which is optional")
     if not _resumptions(run):
-        raise Violation(
-            "the client did not come back to the stream", evidence=[each.line() for each in run.exchanges[-4:]]
-        )
+        raise Violation("the client did not resume the stream", evidence=[each.line() for each in run.exchanges[-4:]])
     run.require_ordinary_behavior()
 
 
@@ -195,15 +193,15 @@ def client_http_resume(run: ClientRun) -> None:
     cause="`retry` is not read, or taken for seconds.",
 )
 def client_http_retry(run: ClientRun) -> None:
-    """A client comes back to a stream no sooner than its `retry` says."""
+    """A client waits at least the `retry` time of a stream before it reconnects."""
     run.require_intervention()
     returns = _resumptions(run)
     if not returns:
-        raise NotObserved("the client did not come back to the stream")
+        raise NotObserved("the client did not resume the stream")
     primed = [each.ended_at for each in run.exchanges if each.ended_at is not None and each.ended_at < returns[0].at]
     waited = returns[0].at - max(primed, default=0.0)
     if waited < _RETRY_MS / 1000 * 0.9:
-        raise Violation(f"the client came back after {waited * 1000:.0f} ms", evidence=[returns[0].line()])
+        raise Violation(f"the client reconnected after {waited * 1000:.0f} ms", evidence=[returns[0].line()])
 
 
 def _resumptions(run: ClientRun) -> list[ClientExchange]:
@@ -214,24 +212,24 @@ def _resumptions(run: ClientRun) -> list[ClientExchange]:
 @rule(
     "client-http/no-resumption",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since=_SINCE,
     over=HTTP,
-    cause="What older revisions have is used with a server of this one.",
+    cause="Features of earlier revisions are used with a server of this one.",
 )
 def client_http_no_resumption(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Streams are not taken up again: no Last-Event-ID, and no GET."""
+    """A client does not resume streams: it sends no Last-Event-ID and no GET."""
     for run in runs:
         for each in run.exchanges:
             if "last-event-id" in each.headers:
-                raise Violation("Last-Event-ID was sent", evidence=[each.line()])
+                raise Violation("the client sent Last-Event-ID", evidence=[each.line()])
         yield from run.posts()
 
 
 def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: bytes, kind: str) -> Scenario:
-    """The first request is answered by a web server, not by MCP."""
+    """Return a scenario in which a web server answers the first request without MCP."""
     scenario = Scenario(name, says, over=HTTP)
 
     @scenario.on(FIRST_REQUEST)
@@ -246,29 +244,29 @@ def _http_answer_scenario(rule: Rule, name: str, says: str, status: int, body: b
 _PAGE = b"<!doctype html><title>502 Bad Gateway</title><h1>Bad Gateway</h1>"
 
 BAD_GATEWAY_SCENARIO = _http_answer_scenario(
-    client_http_server_errors, "bad-gateway", "502 and a page of HTML", 502, _PAGE, "text/html"
+    client_http_server_errors, "bad-gateway", "502 and an HTML page", 502, _PAGE, "text/html"
 )
 SERVER_ERROR_SCENARIO = _http_answer_scenario(
     client_http_server_errors, "server-error", "500 without a body", 500, b"", "text/plain"
 )
 WEB_PAGE_SCENARIO = _http_answer_scenario(
-    client_http_odd_answers, "web-page", "200 and a page of HTML", 200, _PAGE, "text/html"
+    client_http_odd_answers, "web-page", "200 and an HTML page", 200, _PAGE, "text/html"
 )
 NO_JSON_SCENARIO = _http_answer_scenario(
     client_http_odd_answers,
     "no-json",
-    "200 and JSON that is cut off",
+    "200 and incomplete JSON",
     200,
     b'{"jsonrpc":"2.0","id":1,"resu',
     "application/json",
 )
 ACCEPTED_SCENARIO = _http_answer_scenario(
-    client_http_odd_answers, "accepted", "202 without an answer", 202, b"", "text/plain"
+    client_http_odd_answers, "accepted", "202 without a response", 202, b"", "text/plain"
 )
 
 
 def _aborted_stream_scenario(name: str, says: str, beginning: bytes | None) -> Scenario:
-    """The connection breaks after these bytes of a stream; before any where there are none."""
+    """Return a scenario in which the connection breaks after these bytes of a stream, or before the response."""
     scenario = Scenario(name, says, over=HTTP)
 
     @scenario.on(FIRST_REQUEST)
@@ -291,7 +289,7 @@ CUT_MIDDLE_SCENARIO = _aborted_stream_scenario(
 
 
 def _post_channel(request: IncomingRequest) -> PostReplyChannel:
-    """The response to it. Scenarios that use it are played over HTTP alone."""
+    """Return its response. Only scenarios over HTTP use it."""
     way: Any = request.channel
     assert isinstance(way, PostReplyChannel)
     return way

@@ -1,7 +1,4 @@
-"""Pages to visit and tools for the model: what a client answers where that is declared, and where it is not.
-
-From 2026-07-28 on: a form in a result that asks for input, and how the client fills it in.
-"""
+"""URL elicitation and tools in sampling; and forms in results that require input (2026-07-28)."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from accord.messages.meta import CLIENT_CAPABILITIES
 _PAGES = "2025-11-25"
 _UNTIL = "2026-07-28"
 _PERSON = 5.0
-"""Seconds that a person or a model may take."""
+"""Seconds that a user or a model may take."""
 _INPUT_METHODS = ("tools/call", "prompts/get", "resources/read")
 _QUESTION: JSONObject = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "6 times 7?"}}],
@@ -33,7 +30,7 @@ _USE = {"type": "tool_use", "id": "use-1", "name": "add", "input": {}}
 
 ASKS_MORE_SCENARIO = Scenario(
     "asks-more",
-    "the server asks for pages to be visited, and gives the model tools",
+    "the server requests a URL elicitation, and sampling with tools",
     since=_PAGES,
     until=_UNTIL,
     asks=True,
@@ -56,77 +53,77 @@ async def answer_asks_more(request: IncomingRequest) -> ScriptedAnswer:
 @ASKS_MORE_SCENARIO.rule(
     "client-answers/undeclared-mode",
     "must",
-    case="a page, for a client that has only forms",
+    case="a URL elicitation for a client with forms only",
     at="client/elicitation#error-handling",
     since=_PAGES,
     until=_UNTIL,
-    cause="The mode is not looked at.",
+    cause="The mode is not checked.",
 )
 def client_answers_undeclared_mode(run: ClientRun) -> None:
-    """A page to visit is refused with -32602 by a client that declares only forms."""
+    """A client with forms only refuses a URL elicitation with error -32602."""
     run.require_intervention()
     if not run.declares("elicitation") or run.declares("elicitation", "url"):
-        raise NotApplicable("the client declares pages too, or no elicitation at all")
+        raise NotApplicable("the client declares URL elicitation, or no elicitation")
     if error_code(run.response_to("page")) != INVALID_PARAMS:
-        raise Violation(f"the answer has the code {error_code(run.response_to('page'))}")
+        raise Violation(f"the error has the code {error_code(run.response_to('page'))}")
 
 
 @ASKS_MORE_SCENARIO.rule(
     "client-answers/no-prefetch",
     "must",
-    case="a page to visit",
+    case="a URL elicitation",
     at="client/elicitation#safe-url-handling",
     since=_PAGES,
     until=_UNTIL,
-    cause="A preview is made of every link.",
+    cause="All links are fetched for a preview.",
 )
 def client_answers_no_prefetch(run: ClientRun) -> None:
-    """The page of an elicitation is not fetched before the person agrees."""
+    """A client does not fetch the URL of an elicitation before the user accepts."""
     run.require_intervention()
     answered = [each.entry.at for each in run.responses() if each.body.get("id") == "page"]
     for stray in run.stray_requests:
         if not answered or stray.at < answered[0]:
-            raise Violation("the page was fetched", evidence=[stray.line()])
+            raise Violation("the client fetched the URL", evidence=[stray.line()])
 
 
 @ASKS_MORE_SCENARIO.rule(
     "client-answers/sampling-tools",
     "must",
-    case="tools for the model, and a choice of them, where that is not declared",
+    case="sampling with tools and toolChoice, without the capability",
     at="client/sampling#tools-in-sampling",
     since=_PAGES,
     until=_UNTIL,
-    cause="Fields that the client cannot do anything with are passed over.",
+    cause="Unknown fields are ignored.",
 )
 def client_answers_sampling_tools(run: ClientRun) -> None:
-    """A client that does not declare sampling.tools answers a request that has tools with an error."""
+    """A client without sampling.tools returns an error for sampling with tools."""
     run.require_intervention()
     if not run.declares("sampling") or run.declares("sampling", "tools"):
-        raise NotApplicable("the client declares sampling.tools, or no sampling at all")
+        raise NotApplicable("the client declares sampling.tools, or no sampling")
     for id, what in (("tools", "tools for the model"), ("choice", "a choice of tools for the model")):
         if "error" not in (run.response_to(id) or {}):
-            raise Violation(f"{what}: not answered with an error")
+            raise Violation(f"{what}: the client returned no error")
 
 
 @ASKS_MORE_SCENARIO.rule(
     "client-answers/sampling-content",
     "should",
-    case="the use of a tool without its result",
+    case="a tool use without its result",
     at="client/sampling#error-handling",
     since=_PAGES,
     until=_UNTIL,
-    cause="The messages go to the model as they are.",
+    cause="The messages are passed to the model without validation.",
 )
 def client_answers_sampling_content(run: ClientRun) -> None:
-    """A conversation in which a tool was used and its result is missing is refused with -32602."""
+    """A sampling request with a tool use and no tool result returns error -32602."""
     run.require_intervention()
     if not run.declares("sampling", "tools"):
         raise NotApplicable("the client does not declare sampling.tools")
     if error_code(run.response_to("missing")) != INVALID_PARAMS:
-        raise Violation(f"the answer has the code {error_code(run.response_to('missing'))}")
+        raise Violation(f"the error has the code {error_code(run.response_to('missing'))}")
 
 
-PAGE_REQUIRED_SCENARIO = Scenario("page-required", "a result asks for a page to be visited", since=_UNTIL)
+PAGE_REQUIRED_SCENARIO = Scenario("page-required", "a result requires a URL elicitation", since=_UNTIL)
 
 
 @PAGE_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
@@ -142,20 +139,20 @@ async def answer_page_required(request: IncomingRequest) -> ScriptedAnswer:
 @PAGE_REQUIRED_SCENARIO.rule(
     "client-rounds/no-prefetch",
     "must",
-    case="a page to visit",
+    case="a URL elicitation",
     at="client/elicitation#safe-url-handling",
     since=_UNTIL,
-    cause="A preview is made of every link.",
+    cause="All links are fetched for a preview.",
 )
 def client_rounds_no_prefetch(run: ClientRun) -> None:
-    """The page of an elicitation is not fetched before the person agrees."""
+    """A client does not fetch the URL of an elicitation before the user accepts."""
     run.require_intervention()
     answered = [each.entry.at for each in run.requests(*_INPUT_METHODS) if "inputResponses" in each.params]
     for stray in run.stray_requests:
         if not answered or stray.at < answered[0]:
-            raise Violation("the page was fetched", evidence=[stray.line()])
+            raise Violation("the client fetched the URL", evidence=[stray.line()])
     if not any("url" in (each.meta.get(CLIENT_CAPABILITIES) or {}).get("elicitation", {}) for each in run.requests()):
-        raise NotApplicable("the client does not declare pages")
+        raise NotApplicable("the client does not declare URL elicitation")
 
 
 _SINCE = "2026-07-28"
@@ -171,7 +168,7 @@ _SCHEMA: JSONObject = {
 }
 
 
-FORM_REQUIRED_SCENARIO = Scenario("form-required", "a result asks for a form to be filled in", since=_SINCE, asks=True)
+FORM_REQUIRED_SCENARIO = Scenario("form-required", "a result requires a form", since=_SINCE, asks=True)
 
 
 @FORM_REQUIRED_SCENARIO.on(*_INPUT_METHODS)
@@ -186,17 +183,17 @@ async def answer_form_required(request: IncomingRequest) -> ScriptedAnswer:
 @FORM_REQUIRED_SCENARIO.rule(
     "client-rounds/no-mode",
     "must",
-    case="a form that does not say it is one",
+    case="a form without a mode",
     at="client/elicitation#elicitation-requests",
     since=_SINCE,
-    cause="The mode is required when the request is read.",
+    cause="The mode is required when the request is decoded.",
 )
 def client_rounds_no_mode(run: ClientRun) -> None:
-    """An elicitation that names no mode is a form."""
+    """An elicitation without a mode is a form."""
     run.require_intervention()
     answer = _form_response(run)
     if not isinstance(answer, dict) or answer.get("action") not in _ACTIONS:
-        raise Violation(f"the answer is {answer!r}", evidence=run.evidence())
+        raise Violation(f"the response is {answer!r}", evidence=run.evidence())
 
 
 @FORM_REQUIRED_SCENARIO.rule(
@@ -205,18 +202,18 @@ def client_rounds_no_mode(run: ClientRun) -> None:
     case="a form with two fields",
     at="client/elicitation#form-mode-security",
     since=_SINCE,
-    cause="The fields are sent as text, or required ones are left out.",
+    cause="The values are strings, or required fields are missing.",
 )
 def client_rounds_form(run: ClientRun) -> None:
-    """What is filled in fits the schema of the form."""
+    """The content of an elicitation matches the requested schema."""
     run.require_intervention()
     answer = _form_response(run)
     content = answer.get("content") if isinstance(answer, dict) else None
     if not isinstance(content, dict):
-        raise NotObserved("the form was not filled in")
+        raise NotObserved("the user did not fill in the form")
     count, size = content.get("count"), content.get("size")
     if type(count) is not int or not 1 <= count <= 9 or size not in ("small", "large"):
-        raise Violation(f"the fields are {content!r}", evidence=run.evidence())
+        raise Violation(f"the content is {content!r}", evidence=run.evidence())
 
 
 def _has_form(declared: JSONObject) -> bool:
@@ -225,11 +222,13 @@ def _has_form(declared: JSONObject) -> bool:
 
 
 def _form_response(run: ClientRun) -> Any:
-    """What came for the form. Raises `NotApplicable` where none was asked, `NotObserved` where nothing came."""
+    """Return the response to the form. Raises `NotApplicable` if it was not requested, `NotObserved` without a
+    response.
+    """
     if not any(_has_form(get_object(each.meta, CLIENT_CAPABILITIES)) for each in run.requests(*_INPUT_METHODS)):
         raise NotApplicable("the client does not declare forms")
     retries = [each for each in run.requests(*_INPUT_METHODS) if "inputResponses" in each.params]
     if not retries:
-        raise NotObserved("the client does not ask again; it may be that a person is asked")
+        raise NotObserved("the client did not repeat the request; it may wait for a user")
     responses = retries[0].params["inputResponses"]
     return responses.get(_KEY) if isinstance(responses, dict) else responses

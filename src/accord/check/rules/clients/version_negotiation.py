@@ -1,4 +1,4 @@
-"""How a client finds the revision that it shares with a server, where it speaks more than one."""
+"""Version negotiation by a client that supports several revisions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ _RETRIES = 5
     role="client",
     at="basic/transports/stdio#backward-compatibility",
     over=LINE_TRANSPORTS,
-    cause="Only one error code is taken as the sign of an older server.",
+    cause="Only one error code is taken for an older server.",
 )
 def client_opening_legacy_fallback(run: ClientRun) -> None:
-    """A client that speaks older revisions too opens them after whatever error an older server gives to its
-    first try.
-    """
+    """A client with older revisions sends initialize after any error of an older server for its first request."""
     if "server/discover" not in run.ordinary_run.methods:
         raise NotObserved("the client does not try a newer revision first")
     run.require_ordinary_behavior()
@@ -36,20 +34,20 @@ def client_opening_legacy_fallback(run: ClientRun) -> None:
 @rule(
     "client-opening/no-older-in-meta",
     "must",
-    case="every request",
+    case="all requests",
     role="client",
     at="basic/versioning",
     since=_SINCE,
-    cause="The revision of the handshake is written there as well.",
+    cause="The negotiated revision is written there as well.",
 )
 def client_opening_no_older_in_meta(runs: Sequence[ClientRun]) -> JudgedItems:
-    """A revision that is opened by a handshake does not stand in _meta."""
+    """A revision with a handshake is not in `_meta`."""
     for run in runs:
         for each in run.requests():
             if PROTOCOL_VERSION in each.meta:
                 yield
                 if each.meta[PROTOCOL_VERSION] in HANDSHAKE:
-                    raise Violation(f"_meta says {each.meta[PROTOCOL_VERSION]}", evidence=[each.entry.line()])
+                    raise Violation(f"_meta has {each.meta[PROTOCOL_VERSION]}", evidence=[each.entry.line()])
 
 
 @rule(
@@ -60,15 +58,15 @@ def client_opening_no_older_in_meta(runs: Sequence[ClientRun]) -> JudgedItems:
     at="basic/transports/stdio#backward-compatibility",
     since=_SINCE,
     over=LINE_TRANSPORTS,
-    cause="The first request is one that an older server might take for its own.",
+    cause="The first request is one that an older server may process.",
 )
 def client_opening_probe(runs: Sequence[ClientRun]) -> JudgedItems:
-    """Over stdio, a client that speaks older revisions too asks with server/discover before anything else."""
+    """Over stdio, the first request of a client with older revisions is server/discover."""
     first = [run.requests()[0] for run in runs if run.requests()]
     if not any(each.method == "initialize" for run in runs for each in run.requests()) and not any(
         each.method == "server/discover" for each in first
     ):
-        raise NotApplicable("nothing shows that the client speaks older revisions")
+        raise NotApplicable("nothing shows that the client supports older revisions")
     for each in first:
         yield
         if each.method != "server/discover":
@@ -76,7 +74,7 @@ def client_opening_probe(runs: Sequence[ClientRun]) -> JudgedItems:
 
 
 NO_VERSION_IN_COMMON_SCENARIO = Scenario(
-    "no-version-in-common", "the server speaks only a revision that nobody has", since=_SINCE
+    "no-version-in-common", "the server supports only an unknown revision", since=_SINCE
 )
 
 
@@ -92,25 +90,25 @@ async def answer_no_version_in_common(request: IncomingRequest) -> ScriptedAnswe
 @NO_VERSION_IN_COMMON_SCENARIO.rule(
     "client-opening/no-version-in-common",
     "should",
-    case="a server of a revision that nobody has",
+    case="a server with an unknown revision",
     at="basic/versioning#protocol-version-negotiation",
     since=_SINCE,
-    cause="The error is taken for one that passes.",
+    cause="The error is taken for a temporary one.",
 )
 def client_opening_no_version_in_common(run: ClientRun) -> None:
-    """Without a revision in common a client tells so, and neither goes on nor tries for ever."""
+    """Without a common revision, a client reports an error, and neither continues nor retries forever."""
     run.require_progress()
     methods = [each.method for each in run.messages_after() if each.method == "tools/call"]
     if methods:
-        raise Violation("the client went on without a revision in common", evidence=run.evidence())
+        raise Violation("the client continued without a common revision", evidence=run.evidence())
     for method in ("server/discover", "tools/list", "initialize"):
         more = len(run.requests(method)) - len(run.ordinary_run.requests(method))
         if more > _RETRIES:
-            raise Violation(f"{method} was sent {more} times more than usual", evidence=run.evidence())
+            raise Violation(f"the client sent {method} {more} times more than usual", evidence=run.evidence())
 
 
 OTHER_VERSION_SCENARIO = Scenario(
-    "other-version", "the first try is refused, with a list of revisions that holds the client's", since=_SINCE
+    "other-version", "the first request is refused, with a list of revisions that has the client's", since=_SINCE
 )
 
 
@@ -125,25 +123,25 @@ async def answer_other_version(request: IncomingRequest) -> ScriptedAnswer:
 @OTHER_VERSION_SCENARIO.rule(
     "client-opening/other-version",
     "should",
-    case="a list with the client's own revision in it",
+    case="a list with the revision of the client",
     at="basic/versioning#protocol-version-negotiation",
     since=_SINCE,
-    cause="The list of supported revisions in the error is not read, or the request is repeated as it was.",
+    cause="The list of supported revisions in the error is not read, or the request is repeated without changes.",
 )
 def client_opening_other_version(run: ClientRun) -> None:
-    """Refused for its revision, a client tries one that the server lists and it speaks."""
+    """After an error for its revision, a client uses a listed revision that it supports."""
     run.require_progress()
     if run.requests("initialize"):
         raise Violation(
-            "the client fell back to a handshake, although a revision in common was listed", evidence=run.evidence()
+            "the client fell back to a handshake, but the server listed a common revision", evidence=run.evidence()
         )
 
 
 def _older_server_scenario(code: int, name: str) -> Scenario:
-    """An older server, which answers with this code whatever comes before its handshake."""
+    """Return a scenario with an older server, which returns this error before its handshake."""
     scenario = Scenario(
         f"older-server-{name}",
-        f"an older server answers {code} to what it does not know",
+        f"an older server returns {code} for unknown requests",
         until=_SINCE,
         over=LINE_TRANSPORTS,
     )
@@ -153,7 +151,7 @@ def _older_server_scenario(code: int, name: str) -> Scenario:
         raise ScriptedError(code, "Received request before initialization was complete")
 
     rule = client_opening_legacy_fallback
-    scenario.case(rule, f"an older server that answers {code}")(rule.check)
+    scenario.case(rule, f"an older server that returns {code}")(rule.check)
     return scenario
 
 
