@@ -3,7 +3,7 @@
     accord check --client "python examples/checked_client.py {url}"
     accord check --client-stdio "python examples/checked_client.py {server}"
 
-`ACCORD_CHECK_SCENARIO` in its environment names what the server is about to do; this client does the same in every scenario.
+`ACCORD_CHECK_SCENARIO` in its environment names the scenario of the server; this client does the same in all of them.
 """
 
 from __future__ import annotations
