@@ -1,7 +1,7 @@
-"""What a transport is: it moves whole messages and knows nothing of what they say.
+"""The contract of a transport: it moves whole messages, and does not know their content.
 
-Write your own by having these methods; `accord.testing.check_transport` tells whether it holds the
-contract. One task receives at a time; anyone may send.
+A custom transport has these methods; `accord.testing.check_transport` checks whether it fulfils the contract. One task
+receives at a time; any task may send.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Message", "MessageSink", "SkippedMessage", "Transport", "UnansweredR
 
 
 class UnansweredRequest(msgspec.Struct, frozen=True):
-    """In the place of an answer: one request of ours gets none, for this reason, though the connection goes on."""
+    """In place of a response: one request of this side gets none, with the reason, although the connection goes on."""
 
     id: RequestId
     error: AccordError
@@ -30,103 +30,103 @@ Message = bytes | SkippedMessage | UnansweredRequest
 
 
 class MessageSink(Protocol):
-    """Where messages go out: a transport, or one stream of several to the same peer."""
+    """A destination of messages: a transport, or one stream of several to the same peer."""
 
     def send(self, message: bytes) -> None:
-        """Queue one message. Never blocks, and never raises because the peer is gone."""
+        """Queue one message. Never blocks, and never raises if the peer is gone."""
 
     def flush(self) -> None:
-        """Begin to write what is queued."""
+        """Start to write the queued messages."""
 
     async def drain(self) -> None:
-        """Return when less than `Limits.pending_bytes` are unsent, or the peer is gone."""
+        """Wait until less than `Limits.pending_bytes` are unsent, or the peer is gone."""
 
     @property
     def name(self) -> str:
-        """Who is on the other side, for errors and logs."""
+        """Return the name of the peer, for errors and logs."""
 
 
 @runtime_checkable
 class ResumableSink(Protocol):
-    """A way that can be left, and taken up again where it was."""
+    """A sink that can be closed, and resumed later."""
 
     def close_stream(self, retry: int | None) -> None:
-        """Have the peer come back for the rest, after `retry` milliseconds; by default, when it likes."""
+        """Close the stream, so that the peer reconnects for the rest after `retry` milliseconds, or at its default."""
 
 
 class Transport(Protocol):
-    """Moves whole messages. The public contract for custom transports."""
+    """A mover of whole messages. The public contract for custom transports."""
 
     async def open(self) -> None:
-        """Start. Raises `ConnectError`."""
+        """Open the connection. Raises `ConnectError`."""
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        """Every message that is there, at least one; `[]` once the connection has ended, and ever after.
+        """Return all messages that have arrived, at least one; `[]` once the connection has ended, and ever after.
 
-        A cancelled `receive()` loses nothing.
+        A cancelled `receive()` loses no message.
         """
 
     def send(self, message: bytes) -> None:
-        """Queue one message. Never blocks, and never raises because the peer is gone."""
+        """Queue one message. Never blocks, and never raises if the peer is gone."""
 
     def flush(self) -> None:
-        """Begin to write what is queued, now rather than at the end of this step of the loop.
+        """Start to write the queued messages now, rather than at the end of this step of the event loop.
 
-        Whoever receives should call it after each batch, or never: a transport may hold what is sent while
-        a batch is in hand until the `flush()`, or the next `receive()`.
+        The receiver should call it after each batch, or never: a transport may hold sent messages during a batch until
+        `flush()`, or the next `receive()`.
         """
 
     async def drain(self) -> None:
-        """Return when less than `Limits.pending_bytes` are unsent, or the peer is gone."""
+        """Wait until less than `Limits.pending_bytes` are unsent, or the peer is gone."""
 
     async def close(self) -> None:
-        """End the connection: what was sent goes out first, in bounded time. Closing again does nothing."""
+        """Close the connection, in bounded time, after the queued messages are sent. Further calls have no effect."""
 
     def lost(self) -> ConnectionLost:
-        """What to tell those who still wait for an answer, after `receive()` gave `[]`."""
+        """Return the error for pending requests, after `receive()` returned `[]`."""
 
     @property
     def name(self) -> str:
-        """Who is on the other side, for errors and logs: `stdio`, `python weather.py`."""
+        """Return the name of the peer, for errors and logs: `stdio`, `python weather.py`."""
 
 
 class HeaderTransport(Transport, Protocol):
-    """A transport that has headers for what stands in a message too: HTTP."""
+    """A transport with headers that repeat parts of a message: HTTP."""
 
     mirrors: Callable[[str], Mirrored] | None
-    """The arguments that a tool of this name wants in headers; None where there are no such headers."""
+    """Returns the mirrored arguments of a tool, by its name; None if there are no such headers."""
 
 
 class AnswerTransport(Transport, Protocol):
-    """A transport that can hand over answers at once, for which nobody has to wait then."""
+    """A transport that can deliver responses at once, without a wait for `receive()`."""
 
     on_answer: Callable[[bytes], None] | None
-    """Takes the answer to a request of ours, unless something that came before it has not been received."""
+    """Called with the response to a request of this side, unless an earlier message has not been received."""
 
 
 class LossyTransport(Transport, Protocol):
-    """A transport that may lose what the peer tells unasked, though the connection goes on."""
+    """A transport that may lose notifications and requests of the peer, although the connection goes on."""
 
     on_missed: Callable[[str], None] | None
-    """Is told so, and why, when it has happened and the peer can be heard again, or never will be."""
+    """Called with the reason after such a loss, once the peer is reachable again, or will never be."""
 
 
 def delivers_answers(transport: Transport) -> TypeGuard[AnswerTransport]:
-    """Whether this one does."""
+    """Return whether a transport is an `AnswerTransport`."""
     return hasattr(transport, "on_answer")
 
 
 def answer_overhead(transport: Transport) -> int:
-    """Return what each answer takes beside its own bytes; 0 for most transports."""
-    found: int = getattr(transport, "answer_bytes", 0)
-    return found
+    """Return the number of bytes that a response takes in addition to its own; 0 for most transports."""
+    overhead: int = getattr(transport, "answer_bytes", 0)
+    return overhead
 
 
 def is_lossy(transport: Transport) -> TypeGuard[LossyTransport]:
-    """Whether this one may."""
+    """Return whether a transport is a `LossyTransport`."""
     return hasattr(transport, "on_missed")
 
 
 def has_headers(transport: Transport) -> TypeGuard[HeaderTransport]:
-    """Whether this one has."""
+    """Return whether a transport is a `HeaderTransport`."""
     return hasattr(transport, "mirrors")

@@ -1,8 +1,9 @@
-"""A function of the user's, called for one thing after the other: in order, whether it is plain or async.
+"""A function of the user, called for one item after the other: in order, whether it is plain or async.
 
-A plain one is called at once. An async one is awaited before it is called again; what happens meanwhile waits, and at
-the bound the oldest is dropped and counted. What a callback raises is logged, in one line for each type of exception
-and once with a traceback, and harms nobody: whoever causes the calls may cause as many failures.
+A plain one is called at once. An async one is awaited before the next call; items wait in the meantime, and beyond the
+limit the oldest is dropped and counted. Exceptions of a callback are logged and have no other effect: in one line for
+each type of exception, and once with a traceback, because the peer that causes the calls may cause any number of
+failures.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ log: logging.Logger = logging.getLogger("accord")
 
 
 class Callback:
-    """One callback, of which at most `most` calls wait, with at most `most_bytes`. Use it in one event loop."""
+    """One callback with at most `most` waiting calls, of at most `most_bytes` together. Use it in one event loop."""
 
     def __init__(self, function: Callable[..., Any], most: int, most_bytes: int | None = None) -> None:
         self._function = function
@@ -30,15 +31,15 @@ class Callback:
         self._task: asyncio.Task[None] | None = None
         self._failures: set[type[BaseException]] = set()
         self.dropped: int = 0
-        """Calls that were not made, because too many waited."""
+        """Number of calls that were dropped, because too many waited."""
 
     @property
     def is_running(self) -> bool:
-        """Whether something that it was called for is not done with."""
+        """Return whether a call is unfinished."""
         return self._task is not None
 
     def call(self, *args: Any, size: int = 0) -> None:
-        """Call it now, or when what it was called for before is done with; `size` is that of what waits, in bytes."""
+        """Call the function now, or after the unfinished calls; `size` is that of the arguments, in bytes."""
         if self._task is not None:
             self._wait(args, size)
             return
@@ -48,7 +49,7 @@ class Callback:
             self._task.add_done_callback(lambda _: _close(first))
 
     async def finish(self, seconds: float) -> None:
-        """Wait until nothing waits any more, at most so long; then whatever is left is cancelled."""
+        """Wait until all calls are finished, at most `seconds`; then cancel the rest."""
         task = self._task
         if task is not None and task is not asyncio.current_task():
             await asyncio.wait([task], timeout=seconds)
@@ -57,7 +58,7 @@ class Callback:
             self.cancel()
 
     def cancel(self) -> None:
-        """Drop what waits, and cancel what runs."""
+        """Drop the waiting calls, and cancel the running one."""
         self._waiting.clear()
         self._bytes = 0
         if self._task is not None:
@@ -83,7 +84,7 @@ class Callback:
         return args
 
     def _call(self, args: tuple[Any, ...]) -> Awaitable[Any] | None:
-        """Call it; what is to be awaited, if it is async."""
+        """Call the function; return the awaitable if it is async."""
         try:
             returned = self._function(*args)
         except Exception as exc:
@@ -98,7 +99,7 @@ class Callback:
         log.log(level, "accord: a callback failed: %s", log_line(describe(exc)), exc_info=trace)
 
     async def _drain(self, awaited: Awaitable[Any] | None) -> None:
-        """Await one after the other, until nothing waits."""
+        """Await one call after the other, until none waits."""
         while True:
             try:
                 if awaited is not None:
@@ -114,6 +115,6 @@ class Callback:
 
 
 def _close(awaitable: Awaitable[Any]) -> None:
-    """A coroutine that was never begun, because its task was cancelled before, is no mistake."""
+    """Close a coroutine whose task was cancelled before it started, so that Python does not warn."""
     if asyncio.iscoroutine(awaitable):
         awaitable.close()

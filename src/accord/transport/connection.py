@@ -1,10 +1,9 @@
 """The driver: one session over one transport on asyncio, for both roles.
 
-What comes is read in `reading`; what is said is a `SessionDriver`. Nothing here knows a rule of the protocol.
-Lifetimes: the reading tasks belong to the connection, `start` and `close` only begin and end them, so both may be
-called from any task.
+`read_loop` reads messages, and `SessionDriver` sends them. No rule of the protocol is here. The reading tasks belong to
+the connection, `start` and `close` only start and end them, so both may be called from any task.
 
-Opening a connection as a client, in bounded time; what is said meanwhile is the session's business.
+`HandshakeDriver` opens a connection as a client, in bounded time; the session chooses the messages.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _AWAITED = {
 
 
 class HandshakeDriver:
-    """How the opening of one connection goes. `revision` is set once it is open."""
+    """The progress of the handshake of one connection. `revision` is set once the connection is open."""
 
     def __init__(self, session: Session, transport: Transport, limits: Limits) -> None:
         self._session = session
@@ -46,49 +45,50 @@ class HandshakeDriver:
         self.revision: asyncio.Future[str] = self._loop.create_future()
 
     async def open(self, *, handshake: bool) -> str:
-        """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""
-        session, seconds, begin = self._session, self._limits.connect_seconds, self._session.handshake
-        assert isinstance(begin, ClientHandshake)
-        self._transport.send(begin.start(handshake=handshake))
-        knock = self._loop.call_later(self._limits.probe_seconds, self._on_probe_timeout, begin)
+        """Open the connection as a client, and return the revision. Raises `ConnectError` or `ConnectionLost`."""
+        session, timeout, client_handshake = self._session, self._limits.connect_seconds, self._session.handshake
+        assert isinstance(client_handshake, ClientHandshake)
+        self._transport.send(client_handshake.start(handshake=handshake))
+        probe_timer = self._loop.call_later(self._limits.probe_seconds, self._on_probe_timeout, client_handshake)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout):
                 return await asyncio.shield(self.revision)
         except TimeoutError as exc:
             raise ConnectError(
-                f"{self._transport.name} did not answer {_AWAITED[session.phase]} in {seconds:g} s"
+                f"{self._transport.name} did not answer {_AWAITED[session.phase]} in {timeout:g} s"
             ) from exc
         finally:
-            knock.cancel()
+            probe_timer.cancel()
 
-    def _on_probe_timeout(self, opening: ClientHandshake) -> None:
-        message = opening.on_probe_timeout()
+    def _on_probe_timeout(self, client_handshake: ClientHandshake) -> None:
+        message = client_handshake.on_probe_timeout()
         if message is not None:
             self._transport.send(message)
 
     def on_opened(self, event: events.ConnectionOpened) -> None:
-        """Both sides agree."""
+        """Set the agreed revision."""
         if event.reply is not None:
             self._transport.send(event.reply)
         if not self.revision.done():
             self.revision.set_result(event.revision)
 
     def on_failed(self, event: events.HandshakeFailed) -> None:
-        """The server cannot or will not be opened."""
-        name, why = self._transport.name, str(event.error)
-        error = ConnectError(why if name in why else f"{name}: {why}")
+        """Fail the handshake with the error of the event."""
+        name, reason = self._transport.name, str(event.error)
+        error = ConnectError(reason if name in reason else f"{name}: {reason}")
         error.__cause__ = event.error
         self.fail(error)
 
     def fail(self, error: AccordError) -> None:
-        """It will not be open any more, if it is not by now."""
+        """Fail the handshake, unless it has succeeded."""
         if not self.revision.done():
             self.revision.set_exception(error)
-            self.revision.exception()  # seen: nobody may be waiting
+            self.revision.exception()  # mark as retrieved: no task may be waiting
 
 
 class Connection(SessionDriver):
-    """A conversation that reads a transport, from its opening to its end. Arguments are those of `SessionDriver`."""
+    """A `SessionDriver` that reads a transport, from its start to its end. The arguments are those of
+    `SessionDriver`."""
 
     def __init__(
         self,
@@ -103,25 +103,26 @@ class Connection(SessionDriver):
         self.transport: Transport = transport
         self.ended: asyncio.Event = asyncio.Event()
         self.resources: AsyncExitStack = AsyncExitStack()
-        """What handlers need: it is left when they have ended, and the transport is still there."""
+        """Resources of handlers: closed after the handlers have ended, before the transport is closed."""
         self._handshake = HandshakeDriver(session, transport, limits)
         self._read_loop = ReadLoop(session, transport, limits, self.serve, self._read_event_handlers(), self._end)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the transport and begin to read. Raises `ConnectError`."""
+        """Open the transport and start to read. Raises `ConnectError`."""
         await self.transport.open()
         self.start_reading()
 
     def start_reading(self) -> None:
-        """Begin to read, from a transport that is open."""
+        """Start to read from an open transport."""
         self._read_loop.start_reader()
 
     async def close(self) -> None:
-        """End everything: the handlers, the requests in flight, the transport. From any task, any number of times.
+        """Cancel the handlers, fail the requests in flight, and close the transport. From any task, any number of
+        times.
 
-        Handlers are cancelled, and have half of `Limits.close_seconds` to clean up.
+        Cancelled handlers have half of `Limits.close_seconds` to clean up.
         """
         self.closing = self._read_loop.closing = True
         self.fail_all(NotConnected("the connection was closed"))
@@ -132,7 +133,8 @@ class Connection(SessionDriver):
             await self._release()
 
     async def _release(self) -> None:
-        """Each of them, also where the one before fails, or is cancelled because it takes too long."""
+        """Close the resources and the transport, each also if the previous one fails or is cancelled after a
+        timeout."""
         try:
             await self.resources.aclose()
         finally:
@@ -142,42 +144,42 @@ class Connection(SessionDriver):
                 self.ended.set()
 
     async def finish(self, seconds: float | None) -> bool:
-        """Take no new requests and wait until those being served are answered, at most `seconds`. Whether all were.
+        """Refuse new requests, and wait at most `seconds` for those in flight. Return whether all were answered.
 
         Subscriptions of the peer end at once.
         """
         self.session.draining = True
-        for exchange in [exchange for exchange in self.session.incoming.values() if exchange.method.stays]:
-            self.end_subscription(exchange, "the server is shutting down")
-        pending = [exchange.driver for exchange in self.session.incoming.values() if exchange.driver is not None]
+        for request in [request for request in self.session.incoming.values() if request.method.stays]:
+            self.end_subscription(request, "the server is shutting down")
+        pending = [request.driver for request in self.session.incoming.values() if request.driver is not None]
         if pending:
             await asyncio.wait(pending, timeout=seconds)
         self.transport.flush()
         return not self.session.incoming
 
     async def open_client(self, *, handshake: bool = False) -> str:
-        """Open as a client; the revision agreed on. Raises `ConnectError` or `ConnectionLost`."""
+        """Open the connection as a client, and return the revision. Raises `ConnectError` or `ConnectionLost`."""
         return await self._handshake.open(handshake=handshake)
 
     def _end(self, lost: ConnectionLost) -> None:
-        """The peer is gone: whatever waits for it fails now."""
+        """Fail all pending requests: the peer is gone."""
         self.fail_all(lost)
         self.ended.set()
 
     def fail_all(self, error: AccordError) -> None:
-        """Whatever waits for the peer fails now, the opening too."""
+        """Fail all pending requests, and the handshake."""
         self._handshake.fail(error)
         super().fail_all(error)
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    def end_subscription(self, exchange: PendingRequest, reason: str | None = None) -> None:
-        """End a subscription of the peer from our side, and cancel the handler that serves it."""
-        messages = self.session.end_subscription(exchange, reason)
+    def end_subscription(self, request: PendingRequest, reason: str | None = None) -> None:
+        """End a subscription of the peer from this side, and cancel its handler."""
+        messages = self.session.end_subscription(request, reason)
         for message in messages:
             self.transport.send(message)
-        if messages and exchange.driver is not asyncio.current_task():
-            exchange.driver.cancel()
+        if messages and request.driver is not asyncio.current_task():
+            request.driver.cancel()
 
     # --- what the session says ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""Waiting with a deadline that costs nothing where nothing waits.
+"""Deadlines without cost for work that does not wait.
 
-Most of what has a deadline is done before it waits for anything: a handler that computes, a body that is there. So the
-clock is started at the first suspension, in the same task.
+Most work with a deadline finishes before it waits: a handler that computes, a body that has arrived. Therefore the
+timeout starts at the first suspension, in the same task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class OutOfTime(AccordError, TimeoutError):
-    """The deadline of `with_deadline`, and of nothing inside it."""
+    """The deadline of `with_deadline` itself, not one inside the work."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"took longer than {seconds:g} s and was stopped")
@@ -26,24 +26,23 @@ class OutOfTime(AccordError, TimeoutError):
 async def with_deadline(
     seconds: float | None, work: Awaitable[T], started: Callable[[asyncio.Timeout], None] | None = None
 ) -> T:
-    """Await `work`, at most `seconds` from its first suspension. `started` gets the timeout, which it may move. Raises
-    `OutOfTime`, and what it raises.
-    """
-    begun: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
+    """Await `work`, at most `seconds` from its first suspension. `started` gets the timeout, which it may reschedule.
+    Raise `OutOfTime`, and the errors of `work`."""
+    running: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
     try:
-        waits_for = begun.send(None)
+        waits_for = running.send(None)
     except StopIteration as stop:
         result: T = stop.value
         return result
     if seconds is None:
-        return await resume(begun, waits_for)
+        return await resume(running, waits_for)
     try:
-        async with asyncio.timeout(seconds) as limit:
+        async with asyncio.timeout(seconds) as timeout:
             if started is not None:
-                started(limit)
-            return await resume(begun, waits_for)
+                started(timeout)
+            return await resume(running, waits_for)
     except TimeoutError:
-        if limit.expired():
+        if timeout.expired():
             raise OutOfTime(seconds) from None
         raise
 
@@ -60,7 +59,7 @@ def _call_directly(step: Callable[[Any], Any], value: Any) -> Any:
 def resume(
     work: Coroutine[Any, Any, T], waits_for: Any, run: Callable[[Callable[[Any], Any], Any], Any] = _call_directly
 ) -> Generator[Any, Any, T]:
-    """Await what is left of something that waits already; `run` makes each step of it, in a context for instance."""
+    """Await the rest of a coroutine that is already suspended; `run` executes each step, for instance in a context."""
     while True:
         step: Callable[[Any], Any] = work.send
         try:
@@ -75,6 +74,7 @@ def resume(
 
 
 def is_cancelled(exc: BaseException) -> bool:
-    """Whether this is the end of our own task, rather than an error that a handler made up."""
+    """Return whether the exception is a cancellation of the current task, rather than an error that a handler
+    raised."""
     task = asyncio.current_task()
     return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -1,9 +1,9 @@
-"""File descriptors that do not block, without making them non-blocking for anyone else.
+"""Non-blocking file descriptors, without making them non-blocking for other processes.
 
-O_NONBLOCK belongs to the open file description, which a dup shares, as do the shell and the other
-programs on a terminal. So a pipe is opened anew through /proc/self/fd, and a socket is asked per
-call (MSG_DONTWAIT). Where /proc is missing, a pipe's flag is set, and put back at the end.
-Everything else (files, /dev/null, terminals, all of Windows) may block, and gets a thread.
+O_NONBLOCK belongs to the open file description, which is shared by duplicates, by the shell and by the other programs
+on a terminal. So a pipe is reopened through /proc/self/fd, and a socket uses a flag per call (MSG_DONTWAIT). Without
+/proc, a pipe's flag is set, and restored at the end. Everything else (files, /dev/null, terminals, all of Windows) may
+block, and gets a thread.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from functools import partial
 from typing import NamedTuple
 
 READ_SIZE = 64 << 10
-"""What a pipe holds. A larger buffer comes from mmap and goes back to it, which costs more than the read itself."""
+"""The capacity of a pipe. A larger buffer comes from mmap and is returned to it, which costs more than the read
+itself."""
 
 Buffer = bytes | memoryview
 
 
 class ReadableDescriptor(NamedTuple):
-    """Something to read from: `read()` gives b"" at the end, BlockingIOError when nothing is there yet."""
+    """A descriptor to read: `read()` returns b"" at the end, and raises BlockingIOError if there is no data yet."""
 
     fd: int
     read: Callable[[], bytes]
@@ -31,7 +32,7 @@ class ReadableDescriptor(NamedTuple):
 
 
 class WritableDescriptor(NamedTuple):
-    """Something to write to: `write(buffers)` tells how many bytes it took."""
+    """A descriptor to write: `write(buffers)` returns the number of written bytes."""
 
     fd: int
     write: Callable[[Sequence[Buffer]], int]
@@ -39,13 +40,13 @@ class WritableDescriptor(NamedTuple):
 
 
 def blocks(fd: int) -> bool:
-    """True for what can only be read or written by blocking."""
+    """Return whether a descriptor can only be read or written by blocking."""
     mode = os.fstat(fd).st_mode
     return sys.platform == "win32" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
 def open_readable(fd: int) -> ReadableDescriptor:
-    """Take over a pipe or socket for reading without blocking."""
+    """Take ownership of a pipe or socket for non-blocking reads."""
     if stat.S_ISSOCK(os.fstat(fd).st_mode):
         sock = socket.socket(fileno=fd)
         return ReadableDescriptor(fd, partial(sock.recv, READ_SIZE, socket.MSG_DONTWAIT), sock.close)
@@ -54,7 +55,7 @@ def open_readable(fd: int) -> ReadableDescriptor:
 
 
 def open_writable(fd: int) -> WritableDescriptor:
-    """Take over a pipe or socket for writing without blocking."""
+    """Take ownership of a pipe or socket for non-blocking writes."""
     if stat.S_ISSOCK(os.fstat(fd).st_mode):
         sock = socket.socket(fileno=fd)
 
@@ -71,29 +72,29 @@ def open_writable(fd: int) -> WritableDescriptor:
 
 
 def _shut_for_writing(sock: socket.socket) -> None:
-    # A socket may have been duplicated (stdin and stdout are one): the peer sees the end only so.
+    # A socket may have a duplicate (stdin and stdout are one): without this the peer would not see the end.
     try:
         sock.shutdown(socket.SHUT_WR)
     except OSError:
-        return  # not connected any more
+        return  # no longer connected
 
 
 def _own_pipe(fd: int, mode: int) -> tuple[int, Callable[[], None]]:
     try:
-        # A pipe whose other end is gone cannot be opened anew (ENXIO); the first write will tell.
-        own = os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A pipe whose other end is closed cannot be reopened (ENXIO); the first write reports it.
+        reopened = os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return fd, _borrow_nonblocking(fd)
     os.close(fd)
-    return own, partial(os.close, own)
+    return reopened, partial(os.close, reopened)
 
 
 def _borrow_nonblocking(fd: int) -> Callable[[], None]:
     was_blocking = os.get_blocking(fd)
     os.set_blocking(fd, False)
 
-    def give_back() -> None:
+    def restore() -> None:
         os.set_blocking(fd, was_blocking)
         os.close(fd)
 
-    return give_back
+    return restore

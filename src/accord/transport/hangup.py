@@ -1,7 +1,7 @@
-"""The end of a server whose client has gone while its event loop is blocked.
+"""The exit of a server whose client is gone while its event loop is blocked.
 
-A loop that runs sees the end of the input by itself. One that a tool blocks sees nothing, and such
-servers outlive their client for ever; so a daemon thread watches the input, too.
+A running event loop sees the end of the input. A loop that a tool blocks does not, and such a server would run for
+ever; so a daemon thread also watches the input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from accord.transport.descriptors import blocks
 
 _EXIT_CODE = 1
 _PARTS = 20
-"""In which the grace period passes: a process that was suspended, or got no processor, has missed one of them."""
+"""Number of parts of the grace period: a process that was suspended, or got no processor time, misses only one of
+them."""
 
 
 def watch_hangup(
@@ -29,9 +30,9 @@ def watch_hangup(
     exit_process: Callable[[int], None] = os._exit,
     on_hangup: Callable[[], None] = lambda: None,
 ) -> Callable[[], None]:
-    """Call from the loop's thread: end the process when `fd` has hung up and the loop does not react.
+    """Exit the process if `fd` has hung up and the event loop does not react. Call it in the loop's thread.
 
-    Returns what stops the watch. Only pipes and sockets hang up, and nothing does on Windows.
+    Returns a function that stops the watch. Only pipes and sockets hang up, and nothing does on Windows.
     """
     if blocks(fd):
         return lambda: None
@@ -71,7 +72,7 @@ class _HangupMonitor:
 
     def _has_hung_up(self) -> bool:
         poll = select.poll()
-        poll.register(self._fd, getattr(select, "POLLRDHUP", 0))  # POLLHUP needs no asking
+        poll.register(self._fd, getattr(select, "POLLRDHUP", 0))  # POLLHUP is always reported
         poll.register(self._stopped, 0)
         return self._stopped not in dict(poll.poll())
 
@@ -82,7 +83,7 @@ class _HangupMonitor:
             reacted = threading.Event()
             try:
                 self._loop.call_soon_threadsafe(reacted.set)
-            except RuntimeError:  # the loop is closed, the program is ending by itself
+            except RuntimeError:  # the loop is closed: the program is exiting
                 return
             if not self._reacts(reacted) and not stop.poll(0):
                 self._report()
@@ -91,7 +92,8 @@ class _HangupMonitor:
             stop.poll(1000)
 
     def _reacts(self, reacted: threading.Event) -> bool:
-        """Whether the loop reacts within the grace period, of which only the time counts in which it could run."""
+        """Return whether the loop reacts within the grace period, of which only the time counts in which it could
+        run."""
         return any(reacted.wait(self._grace / _PARTS) for _ in range(_PARTS))
 
     def _report(self) -> None:
@@ -102,13 +104,14 @@ class _HangupMonitor:
 
 
 def write_stderr_nowait(text: str) -> None:
-    """Write to stderr; where that is a full pipe nobody reads, the message is lost rather than the exit."""
+    """Write to stderr; if that is a full pipe without a reader, the message is lost, so that the exit is not
+    blocked."""
     with suppress(OSError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, text.encode())
 
 
 def current_line_of(thread: int) -> str:
-    """The file and the line where the thread with this identifier is."""
+    """Return the file and the line that the thread with this identifier executes."""
     frame = sys._current_frames().get(thread)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

@@ -1,4 +1,4 @@
-"""Where messages wait for the one who receives: handed over in one list, bounded by size and number."""
+"""A queue of received messages, delivered in one list, and limited by size and number."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from accord.transport.base import Message
 
 _EACH = 256
-"""Bytes that a message counts for beside its own: work, and memory."""
+"""Bytes that a message counts in addition to its own, for work and memory."""
 
 
 class Inbox:
-    """Messages that have come and were not taken yet.
+    """Messages that have arrived and are not received yet.
 
-    `on_room` is called when an inbox that was full has been emptied, and when it has ended.
+    `on_room` is called when a full inbox was emptied, and when it has ended.
     """
 
     def __init__(self, bound: int, on_room: Callable[[], None]) -> None:
@@ -26,7 +26,7 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_processing: bool = False
-        """What was taken last is being worked on: whoever took it has not come back yet."""
+        """Whether the receiver still processes the last messages: it has not called `get` again."""
 
     @property
     def full(self) -> bool:
@@ -38,25 +38,25 @@ class Inbox:
 
     @property
     def idle(self) -> bool:
-        """Whether somebody waits for a message, and there is none: what comes now overtakes nothing."""
+        """Return whether a receiver waits and there is no message: the next message would be the first in order."""
         return self._waiter is not None and not self._waiter.done()
 
     def put(self, messages: Sequence[Message], size: int) -> None:
-        """Add messages of `size` bytes together; what comes after the end is dropped."""
+        """Add messages of `size` bytes together; messages after the end are dropped."""
         if not self._ended:
             self._messages += messages
             self._size += size + _EACH * len(messages)
             self._wake()
 
     def end(self) -> None:
-        """Nothing more will come. What is there can still be taken."""
+        """End the inbox: no more messages will arrive. Those in it can still be received."""
         if not self._ended:
             self._ended = True
             self._wake()
             self._on_capacity()
 
     async def get(self) -> list[Message]:
-        """All that is there, waiting for at least one; `[]` after the end."""
+        """Return all messages, and wait for at least one; `[]` after the end."""
         self.is_processing = False
         while not self._messages and not self._ended:
             if self._waiter is not None and not self._waiter.done():
@@ -65,9 +65,9 @@ class Inbox:
                 self._loop = asyncio.get_running_loop()
             self._waiter = self._loop.create_future()
             await self._waiter
-        had_room = self._size < self._bound
+        was_not_full = self._size < self._bound
         messages, self._messages, self._size = self._messages, [], 0
-        if not had_room:
+        if not was_not_full:
             self._on_capacity()
         self.is_processing = True
         return messages

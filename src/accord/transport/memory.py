@@ -1,4 +1,4 @@
-"""Two ends in one process: what one sends, the other receives as the very same bytes."""
+"""Two connected transports in one process: messages are the same bytes objects on both ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accord.transport.inbox import Inbox
 
 
 class MemoryTransport:
-    """One end of a pair; `pair()` makes both."""
+    """One end of a pair; `pair()` creates both."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._capacity = asyncio.Event()
@@ -26,7 +26,7 @@ class MemoryTransport:
         return "memory"
 
     async def open(self) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
         return self._inbox.get()
@@ -35,7 +35,7 @@ class MemoryTransport:
         self._peer._inbox.put([message], len(message))
 
     def flush(self) -> None:
-        """Nothing waits: `send` has handed it over."""
+        """Do nothing: `send` has delivered the messages."""
 
     async def drain(self) -> None:
         peer = self._peer
@@ -48,7 +48,7 @@ class MemoryTransport:
         self._peer._inbox.end()
 
     def fail(self, error: BaseException) -> None:
-        """Whoever has this end has failed: the other end is told why."""
+        """End the connection with an error of this end, which the other end reports."""
         self._peer._error = error
         self._inbox.end()
         self._peer._inbox.end()
@@ -62,7 +62,7 @@ class MemoryTransport:
 
 
 def pair(limits: Limits = DEFAULT_LIMITS) -> tuple[MemoryTransport, MemoryTransport]:
-    """Two connected ends."""
-    here, there = MemoryTransport(limits), MemoryTransport(limits)
-    here._peer, there._peer = there, here
-    return here, there
+    """Return two connected transports."""
+    first, second = MemoryTransport(limits), MemoryTransport(limits)
+    first._peer, second._peer = second, first
+    return first, second

@@ -1,4 +1,4 @@
-"""Lines over two file descriptors, of whatever kind they are: what stdio and child processes share."""
+"""Lines over two file descriptors of any kind: the common part of stdio and child processes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINGER = 0.5
 
 
 class LineTransport:
-    """Messages as lines over two descriptors that a subclass finds when it is opened.
+    """Messages as lines over two descriptors that a subclass provides in `open`.
 
-    Reading pauses only while `Limits.pending_bytes` of messages wait to be received. When nobody
-    reads what we send, what the peer still had to say is received before the end.
+    Reading pauses only while `Limits.pending_bytes` of messages wait to be received. If the peer stops reading, its
+    remaining messages are received before the end.
     """
 
     def __init__(self, name: str, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -29,10 +29,10 @@ class LineTransport:
         self._limits = limits
         self._lines = LineReader(limits.line_bytes)
         self._inbox = Inbox(limits.pending_bytes, self._on_capacity)
-        self._unfinished = 0  # bytes read since a message was last complete
+        self._unfinished = 0  # bytes read since the last complete message
         self._read_count = 0
         self._paused = False
-        self._peer_stopped_reading = False  # whether it takes nothing more from us
+        self._peer_stopped_reading = False  # whether the peer no longer reads
         self._receiver_flushes = False
         self._reader: DescriptorReader | None = None
         self._writer: DescriptorWriter | None = None
@@ -45,7 +45,7 @@ class LineTransport:
         raise NotImplementedError
 
     def _start(self, read_fd: int, write_fd: int) -> None:
-        """Take over both descriptors, which must not be the same."""
+        """Take ownership of both descriptors, which must be different."""
         self._writer = write_to(write_fd, self._on_write_failed)
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
@@ -61,8 +61,8 @@ class LineTransport:
                 self._writer.flush_soon()
 
     def flush(self) -> None:
-        # A receiver that flushes after a batch does so after each: what is sent meanwhile can wait
-        # for it, which saves a turn of the loop per batch (5 µs of 54).
+        # A receiver that flushes after one batch does so after each: messages sent in the meantime can wait for it,
+        # which saves a step of the event loop per batch (5 µs of 54).
         if self._inbox.is_processing:
             self._receiver_flushes = True
             self._inbox.is_processing = False
@@ -83,7 +83,7 @@ class LineTransport:
                 self._reader.close()
 
     async def _close_sending(self) -> None:
-        """Write what was sent, as far as it is taken in time, then let the peer see the end."""
+        """Write the queued messages, as far as the peer reads them in time, then let the peer see the end."""
         if self._writer is None:
             return
         try:
@@ -99,7 +99,7 @@ class LineTransport:
         self._linger()
 
     def _linger(self) -> None:
-        """The peer is as good as gone: end as soon as it has been silent for a moment."""
+        """End the connection as soon as the peer, which no longer reads, has been silent for a moment."""
         if not self._inbox.ended:
             loop = asyncio.get_running_loop()
             loop.call_later(_LINGER, self._end_if_silent_since, self._read_count)
@@ -127,15 +127,15 @@ class LineTransport:
         self._inbox.put(self._lines.end(), self._unfinished)
         self._inbox.end()
 
-    def _end_if_silent_since(self, heard: int) -> None:
-        if heard == self._read_count and not self._paused:
+    def _end_if_silent_since(self, read_count: int) -> None:
+        if read_count == self._read_count and not self._paused:
             self._inbox.end()
         else:
             self._linger()
 
 
 class PipeTransport(LineTransport):
-    """Messages as lines, read from one open descriptor and written to another; it takes over both."""
+    """Messages as lines, read from one open descriptor and written to another; the transport owns both."""
 
     def __init__(self, read_fd: int, write_fd: int, *, limits: Limits = DEFAULT_LIMITS, name: str = "pipes") -> None:
         super().__init__(name, limits)

@@ -1,10 +1,10 @@
-"""A child process and whatever it started: watched for its exit, and gone for certain after `end`.
+"""A child process and its descendants: watched for its exit, and certainly ended after `end`.
 
-The child leads a session, hence a process group, of its own. A wrapper (`npx`, `uvx`, a shell) that
-exits leaves its server behind in that group, so signals go to the group, and "gone" means the group
-is empty. What still lives when the interpreter exits is killed then.
+The child leads a session, hence a process group, of its own. A wrapper (`npx`, `uvx`, a shell) that exits leaves its
+server behind in that group, so signals go to the group, and the end is an empty group. Processes that still live when
+the interpreter exits are killed then.
 
-Which variables a child process gets: what programs need to run, and none of the secrets beside them.
+A child process gets the environment variables that programs need to run, without the secrets beside them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AFTER_KILL_SECONDS = 1.0
 
 
 class ProcessGroup:
-    """A process that was started with `start_new_session`; made in the loop that watches over it."""
+    """A process that was started with `start_new_session`; created in the event loop that watches it."""
 
     def __init__(self, process: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> None:
         self._process = process
@@ -39,11 +39,11 @@ class ProcessGroup:
 
     @property
     def exit_code(self) -> int | None:
-        """The code of the process itself; negative for a signal, `None` while it runs."""
+        """Return the exit code of the process itself; negative for a signal, `None` while it runs."""
         return self._process.returncode if self.exited.is_set() else None
 
     async def wait_ended(self, seconds: float) -> bool:
-        """Wait until the process and all of its group have ended; false when that takes longer."""
+        """Wait until the process and all of its group have ended; return False after a timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self.exited.wait()
@@ -56,7 +56,7 @@ class ProcessGroup:
         return True
 
     async def end(self, seconds: float) -> None:
-        """Wait, ask (SIGTERM), wait, kill: each wait takes at most `seconds`. Its stdin should be closed."""
+        """Wait, send SIGTERM, wait, kill: each wait takes at most `seconds`. Its stdin should be closed."""
         try:
             if await self.wait_ended(seconds):
                 return
@@ -68,19 +68,19 @@ class ProcessGroup:
         await self.wait_ended(_AFTER_KILL_SECONDS)
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM), without waiting."""
+        """Send SIGTERM, without waiting."""
         if not self._empty and self._owner == os.getpid():
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill what is left, without waiting; for the owner of the process only, not for a fork of it."""
+        """Kill the remaining processes, without waiting; only in the process that started it, not in a fork."""
         if not self._empty and self._owner == os.getpid():
             self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
     def _watch(self) -> None:
         try:
             pidfd = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):  # not Linux, or an old one
+        except (AttributeError, OSError):  # not Linux, or an old version
             self._poll()
         else:
             self._loop.add_reader(pidfd, self._on_pidfd, pidfd)
@@ -97,12 +97,12 @@ class ProcessGroup:
             self._has_exited()
 
     def _has_exited(self) -> None:
-        # Those left behind are asked to go while the leader still holds the number of the group.
+        # The others in the group get SIGTERM while the leader still holds the number of the group.
         if sys.platform != "win32":
             self._signal(signal.SIGTERM)
         self._process.wait()
         self.exited.set()
-        if self._has_members():  # asked to go, and still there: they hold the pipes, and with them the calls
+        if self._has_members():  # they got SIGTERM and still hold the pipes, and with them the calls
             self._loop.call_later(_AFTER_EXIT_SECONDS, self._kill_members)
         self._on_exit()
 
@@ -120,7 +120,7 @@ class ProcessGroup:
         if sys.platform == "win32":
             return False
         try:
-            while os.waitpid(-self._process.pid, os.WNOHANG)[0]:  # as process 1 we inherit the orphans
+            while os.waitpid(-self._process.pid, os.WNOHANG)[0]:  # as process 1 this process inherits the orphans
                 continue
         except ChildProcessError:
             pass
@@ -137,20 +137,20 @@ class ProcessGroup:
             else:
                 os.killpg(self._process.pid, number)
         except OSError:
-            return  # it has ended meanwhile
+            return  # it has ended in the meantime
 
 
 def _has_living_members(group: int) -> bool:
-    """Whether a process of the group is more than a zombie, which stays where process 1 does not reap."""
+    """Return whether the group has a process other than zombies, which remain where process 1 does not reap."""
     stats = list(Path("/proc").glob("[0-9]*/stat"))
     for stat in stats:
         try:
             state, _, its_group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has ended in the meantime
             continue
         if int(its_group) == group and state not in "ZX":
             return True
-    return not stats  # without /proc nothing is known, and a member that answers counts
+    return not stats  # without /proc, a group that accepts signals counts as alive
 
 
 _RUNNING: set[ProcessGroup] = set()
@@ -166,7 +166,8 @@ _POSIX = (
     "HOME LOGNAME PATH SHELL TERM USER TMPDIR LANG LANGUAGE LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION "
     "LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME"
 )
-"""The locale has these names and no others: ssh passes on any `LC_*`, and people use that for what they like."""
+"""The variables of the locale, and no other `LC_*`: ssh passes on any `LC_*`, and people use them for other
+purposes."""
 _WINDOWS = (
     "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE PROGRAMDATA "
     "PROGRAMFILES SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE WINDIR"
@@ -175,16 +176,16 @@ _SAFE = frozenset((_WINDOWS if sys.platform == "win32" else _POSIX).split())
 
 
 def child_environment(given: Mapping[str, str] | None, *, inherit: bool) -> dict[str, str]:
-    """The environment of a child: a safe subset of ours, or with `inherit` all of it, and what is given."""
-    ours = {name: value for name, value in os.environ.items() if inherit or _is_safe(name, value)}
-    return ours | dict(given or {})
+    """Return the environment of a child: a safe subset of the current one, or with `inherit` all of it, and `given`."""
+    inherited = {name: value for name, value in os.environ.items() if inherit or _is_safe(name, value)}
+    return inherited | dict(given or {})
 
 
 def left_out(given: Mapping[str, str] | None) -> list[str]:
-    """Return the names of our variables that a child does not get, unless it inherits all of them."""
+    """Return the names of the variables that a child does not get, unless it inherits all of them."""
     return sorted(name for name, value in os.environ.items() if not _is_safe(name, value) and name not in (given or {}))
 
 
 def _is_safe(name: str, value: str) -> bool:
-    # A value that begins with "()" is a shell function, which old shells run when they start.
+    # A value that begins with "()" is a shell function, which old shells execute at their start.
     return name.upper() in _SAFE and not value.startswith("()")

@@ -1,13 +1,13 @@
-"""Reading: one task takes what comes, acts on what it means, and serves requests itself until a handler waits.
+"""Reading: one task receives messages, acts on their events, and runs handlers itself until one waits.
 
-Then another task reads on (`run_eagerly`). What a peer does not take of its answers pauses the reading, within bounds.
+Then another task reads on (`run_eagerly`). If the peer does not read its responses, reading pauses, within limits.
 
-Leader and follower: await a handler in the reader's own task, and hand the reading on when it first waits.
+Leader and follower: the reading task awaits a handler itself, and passes the reading on when the handler first waits.
 
-Most handlers never wait, and a task for each costs more than they do. So the task that reads awaits the handler
-itself; at its first real suspension `suspended` is called, once, to let another task read on. The handler still runs
-inside a task, so that `asyncio.timeout`, task groups and cancellation work, and in a context of its own, so that a
-context variable it sets is not seen by the next call.
+Most handlers never wait, and a task for each costs more than they do. So the task that reads awaits the handler itself;
+at its first real suspension `suspended` is called, once, to let another task read on. The handler still runs inside a
+task, so that `asyncio.timeout`, task groups and cancellation work, and in a context of its own, so that the next call
+does not see its context variables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @coroutine
 def run_eagerly(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) -> Generator[Any, Any, T]:
-    """Await `handler`; call `suspended` when it waits for the first time. Raises what it raises."""
+    """Await `handler`; call `suspended` when it first waits. Raises the errors of `handler`."""
     run = copy_context().run
     try:
         waits_for = run(handler.send, None)
@@ -51,10 +51,10 @@ EventHandlers = Mapping[type, Callable[[Any], None]]
 
 
 class ReadLoop:
-    """The reading tasks of one connection, which are those of its handlers too.
+    """The reading tasks of one connection, which also run its handlers.
 
-    `serve` gives the answer to a request, if it gets one; `react` has what to do for each other event; `on_lost` is
-    called when nothing more comes.
+    `serve` returns the response to a request, if there is one; `react` has the handlers of all other events; `on_lost`
+    is called at the end of the input.
     """
 
     def __init__(
@@ -80,21 +80,21 @@ class ReadLoop:
         if delivers_answers(transport):
             transport.on_answer = self.receive_answer
         self.closing: bool = False
-        """Whether the end is wanted: then it is no loss."""
+        """Whether this side closes the connection: then its end is not a loss."""
         self.unsent_bytes: int = 0
-        """Bytes sent in answer since the peer was last known to take them."""
+        """Bytes of responses since the peer last read all of them."""
         self._answer_bytes = answer_overhead(transport)
 
     def send_answer(self, message: bytes) -> None:
-        """Send an answer. Where the peer takes none, reading stops once too many bytes are owed."""
+        """Send a response. If the peer reads none, reading stops at the limit of unsent bytes."""
         self._transport.send(message)
         self.unsent_bytes += len(message) + self._answer_bytes
 
     def start_reader(self) -> None:
-        """Another task reads from here on; the one that did so far ends when its handler has ended.
+        """Let another task read from here on; the previous one ends when its handler has ended.
 
-        What was read already goes on at once, a task for each request: where one handler waits, others of the same
-        kind are likely to, and a turn of the loop for each of them costs more than the tasks.
+        Messages that were already read are processed at once, with a task for each request: if one handler waits,
+        others of the same kind probably will, and a step of the event loop for each costs more than the tasks.
         """
         while self.unsent_bytes < self._limits.pending_bytes and (event := self._next_event()) is not None:
             if type(event) is events.RequestReceived:
@@ -106,12 +106,13 @@ class ReadLoop:
         self._track(self._reader)
 
     def receive_answer(self, message: bytes) -> None:
-        """Act on the answer to a request of ours here and now: a task that waits for it costs a turn of the loop."""
+        """Process the response to a request of this side at once: a wait in the reading task costs a step of the event
+        loop."""
         for event in self._session.receive(message):
             self._event_handlers[type(event)](event)
 
     async def end(self, seconds: float) -> None:
-        """Cancel all of it; what was begun has so many seconds to clean up."""
+        """Cancel all tasks; they have so many seconds to clean up."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -133,21 +134,21 @@ class ReadLoop:
             self._on_lost(ConnectionLost(f"the driver failed: {exc!r}"))
 
     def _next_event(self) -> events.Event | None:
-        """What the next message of those at hand means; None when there is none left."""
-        happened, inbox = self._events, self._inbox
-        while not happened and inbox:
+        """Return the next event of the received messages, or None."""
+        pending, inbox = self._events, self._inbox
+        while not pending and inbox:
             message = inbox.popleft()
             if isinstance(message, bytes):
-                happened.extend(self._session.receive(message))
+                pending.extend(self._session.receive(message))
             elif isinstance(message, SkippedMessage):
-                happened.extend(self._session.receive_unreadable(message.reason, message.head, message.tail))
+                pending.extend(self._session.receive_unreadable(message.reason, message.head, message.tail))
             else:
-                happened.append(self._session.fail_unanswered(message.id, message.error))
-        return happened.popleft() if happened else None
+                pending.append(self._session.fail_unanswered(message.id, message.error))
+        return pending.popleft() if pending else None
 
     async def _read(self) -> None:
-        me = asyncio.current_task()
-        while self._reader is me:
+        task = asyncio.current_task()
+        while self._reader is task:
             if self.unsent_bytes >= self._limits.pending_bytes and self._may_wait():
                 self.unsent_bytes = 0
                 await self._transport.drain()
@@ -160,22 +161,21 @@ class ReadLoop:
                     break
                 self._inbox.extend(messages)
             elif type(event) is events.RequestReceived:
-                event.exchange.driver = me
+                event.exchange.driver = task
                 answer = await run_eagerly(self._serve(event.exchange), self.start_reader)
                 if answer is not None:
                     self.send_answer(answer)
-                if self._reader is me and me is not None and me.cancelling() and not self.closing:
+                if self._reader is task and task is not None and task.cancelling() and not self.closing:
                     self.start_reader()  # the handler has cancelled its own task, which is this one
             else:
                 self._event_handlers[type(event)](event)
 
-    async def _answer(self, exchange: PendingRequest) -> None:
-        answer = await self._serve(exchange)
+    async def _answer(self, request: PendingRequest) -> None:
+        answer = await self._serve(request)
         if answer is not None:
             self.send_answer(answer)
 
     def _may_wait(self) -> bool:
-        """Whether reading may stop until the peer has taken its answers. Not while it owes us some, short of a flood:
-        it may have stopped reading for the same reason, and two such peers would wait for ever.
-        """
+        """Return whether reading may stop until the peer has read its responses. Not while the peer owes responses, up
+        to a limit: it may have stopped reading for the same reason, and two such peers would wait for ever."""
         return not self._session.outgoing or self.unsent_bytes >= self._limits.line_bytes

@@ -1,4 +1,4 @@
-"""Reading a descriptor as its bytes come: by the event loop where it can wait for them, else by a thread."""
+"""Reading a descriptor: by the event loop where possible, else by a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accord.transport.descriptors import READ_SIZE, ReadableDescriptor, blocks, 
 
 
 class DescriptorReader(Protocol):
-    """A descriptor being read until it is closed; it can be paused."""
+    """A descriptor that is read until it is closed; reading can be paused."""
 
     def pause(self) -> None: ...
 
@@ -22,7 +22,7 @@ class DescriptorReader(Protocol):
 
 
 def read_from(fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> DescriptorReader:
-    """Take over `fd` and give its bytes to `on_data`, in the running loop; `on_end` comes once."""
+    """Take ownership of `fd`, and pass its bytes to `on_data` in the running loop; `on_end` is called once."""
     loop = asyncio.get_running_loop()
     if blocks(fd):
         return ThreadReader(loop, fd, on_data, on_end)
@@ -30,7 +30,7 @@ def read_from(fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], No
 
 
 class LoopReader:
-    """For pipes and sockets."""
+    """Reader of pipes and sockets."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class LoopReader:
 
 
 class ThreadReader:
-    """For files, terminals and Windows: one daemon thread, which never keeps the process alive."""
+    """Reader of files, terminals and Windows: one daemon thread, which never keeps the process alive."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ThreadReader:
         self._may_read.set()
 
     def close(self) -> None:
-        # The thread closes the descriptor: closed from here, its number could be taken while it reads.
+        # The thread closes the descriptor: if closed here, its number could be reused during the read.
         self._closed = True
         self._may_read.set()
 
@@ -115,20 +115,20 @@ class ThreadReader:
         os.close(self._fd)
 
     def _deliver(self, data: bytes) -> None:
-        taken = threading.Event()
+        processed = threading.Event()
         try:
-            self._loop.call_soon_threadsafe(self._receive, data, taken)
+            self._loop.call_soon_threadsafe(self._receive, data, processed)
         except RuntimeError:  # the loop is closed
             self._closed = True
             return
-        # One piece at a time: what is not taken yet cannot be counted.
-        while not taken.wait(1) and not self._loop.is_closed():
+        # One piece at a time: unprocessed pieces would not be counted.
+        while not processed.wait(1) and not self._loop.is_closed():
             continue
 
-    def _receive(self, data: bytes, taken: threading.Event) -> None:
+    def _receive(self, data: bytes, processed: threading.Event) -> None:
         if not self._closed:
             if data:
                 self._on_data(data)
             else:
                 self._on_end()
-        taken.set()
+        processed.set()

@@ -1,4 +1,4 @@
-"""A transport that records what passes through another in a transcript."""
+"""A transport that records the messages of another one in a transcript."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accord.wire.transcript import RECEIVED, SENT, Direction, Transcript, Transc
 
 
 class RecordingTransport:
-    """Passes everything on to `inner`; `transcript` has what was sent and received."""
+    """A transport that passes everything on to `inner`; `transcript` has the sent and received messages."""
 
     def __init__(self, inner: Transport, transcript: Transcript) -> None:
         self._inner = inner
@@ -24,7 +24,7 @@ class RecordingTransport:
 
     @property
     def mirrors(self) -> Callable[[str], Mirrored] | None:
-        """As `inner` has it: who looks for it finds it where `inner` has headers."""
+        """Return that of `inner`; the attribute exists only if `inner` has headers."""
         if not has_headers(self._inner):
             raise AttributeError(f"{self.name} has no headers")
         return self._inner.mirrors
@@ -36,7 +36,7 @@ class RecordingTransport:
 
     @property
     def on_missed(self) -> Callable[[str], None] | None:
-        """Likewise."""
+        """Return that of `inner`; the attribute exists only if `inner` is lossy."""
         if not is_lossy(self._inner):
             raise AttributeError(f"{self.name} has no gaps")
         return self._inner.on_missed
@@ -54,7 +54,7 @@ class RecordingTransport:
         for message in messages:
             if isinstance(message, UnansweredRequest):
                 self._record(RECEIVED, SkippedMessage(f"no answer to {message.id!r}: {message.error}", 0))
-            elif isinstance(message, bytes) or not message.tail:  # the end of what is recorded already
+            elif isinstance(message, bytes) or not message.tail:  # the end of a message that is already recorded
                 self._record(RECEIVED, message)
         return messages
 

@@ -1,10 +1,9 @@
-"""One session at work: requests of the peer are answered, ours are asked, and both sides tell each other things.
+"""The driver of one session: it answers the peer's requests, and sends requests and notifications.
 
-Nothing here knows a rule of the protocol, nor how messages come: a `Connection` reads them from a transport, over HTTP
-they come one by one. They go where everything goes (`sink`), but what belongs to a request that has a way of its own
-goes there.
+No rule of the protocol is here, and no reading: a `Connection` reads messages from a transport, over HTTP they arrive
+one by one. Messages go to the common `sink`, or to the sink of the request to which they belong, if it has one.
 
-Reports of progress on their way out: from any thread, and no more often than the session lets them go.
+Progress notifications are sent from any thread, and within the session's rate limit.
 """
 
 from __future__ import annotations
@@ -32,38 +31,39 @@ from accord.transport.request_sender import NotificationCallback, ProgressCallba
 
 
 class ProgressReporter:
-    """The reports of one connection. One that is held goes out when the rate allows it, or before the answer."""
+    """The progress notifications of one connection. A held one is sent when the rate allows it, or before the
+    response."""
 
-    def __init__(self, session: Session, way: MessageSink) -> None:
+    def __init__(self, session: Session, sink: MessageSink) -> None:
         self._session = session
-        self._sink = way
+        self._sink = sink
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._waiting: set[PendingRequest] = set()  # whose report is held, with a timer
+        self._waiting: set[PendingRequest] = set()  # requests with a held notification and a timer
 
-    def report(self, exchange: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
-        """As `Connection.report`."""
+    def report(self, request: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
+        """See `Connection.report`."""
         if threading.get_ident() == self._thread:
-            self._report(exchange, progress, total, message)
+            self._report(request, progress, total, message)
         else:
-            self._loop.call_soon_threadsafe(self._report, exchange, progress, total, message)
+            self._loop.call_soon_threadsafe(self._report, request, progress, total, message)
 
-    def _report(self, exchange: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
-        self._send(exchange, self._session.report(exchange, progress, total, message, self._loop.time()))
+    def _report(self, request: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
+        self._send(request, self._session.report(request, progress, total, message, self._loop.time()))
 
-    def _release(self, exchange: PendingRequest) -> None:
-        self._waiting.discard(exchange)
-        self._send(exchange, self._session.progress.release_held(exchange, self._loop.time()))
+    def _release(self, request: PendingRequest) -> None:
+        self._waiting.discard(request)
+        self._send(request, self._session.progress.release_held(request, self._loop.time()))
 
-    def _send(self, exchange: PendingRequest, message: bytes | None) -> None:
+    def _send(self, request: PendingRequest, message: bytes | None) -> None:
         if message is not None:
-            (exchange.sink or self._sink).send(message)
-        if exchange.held_report is None or exchange in self._waiting:
+            (request.sink or self._sink).send(message)
+        if request.held_report is None or request in self._waiting:
             return
-        wait = self._session.progress.delay(exchange, self._loop.time())
+        wait = self._session.progress.delay(request, self._loop.time())
         if isfinite(wait):
-            self._waiting.add(exchange)
-            self._loop.call_later(wait, self._release, exchange)
+            self._waiting.add(request)
+            self._loop.call_later(wait, self._release, request)
 
 
 log: logging.Logger = logging.getLogger("accord")
@@ -72,16 +72,16 @@ Handler = Callable[[PendingRequest, Any], Coroutine[Any, Any, Any]]
 
 
 class SessionDriver:
-    """A session, and the way out.
+    """A session with the sink for its messages.
 
-    `handler(exchange, conversation)` answers a request: it returns a result or raises `ProtocolError`, and nothing
-    else. `on_notification(event)` gets what the session does not take itself, in order; it may be async.
+    `handler(request, driver)` answers a request: it returns a result or raises `ProtocolError`, and nothing else.
+    `on_notification(event)` gets the notifications that the session does not process, in order; it may be async.
     """
 
     def __init__(
         self,
         session: Session,
-        way: MessageSink,
+        sink: MessageSink,
         handler: Handler,
         *,
         on_notification: NotificationCallback | None = None,
@@ -89,47 +89,48 @@ class SessionDriver:
         on_unsent: Callable[[Any, int], None] | None = None,
     ) -> None:
         self.session: Session = session
-        self.sink: MessageSink = way
+        self.sink: MessageSink = sink
         self.limits: Limits = limits
         self.on_unsent: Callable[[Any, int], None] | None = on_unsent
-        """What its streams of events tell of clients that take too little of them (HTTP)."""
+        """Called with the unsent bytes of an event stream whose client reads too slowly (HTTP)."""
         self.closing: bool = False
-        """Whether the end is wanted: then it is no loss."""
+        """Whether this side closes the connection: then its end is not a loss."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._handler = handler
         self._notification_callback = (
             None if on_notification is None else Callback(on_notification, limits.notices, limits.notice_bytes)
         )
-        self._request_sender = RequestSender(session, way, limits)
-        self._progress_reporter = ProgressReporter(session, way)
+        self._request_sender = RequestSender(session, sink, limits)
+        self._progress_reporter = ProgressReporter(session, sink)
         self.event_handlers: dict[type, Callable[[Any], None]] = self._make_event_handlers()
-        """What to do for each event that is no request."""
+        """The handlers of all events except requests."""
 
     @property
     def stats(self) -> Stats:
-        """Counters of this conversation."""
+        """Return the counters of this session."""
         return self.session.stats
 
     @property
     def revision(self) -> str:
-        """The revision agreed on, or an empty string before that."""
+        """Return the agreed revision, or an empty string before the handshake."""
         return self.session.rules.revision
 
     @property
     def ready(self) -> asyncio.Event:
-        """Set when we may ask: on a server when the client has said `notifications/initialized`, and after the end."""
+        """Return the event that is set when this side may send requests: on a server after `notifications/initialized`,
+        and after the end."""
         return self._request_sender.ready
 
     def fail_all(self, error: AccordError) -> None:
-        """It is over: whatever waits for the peer fails now."""
+        """Fail all pending requests at the end of the connection."""
         self._request_sender.fail_all(error)
 
     async def restart(self, initialize: PendingRequest) -> None:
-        """End what belongs to the handshake before, when the client sends another `initialize`.
+        """End the requests of the previous handshake when the client sends another `initialize`.
 
-        What we have asked it fails at once. Its requests have `Limits.grace_seconds` to be answered; then they are
-        answered with an error, and cancelled. Requests that name their revision belong to no handshake, and go on.
+        The requests of this side fail at once. Those of the client have `Limits.grace_seconds`; then they are answered
+        with an error, and cancelled. Requests that carry their revision belong to no handshake, and go on.
         """
         why = "the client has sent initialize again, which begins a new session"
         self._request_sender.restart(NotConnected(why))
@@ -139,42 +140,43 @@ class SessionDriver:
             await asyncio.wait(tasks, timeout=self.limits.grace_seconds)
         self.end_requests(before, why)
 
-    def end_requests(self, exchanges: Iterable[PendingRequest], why: str) -> None:
-        """Answer requests of the peer with an error, unless they are answered by now, and cancel their handlers."""
-        for exchange in exchanges:
-            if exchange.stage != "active":
+    def end_requests(self, requests: Iterable[PendingRequest], why: str) -> None:
+        """Answer the peer's requests that are still in flight with an error, and cancel their handlers."""
+        for request in requests:
+            if request.stage != "active":
                 continue
-            way, task = exchange.sink or self.sink, exchange.driver
-            if (message := self.session.fail(exchange, InternalError(why))) is not None:  # else its batch waits
-                way.send(message)
+            sink, task = request.sink or self.sink, request.driver
+            if (message := self.session.fail(request, InternalError(why))) is not None:  # else its batch waits
+                sink.send(message)
             if task is not None:
                 task.cancel()
 
     # --- serving -----------------------------------------------------------------------------------------------
 
-    async def serve(self, exchange: PendingRequest) -> bytes | None:
-        """Serve one request: the bytes of its answer, or None when nobody waits for it any more.
+    async def serve(self, request: PendingRequest) -> bytes | None:
+        """Serve one request: return the bytes of its response, or None if there is nothing to send.
 
-        The task that does so is `exchange.driver`. Raises CancelledError when the request was cancelled, or we close.
+        The serving task is `request.driver`. Raises CancelledError if the request was cancelled, or the connection
+        closes.
         """
         try:
-            message = self.session.incoming_requests.respond(exchange, await self._handler(exchange, self))
+            message = self.session.incoming_requests.respond(request, await self._handler(request, self))
         except ProtocolError as error:
-            message = self.session.fail(exchange, error)
+            message = self.session.fail(request, error)
         except asyncio.CancelledError:
-            if self.closing or exchange.stage != "active":
+            if self.closing or request.stage != "active":
                 raise
-            message = self.session.fail(exchange, InternalError(f"{exchange.method.name}: {_cancellation_reason()}"))
+            message = self.session.fail(request, InternalError(f"{request.method.name}: {_cancellation_reason()}"))
         finally:
-            if exchange.held is not None:
-                exchange.held.close()
-        if exchange.held_report is not None and (held := self.session.pop_held_report(exchange)) is not None:
-            (exchange.sink or self.sink).send(held)
+            if request.held is not None:
+                request.held.close()
+        if request.held_report is not None and (held := self.session.pop_held_report(request)) is not None:
+            (request.sink or self.sink).send(held)
         return message
 
-    def report(self, exchange: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
-        """Tell the peer how far its request is, if it asked to be told. From any thread."""
-        self._progress_reporter.report(exchange, progress, total, message)
+    def report(self, request: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
+        """Send progress of the peer's request, if the peer asked for it. From any thread."""
+        self._progress_reporter.report(request, progress, total, message)
 
     # --- telling and asking ------------------------------------------------------------------------------------
 
@@ -187,10 +189,9 @@ class SessionDriver:
         rules: Rules | None = None,
         of: PendingRequest | None = None,
     ) -> None:
-        """Send a notification, by the rules of a request or of the session; `meta` goes into its `_meta`. `of` is the
-        request of the peer that it belongs to. From any thread. Raises `NotSupported`, and on a server
-        `MissingClientCapability`.
-        """
+        """Send a notification, under the rules of a request or of the session; `meta` goes into its `_meta`. `of` is
+        the peer's request to which it belongs. From any thread. Raises `NotSupported`, and on a server
+        `MissingClientCapability`."""
         message = self.session.notify(name, params, meta=meta, rules=rules)
         self._on_loop(self._send, of, message)
 
@@ -198,19 +199,19 @@ class SessionDriver:
         (self.sink if of is None or of.sink is None else of.sink).send(message)
 
     def close_stream(self, of: PendingRequest, retry: int | None) -> None:
-        """Let go of the stream of a request, where that can be taken up again. From any thread."""
+        """Close the stream of a request, if the client can resume it. From any thread."""
         self._on_loop(self._close_stream, of, retry)
 
     def _close_stream(self, of: PendingRequest, retry: int | None) -> None:
         if isinstance(of.sink, ResumableSink) and of.rules.primes_streams:
             of.sink.close_stream(retry)
 
-    def _on_loop(self, do: Callable[..., None], of: PendingRequest | None, what: Any) -> None:
-        """Do it in the thread of the loop, where nobody answers the request meanwhile."""
+    def _on_loop(self, function: Callable[..., None], of: PendingRequest | None, argument: Any) -> None:
+        """Call a function in the thread of the event loop, which also answers the request."""
         if threading.get_ident() == self._thread:
-            do(of, what)
+            function(of, argument)
         else:
-            self._loop.call_soon_threadsafe(do, of, what)
+            self._loop.call_soon_threadsafe(function, of, argument)
 
     def request(
         self,
@@ -226,17 +227,17 @@ class SessionDriver:
         of: PendingRequest | None = None,
         on_sent: Callable[[PendingRequest], None] | None = None,
     ) -> Coroutine[Any, Any, Raw]:
-        """Send a request; the raw result.
+        """Send a request and return the raw result.
 
-        `timeout` (seconds) counts from the last sign of life, progress included; `total_timeout` from the start.
-        `needs` is the capability that the peer must have declared, where that is more than the method says. `of` is
-        the request of the peer that it belongs to. `on_sent` is called when it has its id.
-        Callbacks, plain or async, are called in order, and have finished when this returns: `on_progress` with the
-        reports, `on_notification` with the notifications of a subscription. A server that asks before the client is
-        ready waits for that. When the server ends a subscription the result may be empty.
+        `timeout` (seconds) counts from the last sign of activity, progress included; `total_timeout` from the start.
+        `needs` is the capability that the peer must have declared, if the method's own is not enough. `of` is the
+        peer's request to which it belongs. `on_sent` is called when it has its id. Callbacks, plain or async, are
+        called in order, and have finished when this returns: `on_progress` with progress notifications,
+        `on_notification` with the notifications of a subscription. On a server, a request waits until the client is
+        ready. When the server ends a subscription the result may be empty.
 
-        Raises `ProtocolError` for the peer's error, `RequestTimeout`, `ConnectionLost`, `NotSupported`,
-        `NotConnected`, and on a server `MissingClientCapability`. Cancelling the await cancels the request.
+        Raises `ProtocolError` for the peer's error, `RequestTimeout`, `ConnectionLost`, `NotSupported`, `NotConnected`,
+        and on a server `MissingClientCapability`. Cancelling the await cancels the request.
         """
         return self._request_sender.request(
             name,
@@ -252,11 +253,12 @@ class SessionDriver:
         )
 
     def pause_timers(self) -> AbstractContextManager[None]:
-        """While we answer a question of the peer, what we have asked it waits for us: that time does not count."""
+        """Suspend the timers of pending requests while a request of the peer is answered: the peer may wait for that
+        answer."""
         return self._request_sender.pause_timers()
 
     async def finish_callbacks(self, seconds: float) -> None:
-        """Wait for what `on_notification` still does, at most so long; then it is cancelled."""
+        """Wait for unfinished `on_notification` calls, at most `seconds`; then cancel them."""
         if self._notification_callback is not None:
             await self._notification_callback.finish(seconds)
 
@@ -299,6 +301,6 @@ class SessionDriver:
 
 def _cancellation_reason() -> str:
     task = asyncio.current_task()
-    if task is not None and task.cancelling():  # an ASGI server of other people's does so when it ends
+    if task is not None and task.cancelling():  # an ASGI server does so at its end
         return "whoever runs this server has cancelled it"
     return "the handler cancelled its own task"

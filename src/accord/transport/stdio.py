@@ -1,12 +1,11 @@
-"""The server's side of stdio: the real stdin and stdout, kept for the protocol alone.
+"""The server's side of stdio: the real stdin and stdout, reserved for the protocol.
 
-While it is open, descriptor 0 is /dev/null and descriptor 1 is stderr, for this process and every
-child it starts; `sys.stdout` says where a print stands (see `guard`). Closing puts all of it back.
+While the transport is open, descriptor 0 is /dev/null and descriptor 1 is stderr, for this process and every child it
+starts. Closing restores both.
 
-Standard streams while stdout belongs to the protocol: prints go to stderr, `input()` ends at once.
-
-This is the Python half, which can say where a print stands; the descriptors themselves are moved by
-`stdio`, so that what bypasses `sys.stdout` (C code, child processes) lands on stderr as well.
+`guard_streams` is the Python half: prints go to stderr with their place in the code, `input()` ends at once.
+`StdioTransport` moves the descriptors themselves, so that output that bypasses `sys.stdout` (C code, child processes)
+goes to stderr as well.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MOST_SITES = 1000
 
 
 class GuardedStdout:
-    """Stands in for `sys.stdout`: passes text to stderr, and reports each place that prints once."""
+    """A replacement for `sys.stdout`: passes text to stderr, and reports each place that prints once."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, int]] = set()
@@ -47,7 +46,7 @@ class GuardedStdout:
         return getattr(sys.stderr, name)
 
     def _new_site(self, frame: FrameType) -> str | None:
-        # `logging`, `pprint` and their like only print what someone asked them to.
+        # `logging`, `pprint` and similar modules print for their caller.
         while frame.f_back is not None and _is_stdlib(frame.f_code.co_filename):
             frame = frame.f_back
         site = (frame.f_code.co_filename, frame.f_lineno)
@@ -58,9 +57,9 @@ class GuardedStdout:
 
 
 def guard_streams() -> Callable[[], None]:
-    """Replace `sys.stdout` and `sys.stdin`; call what comes back to have them as they were.
+    """Replace `sys.stdout` and `sys.stdin`; return a function that restores them.
 
-    Descriptor 0 must be at its end already (/dev/null): what `sys.stdin` had read ahead is not given out.
+    Descriptor 0 must already be at its end (/dev/null): data that `sys.stdin` has buffered is not available to readers.
     """
     before = sys.stdin, sys.stdout
     empty = io.TextIOWrapper(io.FileIO(0, closefd=False)) if sys.stdin is not None else None
@@ -68,7 +67,7 @@ def guard_streams() -> Callable[[], None]:
     sys.stdin, sys.stdout = cast(TextIO, empty), guarded
 
     def restore() -> None:
-        if sys.stdout is guarded:  # else someone has redirected it since, and puts back what they found
+        if sys.stdout is guarded:  # otherwise another caller has redirected it since, and will restore it
             sys.stdout = before[1]
         if sys.stdin is empty:
             sys.stdin = before[0]
@@ -85,10 +84,10 @@ if sys.platform != "win32":
 
 
 class StdioTransport(LineTransport):
-    """Speaks over this process's stdin and stdout.
+    """A transport over the stdin and stdout of this process.
 
-    With `exit_when_stuck`, the process ends when the client is gone and the event loop has not
-    reacted for `Limits.grace_seconds`.
+    With `exit_when_stuck`, the process exits if the client is gone and the event loop has not reacted for
+    `Limits.grace_seconds`.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, exit_when_stuck: bool = False) -> None:
@@ -97,7 +96,7 @@ class StdioTransport(LineTransport):
         self._restore = ExitStack()
 
     async def open(self) -> None:
-        """Take over stdin and stdout. A closed stdin is an input at its end; a closed stdout raises."""
+        """Take over stdin and stdout. A closed stdin counts as an input at its end; a closed stdout raises."""
         if not _is_open(1, sys.__stdout__):
             raise ConnectError("stdout is closed: no client can receive responses")
         with ExitStack() as undo:
@@ -111,7 +110,8 @@ class StdioTransport(LineTransport):
             self._restore = undo.pop_all()
 
     def _give_up_when_stalled(self, before: int = -1) -> None:
-        """The client has closed our input: when it takes no byte of what we owe it either, it is gone."""
+        """Close the output if the client has closed its end of stdin and reads none of the pending bytes: it is
+        gone."""
         writer = self._writer
         if writer is None or (self._inbox.ended and not writer.pending):
             return
@@ -123,7 +123,7 @@ class StdioTransport(LineTransport):
         )
 
     async def close(self) -> None:
-        """Put everything back, after what was sent has gone out."""
+        """Restore the streams, after the queued messages are sent."""
         try:
             await super().close()
         finally:
@@ -133,20 +133,20 @@ class StdioTransport(LineTransport):
         return ConnectionLost("the client has closed the connection")
 
 
-def _take_over(undo: ExitStack, fd: int, stream: TextIO | None, stand_in: int) -> int:
-    """Put `stand_in` in the place of `fd` until `undo`; what was there comes back as a private descriptor."""
+def _take_over(undo: ExitStack, fd: int, stream: TextIO | None, replacement: int) -> int:
+    """Replace descriptor `fd` by `stand_in` until `undo`; return the original as a private descriptor."""
     if not _is_open(fd, stream):
-        return stand_in
-    kept = _duplicate(fd)
-    undo.callback(os.close, kept)
-    undo.callback(os.dup2, kept, fd)
-    os.dup2(stand_in, fd)
-    os.close(stand_in)
+        return replacement
+    original = _duplicate(fd)
+    undo.callback(os.close, original)
+    undo.callback(os.dup2, original, fd)
+    os.dup2(replacement, fd)
+    os.close(replacement)
     if stream is not None and stream.writable():
-        # What was printed before, and what is printed from now on, has no business on the wire.
+        # Text that was printed before, or is printed from now on, must not reach the client.
         _flush(stream)
         undo.callback(_flush, stream)
-    return _duplicate(kept)
+    return _duplicate(original)
 
 
 def _flush(stream: TextIO) -> None:
@@ -155,12 +155,12 @@ def _flush(stream: TextIO) -> None:
 
 
 def _duplicate(fd: int) -> int:
-    """A duplicate no child inherits, and never one of the three standard numbers."""
+    """Return a duplicate that children do not inherit, and that is none of the three standard numbers."""
     return os.dup(fd) if sys.platform == "win32" else fcntl(fd, F_DUPFD_CLOEXEC, 3)
 
 
 def _is_open(fd: int, stream: TextIO | None) -> bool:
-    # Python found it closed at its start: the number may belong to something else by now.
+    # Python saw it closed at its start: the number may belong to something else now.
     if stream is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The client's side of stdio: a server that is our child process, from its start to its certain end."""
+"""The client's side of stdio: a server as a child process, from its start to its certain end."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NAME_LENGTH = 80
 
 
 class SubprocessTransport(LineTransport):
-    """Starts `command` (no shell) and speaks with it over its stdin and stdout.
+    """A transport that starts `command` (no shell), over its stdin and stdout.
 
-    The child gets a safe subset of our environment, or with `inherit_env` all of it, and `env`. The last
-    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each. `name` is
-    what to call it in errors.
+    The child gets a safe subset of the current environment, or with `inherit_env` all of it, and `env`. The last
+    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each line. `name` is
+    its name in errors.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SubprocessTransport(LineTransport):
         self._settled = False
 
     async def open(self) -> None:
-        """Start the process. Raises `ConnectError` when it cannot be; that it exits at once shows in `lost()`."""
+        """Start the process. Raises `ConnectError` if it cannot start; an immediate exit is reported by `lost()`."""
         process = spawn(self._command, self._environment, self._cwd, self.name)
         self._group = ProcessGroup(process, self._linger)
         self._stderr.read(own_descriptor(process.stderr))
@@ -68,9 +68,9 @@ class SubprocessTransport(LineTransport):
         return messages
 
     async def close(self) -> None:
-        """Close its stdin, wait, SIGTERM, wait, SIGKILL, to all of its process group; in bounded time.
+        """Close its stdin, wait, send SIGTERM, wait, send SIGKILL, to all of its process group; in bounded time.
 
-        Goes on to the end when the caller is cancelled.
+        It continues to the end if the caller is cancelled.
         """
         if self._group is not None and self._closing is None:
             self._closing = asyncio.create_task(self._end(self._group))
@@ -86,7 +86,7 @@ class SubprocessTransport(LineTransport):
         return ConnectionLost(f'server "{self.name}" {what}{lines}', exit_code=code, stderr=tail)
 
     async def _settle(self) -> None:
-        """The exit code and the last words come a moment after the end of its output."""
+        """Wait a moment for the exit code and the last lines of stderr, which follow the end of its output."""
         if self._settled or self._closing is not None or self._group is None:
             return
         self._settled = True
@@ -100,7 +100,7 @@ class SubprocessTransport(LineTransport):
     async def _end(self, group: ProcessGroup) -> None:
         try:
             self._inbox.end()
-            # Its output is read to the end, and dropped: a child that blocks on writing cannot exit.
+            # Its output is read to the end, and dropped: a child that blocks on a write cannot exit.
             await self._close_sending()
             await group.end(self._limits.close_seconds)
         finally:
@@ -130,7 +130,7 @@ def spawn(
 
 
 def _argv(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    if sys.platform == "win32":  # npx is npx.cmd, which only a search by PATHEXT finds
+    if sys.platform == "win32":  # npx is npx.cmd, which only a search with PATHEXT finds
         found = shutil.which(command[0], path=environment.get("PATH"))
         return [found or command[0], *command[1:]]
     return list(command)
@@ -152,7 +152,7 @@ def _hint(
 
 
 class StderrTail:
-    """Reads a child's stderr without pause, so that it never blocks there; keeps the last lines."""
+    """Reader of a child's stderr, which never pauses, so that the child never blocks; keeps the last lines."""
 
     def __init__(self, lines: int, on_line: Callable[[str], None] | None) -> None:
         self._last: deque[str] = deque(maxlen=lines)
@@ -180,11 +180,11 @@ class StderrTail:
             text = line.decode(errors="replace").rstrip() if isinstance(line, bytes) else f"({line.reason})"
             self._last.append(text)
             if self._on_line is not None:
-                loop.call_soon(self._on_line, text)  # an error in it is reported, and harms no one
+                loop.call_soon(self._on_line, text)  # an exception in it is reported, and has no other effect
 
 
 def own_descriptor(stream: IO[bytes] | None) -> int:
-    """Our own descriptor of a pipe that Popen made."""
+    """Return a duplicate of the descriptor of a pipe that Popen created, and close the original."""
     assert stream is not None
     fd = os.dup(stream.fileno())
     stream.close()
@@ -192,7 +192,7 @@ def own_descriptor(stream: IO[bytes] | None) -> int:
 
 
 def describe_exit(code: int) -> str:
-    """The exit code of a process in words: `exited with code 1`, `was ended by SIGKILL`."""
+    """Return the exit code of a process as text: `exited with code 1`, `was ended by SIGKILL`."""
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -202,7 +202,7 @@ def describe_exit(code: int) -> str:
 
 
 def display_command(command: Sequence[str]) -> str:
-    """A command line as a person would say it: programs and files by their names, without their folders."""
+    """Return a command line as text: programs and files by their names, without their folders."""
     return shlex.join(os.path.basename(word) or word if os.path.isabs(word) else word for word in command)
 
 

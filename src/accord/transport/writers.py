@@ -1,6 +1,6 @@
-"""Writing messages as lines: those queued in one step of the loop go out together, and nothing blocks.
+"""Writing messages as lines: those queued in one step of the event loop are written together, without blocking.
 
-Small messages are joined into one write; large ones are written from where they are, never copied.
+Small messages are joined into one write; large ones are written without a copy.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ _AT_ONCE = 64  # buffers in one system call
 
 
 class DescriptorWriter:
-    """What the two kinds share: the queue, and waiting until it is short."""
+    """Base class of the two kinds: the queue, and the wait until it is short."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
         self._loop = loop
         self._on_gone = on_gone
         self._queue: list[bytes] = []
-        self.pending: int = 0  # bytes that are queued or with the descriptor, but not written
+        self.pending: int = 0  # bytes that are queued or passed to the descriptor, but not written
         self._progress = asyncio.Event()
         self._flush_is_due = False
         self._closed = False
 
     def send(self, message: bytes) -> None:
-        """Queue a message; it goes out with the next `flush`."""
+        """Queue a message for the next `flush`."""
         if not self._closed:
             self._queue.append(message)
             self.pending += len(message) + 1
 
     def flush_soon(self) -> None:
-        """Flush at the end of this step of the loop, once for all that is queued until then."""
+        """Flush at the end of this step of the loop, once for all messages until then."""
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush_now)
@@ -47,14 +47,14 @@ class DescriptorWriter:
         raise NotImplementedError
 
     async def drain(self, bound: int) -> None:
-        """Return when less than `bound` bytes are pending, or nobody takes them any more."""
+        """Wait until less than `bound` bytes are pending, or the peer no longer reads."""
         self.flush()
         while self.pending >= bound and not self._closed:
             self._progress.clear()
             await self._progress.wait()
 
     def close(self) -> None:
-        """Drop what is pending and let go of the descriptor."""
+        """Drop the pending messages, and close the descriptor."""
         if not self._closed:
             self._closed = True
             self._queue = []
@@ -79,7 +79,7 @@ class DescriptorWriter:
 
 
 class LoopWriter(DescriptorWriter):
-    """For pipes and sockets."""
+    """Writer for pipes and sockets."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, target: WritableDescriptor, on_gone: Callable[[], None]
@@ -87,7 +87,7 @@ class LoopWriter(DescriptorWriter):
         super().__init__(loop, on_gone)
         self._sink = target
         self._write_some = target.write
-        self._unsent: deque[Buffer] = deque()  # what the descriptor did not take yet
+        self._unsent: deque[Buffer] = deque()  # buffers that the descriptor has not accepted yet
 
     def flush(self) -> None:
         if self._queue and not self._unsent:
@@ -102,19 +102,19 @@ class LoopWriter(DescriptorWriter):
             self.flush()
 
     def _write(self) -> bool:
-        """Write what the descriptor takes; true when nothing is left to wait for."""
+        """Write what the descriptor accepts; return whether nothing is left to wait for."""
         unsent = self._unsent
         try:
             while unsent:
-                taken = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
-                self._wrote(taken)
-                if taken == len(unsent[0]):  # nearly always: all of it in one piece
+                written = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
+                self._wrote(written)
+                if written == len(unsent[0]):  # nearly always: all of it at once
                     unsent.popleft()
                 else:
-                    _drop(unsent, taken)
+                    _drop(unsent, written)
         except (BlockingIOError, InterruptedError):
             return False
-        except OSError:  # EPIPE, ECONNRESET: nobody reads any more
+        except OSError:  # EPIPE, ECONNRESET: the peer no longer reads
             self._loop.call_soon(self._on_write_failed)
             unsent.clear()
         return True
@@ -126,7 +126,7 @@ class LoopWriter(DescriptorWriter):
 
 
 class ThreadWriter(DescriptorWriter):
-    """For files, terminals and Windows: one daemon thread, which never keeps the process alive."""
+    """Writer for files, terminals and Windows: one daemon thread, which never keeps the process alive."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, on_gone: Callable[[], None]) -> None:
         super().__init__(loop, on_gone)
@@ -156,17 +156,17 @@ class ThreadWriter(DescriptorWriter):
 
     def _write_whole(self, rest: memoryview) -> None:
         while rest:
-            taken = os.write(self._fd, rest)
-            rest = rest[taken:]
-            self._loop.call_soon_threadsafe(self._wrote, taken)
+            written = os.write(self._fd, rest)
+            rest = rest[written:]
+            self._loop.call_soon_threadsafe(self._wrote, written)
 
-    def _call_in_loop(self, what: Callable[[], None]) -> None:
+    def _call_in_loop(self, function: Callable[[], None]) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(what)
+            self._loop.call_soon_threadsafe(function)
 
 
 def write_to(fd: int, on_gone: Callable[[], None]) -> DescriptorWriter:
-    """Take over `fd` for writing, in the running loop; `on_gone` comes when nobody reads any more."""
+    """Take ownership of `fd` for writing, in the running loop; `on_gone` is called when the peer no longer reads."""
     loop = asyncio.get_running_loop()
     if blocks(fd):
         return ThreadWriter(loop, fd, on_gone)
@@ -174,7 +174,7 @@ def write_to(fd: int, on_gone: Callable[[], None]) -> DescriptorWriter:
 
 
 def _buffers(messages: list[bytes]) -> list[Buffer]:
-    """The lines of `messages`: the small ones joined, large ones as they are."""
+    """Return the lines of `messages`: small ones joined, large ones unchanged."""
     buffers: list[Buffer] = []
     small: list[bytes] = []
     for message in messages:
