@@ -1,1 +1,1 @@
-"""HTTP as an ASGI server hands it over: requests, answers, streams. Who speaks is not known here."""
+"""HTTP as an ASGI server delivers it: requests, responses, streams. Authentication is elsewhere."""

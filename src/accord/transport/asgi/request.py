@@ -1,4 +1,4 @@
-"""One HTTP request, and its body, read within bounds."""
+"""One HTTP request, and its body, read within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 ACCESS_LOG_STATE = "accord.access"
-"""Where in the `state` of a scope an access log looks for what only the application knows."""
+"""The key in the `state` of a scope for data of the application that the access log needs."""
 
 
 class RequestRejected(Exception):
@@ -28,21 +28,21 @@ class RequestRejected(Exception):
 
 
 class ClientDisconnected(Exception):
-    """The client went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class Charge(Protocol):
-    """Who counts what a body takes, and raises `RequestRejected` where it is too much."""
+    """Accounting of the memory of a body; raises `RequestRejected` beyond its limit."""
 
     def add(self, size: int) -> None:
-        """A part of a body that comes in several has so many bytes."""
+        """Count the bytes of one part of a body."""
 
     def measure(self, body: bytes) -> None:
-        """The body is there."""
+        """Measure the complete body."""
 
 
 class ASGIRequest:
-    """Method, path below the place where the app is mounted, and headers; names of headers are lower-case."""
+    """Method, path below the mount point of the app, and headers; names of headers are in lower case."""
 
     __slots__ = ("access_log", "conflicting_header", "headers", "method", "path", "scope", "size")
 
@@ -50,46 +50,46 @@ class ASGIRequest:
         self.scope: Scope = scope
         self.method: str = scope["method"]
         self.path: str = _below(scope) if scope.get("root_path") else scope["path"]
-        given = scope["headers"]
-        self.headers: dict[bytes, bytes] = dict(given)
+        fields = scope["headers"]
+        self.headers: dict[bytes, bytes] = dict(fields)
         self.conflicting_header: bytes | None = None
-        """A header of one value that is there twice with different ones, or None: whoever reads the first is told
-        something else than who reads the last.
+        """A single-valued header that occurs twice with different values, or None: a reader of the first line and a
+        reader of the last one would see different requests.
         """
-        if len(self.headers) != len(given):
-            self.headers = _joined(given)
-            self.conflicting_header = _repeated(given, self.headers)
+        if len(self.headers) != len(fields):
+            self.headers = _joined(fields)
+            self.conflicting_header = _repeated(fields, self.headers)
         self.size: int = 0
-        """Bytes of the body, once it is there."""
+        """Bytes of the body, once it has arrived."""
         state = scope.get("state")
         self.access_log: dict[str, Any] | None = state.get(ACCESS_LOG_STATE) if state else None
-        """What the access log is to know, where there is one."""
+        """Data for the access log, if there is one."""
 
     @property
     def root(self) -> str:
-        """The path under which the application is mounted, without a slash at its end."""
+        """Return the path under which the application is mounted, without a slash at its end."""
         return _root(self.scope)
 
     async def body(self, receive: Receive, limits: Limits, charge: Charge) -> bytes:
         """Return the body.
 
-        Raises `RequestRejected` for more than `Limits.http_body_bytes` (413), or when it is not there in
-        `Limits.body_seconds` (408), what `charge` raises, and `ClientDisconnected`.
+        Raises `RequestRejected` for more than `Limits.http_body_bytes` (413), or if it has not arrived within
+        `Limits.body_seconds` (408), the errors of `charge`, and `ClientDisconnected`.
         """
-        most, seconds = limits.http_body_bytes, limits.body_seconds
+        limit, seconds = limits.http_body_bytes, limits.body_seconds
         length = self.headers.get(b"content-length", b"")
-        if length.isdigit() and int(length) > most:
-            raise _too_large(most)
+        if length.isdigit() and int(length) > limit:
+            raise _too_large(limit)
         try:
             message = await with_deadline(seconds, receive())
             if message["type"] == "http.request" and not message.get("more_body"):
                 body: bytes = message.get("body", b"")
             else:
-                body = await with_deadline(seconds, _read_on(receive, most, message, charge))
+                body = await with_deadline(seconds, _read_on(receive, limit, message, charge))
         except TimeoutError:
             raise RequestRejected(408, f"the body did not arrive within {seconds:g} s", _CLOSE) from None
-        if len(body) > most:
-            raise _too_large(most)
+        if len(body) > limit:
+            raise _too_large(limit)
         self.size = len(body)
         charge.measure(body)
         return body
@@ -103,20 +103,20 @@ def _is_single(name: bytes) -> bool:
     return name in _SINGLE or name.startswith((b"content-", b"mcp-"))
 
 
-def _repeated(given: Sequence[tuple[bytes, bytes]], headers: dict[bytes, bytes]) -> bytes | None:
-    return next((name for name, value in given if _is_single(name) and headers[name] != value), None)
+def _repeated(fields: Sequence[tuple[bytes, bytes]], headers: dict[bytes, bytes]) -> bytes | None:
+    return next((name for name, value in fields if _is_single(name) and headers[name] != value), None)
 
 
-def _joined(given: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """ "A recipient MAY combine multiple field lines [...] separated by a comma" (RFC 9110, 5.3)."""
     lines: dict[bytes, list[bytes]] = {}
-    for name, value in given:
+    for name, value in fields:
         lines.setdefault(name, []).append(value)
     return {name: values[-1] if _is_single(name) else b", ".join(values) for name, values in lines.items()}
 
 
 def _below(scope: Scope) -> str:
-    """The path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
+    """Return the path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
     path: str = scope["path"]
     root = _root(scope)
     if root and path.startswith(root) and path[len(root) :][:1] in ("", "/"):
@@ -129,7 +129,7 @@ def _root(scope: Scope) -> str:
     return root.rstrip("/")
 
 
-async def _read_on(receive: Receive, most: int, message: Any, charge: Charge) -> bytes:
+async def _read_on(receive: Receive, limit: int, message: Any, charge: Charge) -> bytes:
     parts, size = [], 0
     while True:
         if message["type"] == "http.disconnect":
@@ -138,12 +138,12 @@ async def _read_on(receive: Receive, most: int, message: Any, charge: Charge) ->
         parts.append(part)
         size += len(part)
         charge.add(len(part))
-        if size > most:
-            raise _too_large(most)
+        if size > limit:
+            raise _too_large(limit)
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
 
 
-def _too_large(most: int) -> RequestRejected:
-    return RequestRejected(413, f"the body has more than {most:,} bytes", _CLOSE)
+def _too_large(limit: int) -> RequestRejected:
+    return RequestRejected(413, f"the body has more than {limit:,} bytes", _CLOSE)

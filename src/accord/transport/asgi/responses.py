@@ -1,4 +1,4 @@
-"""What is sent back at once: a status, headers and a body."""
+"""Responses that are sent at once: a status, headers and a body."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
-    """Send JSON."""
+    """Send a JSON response."""
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
 
 
 async def send_text(send: Send, status: int, text: str, headers: Headers = ()) -> None:
-    """Send a sentence, or nothing at all."""
+    """Send a text response; the text may be empty."""
     body = text.encode()
     head = [TEXT] if body else []
     length = (b"content-length", b"%d" % len(body))

@@ -1,9 +1,8 @@
-"""Server-sent events on their way to one client.
+"""A response that is an event stream to one client.
 
-`send` queues and never waits; `run` writes, in whichever task awaits it. A client that does not read is cut off: when
-it takes nothing for a while, or when there is more for it while what it has not taken is too much already. A comment
-now and then keeps proxies from taking a quiet stream for a dead one ("servers are encouraged to periodically emit an
-SSE comment line").
+`send` queues and never waits; `run` writes, in the task that awaits it. The server cuts a client that does not read:
+when it reads nothing for a while, or when a further event exceeds the limit of unsent bytes. Comments keep proxies from
+closing a silent stream ("servers are encouraged to periodically emit an SSE comment line").
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _HEADERS: Headers = (
 
 
 _LITTLE = 64 << 10
-"""Unsent bytes of a stream that are not counted."""
+"""Unsent bytes of a stream that are not reported."""
 
 _PART = 256 << 10
 """Bytes that are written at once: a client has `Limits.write_seconds` for each part of a large event."""
@@ -38,9 +37,8 @@ UnsentCallback = Callable[["SSEResponse", int], None]
 
 
 class SSEResponse:
-    """The response to one request, as events. `is_closed` is true once nothing more can be written. `on_unsent` is told
-    how many bytes wait while they are many, and 0 once they are not.
-    """
+    """The response to one request, as an event stream. `is_closed` is true once nothing more can be written.
+    `on_unsent` gets the number of unsent bytes while they are many, and 0 once they are not."""
 
     def __init__(
         self, send: Send, limits: Limits, headers: Headers = (), on_unsent: UnsentCallback | None = None
@@ -60,11 +58,11 @@ class SSEResponse:
         """Bytes that are not written yet."""
         self.is_closed: bool = False
         self.on_writable: Callable[[], None] | None = None
-        """Called when some of what was queued is written."""
+        """Called when queued bytes were written."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether it takes more, and little is left to write."""
+        """Return whether the stream is open and few bytes are unsent."""
         return not self.is_closed and self.size < min(self._limits.pending_bytes, self._limits.stream_bytes)
 
     def send(self, event: bytes) -> None:
@@ -86,12 +84,12 @@ class SSEResponse:
             self._on_unsent(self, size)
 
     def end(self) -> None:
-        """Nothing more will come: what is queued is written, then the response ends."""
+        """End the response after the queued events are written."""
         self._ended = True
         self._wake()
 
     def abort(self) -> None:
-        """End it now; the client is gone, or as good as gone."""
+        """End the response now; the client is gone, or does not read."""
         self.is_closed = True
         self._pending.clear()
         self.size = 0
@@ -102,14 +100,14 @@ class SSEResponse:
         self._wake()
 
     async def drain(self) -> None:
-        """Return when little is left to write, or nobody takes it."""
+        """Wait until few bytes are unsent, or the stream is closed."""
         while self.size >= self._limits.pending_bytes and not self.is_closed:
             self._writable = self._writable or asyncio.Event()
             self._writable.clear()
             await self._writable.wait()
 
     async def run(self) -> None:
-        """Write until the end. Raises nothing but CancelledError."""
+        """Write until the end. Raises only CancelledError."""
         try:
             await self._write({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *self._headers]})
             while not self.is_closed:
@@ -146,11 +144,11 @@ class SSEResponse:
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()
-        beat = self._loop.call_later(self._limits.keep_alive_seconds, self.send, KEEP_ALIVE)
+        keep_alive = self._loop.call_later(self._limits.keep_alive_seconds, self.send, KEEP_ALIVE)
         try:
             await self._waiter
         finally:
-            beat.cancel()
+            keep_alive.cancel()
 
     async def _write(self, message: object) -> None:
         try:
@@ -174,22 +172,22 @@ class SSEResponse:
 async def wait_for_disconnect(receive: Receive, gone: Callable[[], None]) -> None:
     """Call `gone` when the client has closed its connection.
 
-    What may come before that is the body of a request that nobody has read. A middleware that gives it twice will give
-    it for ever: it does not tell who is gone.
+    The body of a request that was not read may arrive first. A middleware that delivers it twice would deliver it for
+    ever: then a disconnect cannot be detected.
     """
     ends = 0
     while (message := await receive())["type"] != "http.disconnect":
         ends += not message.get("more_body")
         if ends > 1:
             return
-        await asyncio.sleep(0)  # or one that gives pieces without end would let nobody else have a turn
+        await asyncio.sleep(0)  # otherwise a middleware that delivers parts without end would block the event loop
     gone()
 
 
 async def write_until_disconnect(stream: SSEResponse, receive: Receive) -> None:
-    """Write a stream until it ends or the client has gone away."""
-    watching = asyncio.get_running_loop().create_task(wait_for_disconnect(receive, stream.abort))
+    """Write a stream until it ends or the client has disconnected."""
+    watcher = asyncio.get_running_loop().create_task(wait_for_disconnect(receive, stream.abort))
     try:
         await stream.run()
     finally:
-        watching.cancel()
+        watcher.cancel()

@@ -1,1 +1,1 @@
-"""The client's side of HTTP: Streamable HTTP in both its forms, and HTTP+SSE."""
+"""The client's side of HTTP: both forms of Streamable HTTP, and HTTP+SSE."""

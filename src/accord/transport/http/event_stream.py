@@ -1,6 +1,6 @@
-"""One stream of events, over as many responses as it takes: where it stands, and when to come back for the rest.
+"""An event stream over one or more responses: its position, and the delay before a resumption.
 
-Reading what a response says, within bounds: one message, or the beginning of what is none.
+Also reads bodies of responses within limits: one message, or an excerpt of another body.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ _EXCERPT_SECONDS = 2
 
 
 def is_stream(response: ClientResponse) -> bool:
-    """Whether it is a stream of events."""
+    """Return whether a response is an event stream."""
     return response.status == 200 and media_type(response) == "text/event-stream"
 
 
 def is_json(response: ClientResponse) -> bool:
-    """Whether it says that it is JSON."""
+    """Return whether the Content-Type of a response is JSON."""
     kind = media_type(response)
     return kind == "application/json" or kind.endswith("+json")
 
 
 async def read_body(response: ClientResponse, most: int, what: str) -> bytes:
-    """A body of at most `most` bytes. Raises `RemoteProtocolError` for a larger one, `ConnectionLost` if it breaks."""
+    """Return a body of at most `most` bytes. Raise `RemoteProtocolError` for a larger one, `ConnectionLost` if it
+    breaks."""
     length = response.content_length
     if length is not None and length <= min(most, _AT_ONCE) and "Content-Encoding" not in response.headers:
         with translate_read_errors(what):
@@ -50,13 +51,13 @@ async def read_body(response: ClientResponse, most: int, what: str) -> bytes:
 
 
 async def read_chunk(response: ClientResponse, what: str) -> bytes:
-    """What has come of a body; nothing at its end. Raises `ConnectionLost` if it breaks."""
+    """Return received bytes of a body, empty at its end. Raise `ConnectionLost` if the connection breaks."""
     with translate_read_errors(what):
         return await response.content.readany()
 
 
 async def read_excerpt(response: ClientResponse, most: int = _EXCERPT_BYTES) -> bytes:
-    """How a body begins, as far as it comes soon: it is no answer, and may break off."""
+    """Return the beginning of a body that is not a message, as far as it arrives soon; the connection may break."""
     body = bytearray()
     try:
         async with asyncio.timeout(_EXCERPT_SECONDS):
@@ -68,49 +69,49 @@ async def read_excerpt(response: ClientResponse, most: int = _EXCERPT_BYTES) -> 
 
 
 async def read_error_body(response: ClientResponse, most: int) -> bytes:
-    """What a response says that is no answer: up to `most` bytes where that is JSON, else how it begins."""
+    """Return the body of a response that is not a result: up to `most` bytes of JSON, else an excerpt."""
     return await (read_excerpt(response, most) if is_json(response) else read_excerpt(response))
 
 
 log: logging.Logger = logging.getLogger("accord")
 
 _MAX_EVENT_IDS = 1_000
-"""Ids of events that are known again when they are replayed."""
+"""Number of event ids that are remembered, to drop replayed events."""
 _PAUSE = 1.0
-"""Seconds before a stream is taken up again where the server does not say."""
+"""Seconds before a stream is resumed if the server sets no delay."""
 _LEAST_PAUSE = 0.1
 _MOST_PAUSE = 30.0
 
 _PIECE = 16 << 10
-"""Bytes that are taken at once: in small events, they are much work."""
+"""Bytes that are parsed at once: with small events, they take time."""
 
 HandleEvent = Callable[[ServerSentEvent | SkippedMessage], bool]
-"""Takes one event; whether the stream has served its purpose with it."""
+"""Processes one event; returns whether the stream has served its purpose."""
 
 
 class EventStreamReader:
-    """A stream of which one event is at most `max_bytes`. `room` is awaited before more is read."""
+    """Reader of a stream whose events have at most `max_bytes`. `room` is awaited before more is read."""
 
     def __init__(self, max_bytes: int, room: Callable[[], Awaitable[None]]) -> None:
         self._max_bytes = max_bytes
         self._wait_capacity = room
-        self._event_ids: OrderedDict[str, int] = OrderedDict()  # and in which response
+        self._event_ids: OrderedDict[str, int] = OrderedDict()  # the response of each id
         self._response = 0
         self._repeats = False
         self._retry: float | None = None
         self.last_id: str | None = None
-        """The event that the rest comes after; None when nothing can be resumed."""
+        """The id of the event to resume after; None if the stream cannot be resumed."""
         self.failures: int = 0
-        """How often in a row it could not be taken up again."""
+        """Number of consecutive failures to resume."""
 
     async def read(self, response: ClientResponse, take: HandleEvent, what: str) -> bool:
-        """Take what a response brings, until it ends or has served its purpose: which of the two.
+        """Process the events of a response; return True if the stream has served its purpose, False at its end.
 
-        One that brings nothing has failed. Raises `ConnectionLost` when it breaks.
+        A response without data counts as a failure. Raises `ConnectionLost` if the connection breaks.
         """
         parser = SSEParser(self._max_bytes)
         self._response += 1
-        self.failures += 1  # until something comes
+        self.failures += 1  # until data arrives
         while chunk := await read_chunk(response, what):
             self.failures = 0
             for start in range(0, len(chunk), _PIECE):
@@ -130,24 +131,25 @@ class EventStreamReader:
             self._retry = parser.retry / 1000
 
     def _handle(self, events: Sequence[ServerSentEvent | SkippedMessage], take: HandleEvent) -> bool:
-        served = False
+        done = False
         for event in self._new(events):
-            served |= take(event)
-        return served
+            done |= take(event)
+        return done
 
     def _new(self, events: Sequence[ServerSentEvent | SkippedMessage]) -> Iterator[ServerSentEvent | SkippedMessage]:
-        """Events that carry something, and have not come before: what is replayed may overlap."""
+        """Yield the events that have data and are new: a replay may overlap."""
         for event in events:
             if isinstance(event, ServerSentEvent):
                 if event.id and self._is_known(event.id):
                     self._log_repeat(event.id)
                     continue
-                if not event.data:  # it primes us to come back, and is no message
+                if not event.data:  # it only has an id or a delay, and is not a message
                     continue
             yield event
 
     def _is_known(self, id: str) -> bool:
-        """Whether an earlier response had it. Within one, some servers give every event the same."""
+        """Return whether an earlier response had this id. Some servers use the same id for all events of one
+        response."""
         if self._event_ids.setdefault(id, self._response) != self._response:
             return True
         if len(self._event_ids) > _MAX_EVENT_IDS:
@@ -159,11 +161,12 @@ class EventStreamReader:
             self._repeats = True
             log.info("accord: event %.100r came again, and others may: dropped", id)
 
-    # --- coming back -------------------------------------------------------------------------------------------
+    # --- resumption --------------------------------------------------------------------------------------------
 
     @property
     def retry_delay(self) -> float:
-        """Seconds until the stream may be taken up again: never earlier than the server says, and later after failures.
+        """Return the seconds until the stream may be resumed: not earlier than the server says, and later after
+        failures.
 
         "The client MUST respect the `retry` field, waiting the given number of milliseconds".
         """
@@ -171,5 +174,5 @@ class EventStreamReader:
         return max(own, _LEAST_PAUSE, _PAUSE if self._retry is None else self._retry)
 
     def count_failure(self) -> None:
-        """It could not be taken up again."""
+        """Count a failure to resume."""
         self.failures += 1

@@ -1,7 +1,7 @@
-"""What went wrong over HTTP, in words that say where: DNS, TCP, TLS, a proxy, a status, or the middle of an answer.
+"""Errors over HTTP, with the place of the failure: DNS, TCP, TLS, a proxy, a status, or an incomplete response.
 
-Whatever fails before a connection stands is `NotExecuted`; what fails later is `ConnectionLost`, for nobody knows how
-far the server got; a response that is no answer is `HTTPError`.
+A failure before the connection is open is `NotExecuted`; a later one is `ConnectionLost`, because the server may have
+executed the request; a response that is not a message is `HTTPError`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ _error_body = msgspec.json.Decoder(_ErrorBody).decode
 
 
 class Complaints:
-    """Logs the first complaint of each kind as a warning, and later ones at DEBUG: a server may give cause for any
-    number of them. One for each connection.
-    """
+    """Logger of one connection: the first complaint of each kind is a warning, later ones are at DEBUG, because a
+    server may cause any number of them."""
 
     def __init__(self) -> None:
         self._kinds: set[str] = set()
@@ -56,14 +55,14 @@ class Complaints:
 
 @cache
 def http_errors() -> tuple[type[Exception], ...]:
-    """What aiohttp raises for a request, or where its response is read."""
+    """Return the exceptions that aiohttp raises for a request, or while its response is read."""
     import aiohttp
 
     return (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 
 
 def request_error(exc: Exception, what: str, host: str) -> AccordError:
-    """The error for what aiohttp raised when `what` ("tools/call to http://...") was sent to `host`."""
+    """Return the error for an exception of aiohttp when `what` ("tools/call to http://...") was sent to `host`."""
     import aiohttp
 
     if isinstance(exc, aiohttp.ConnectionTimeoutError):
@@ -81,16 +80,16 @@ def request_error(exc: Exception, what: str, host: str) -> AccordError:
 
 @contextmanager
 def translate_read_errors(what: str) -> Iterator[None]:
-    """Around the reading of a response, and nothing else: the server has begun to act, whatever breaks then."""
+    """Translate exceptions during the read of a response: the server may have executed the request."""
     try:
         yield
     except http_errors() as exc:
-        why = f": {exc}" if isinstance(exc, OSError) else " in the middle of the answer"
-        raise ConnectionLost(f"{what}: the connection broke{why}") from exc
+        reason = f": {exc}" if isinstance(exc, OSError) else " in the middle of the answer"
+        raise ConnectionLost(f"{what}: the connection broke{reason}") from exc
 
 
 def _connect_error_text(exc: Exception, host: str) -> str:
-    """Why there is no connection."""
+    """Return why there is no connection."""
     import aiohttp
 
     if isinstance(exc, aiohttp.ClientHttpProxyError):
@@ -111,19 +110,19 @@ def _connect_error_text(exc: Exception, host: str) -> str:
 
 
 def _system(exc: Exception) -> str:
-    """The words of the operating system."""
+    """Return the error text of the operating system."""
     error: Any = getattr(exc, "os_error", exc)
-    words = str(getattr(error, "strerror", None) or error)
-    return os.strerror(error.errno) if words.startswith("Connect call failed") else words
+    text = str(getattr(error, "strerror", None) or error)
+    return os.strerror(error.errno) if text.startswith("Connect call failed") else text
 
 
 def media_type(response: ClientResponse) -> str:
-    """What a response says that its body is; nothing where it does not."""
+    """Return the media type of a response; empty if it has none."""
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 def response_error(response: ClientResponse, body: bytes, what: str, secrets: SecretRedactor) -> HTTPError:
-    """The error for a response that is no answer: its status, its body, and what to do where that is known."""
+    """Return the error for a response that is not a message: its status, its body, and what to do if that is known."""
     status, shown = response.status, excerpt(body, secrets)
     challenge = visible(secrets.redact(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
     parts = [f"{what}: HTTP {status} {_phrase(status)}".rstrip()]
@@ -139,7 +138,7 @@ def response_error(response: ClientResponse, body: bytes, what: str, secrets: Se
 
 
 def _message(body: bytes) -> bytes:
-    """Return the message of a JSON-RPC error, and any other body as it is."""
+    """Return the message of a JSON-RPC error; return any other body unchanged."""
     try:
         return _error_body(body).error.message.encode() or body
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -147,10 +146,10 @@ def _message(body: bytes) -> bytes:
 
 
 def ends_session(status: int, body: bytes) -> bool:
-    """Whether the answer to a request with a session says that there is no such session any more.
+    """Return whether the response to a request with a session means that the session has ended.
 
     "it MUST respond to requests containing that session ID with HTTP 404". The examples of the official TypeScript SDK,
-    and the many servers made from them, say 400 instead, in these words.
+    and the many servers derived from them, answer 400 instead, with this text.
     """
     return status == 404 or (status == 400 and b"No valid session ID" in body)
 
@@ -167,6 +166,6 @@ def _phrase(status: int) -> str:
 
 
 def excerpt(body: bytes, secrets: SecretRedactor) -> str:
-    """How a body begins, on one line, without what we have sent as a secret."""
-    shown = visible(secrets.redact(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
-    return shown if len(shown) <= _EXCERPT else f"{shown[: _EXCERPT - 1]}…"
+    """Return the beginning of a body, on one line, without the secrets of this client."""
+    text = visible(secrets.redact(" ".join(body[: 4 * _EXCERPT].decode(errors="replace").split())))
+    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"

@@ -1,8 +1,8 @@
-"""Requests over HTTP to one URL: headers, proxy, redirects, and errors that say where it failed.
+"""HTTP requests to one URL: headers, proxy, redirects, and errors with the place of the failure.
 
 aiohttp is imported when the first connection is opened.
 
-Which proxy a URL is reached through: the one that was given, or else that of the environment.
+The proxy is that of the settings, or else that of the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """The URL of a proxy, and what it has to be told; no URL is no proxy."""
+    """The URL of a proxy, and the headers for it; without a URL there is no proxy."""
 
     url: str | None = None
     headers: dict[str, str] | None = None
@@ -38,9 +38,9 @@ NO_PROXY = Proxy()
 
 
 def proxy_for(url: URL, given: str | None) -> Proxy:
-    """The proxy for `url`; none for this machine itself, unless one was given, and none at all for "".
+    """Return the proxy for `url`; none for this machine itself unless one is given, and none at all for "".
 
-    Raises `TargetError` for one of the environment that is no HTTP proxy.
+    Raises `TargetError` for a proxy of the environment that is not an HTTP proxy.
     """
     from aiohttp.helpers import get_env_proxy_for_url
     from yarl import URL
@@ -58,19 +58,19 @@ def proxy_for(url: URL, given: str | None) -> Proxy:
 
 
 def _with_credentials(proxy: URL) -> Proxy:
-    """A proxy with the name and password of its URL in a header, where it looks for them."""
+    """Return a proxy with the name and password of its URL in a header, where the proxy expects them."""
     if proxy.user is None:
         return Proxy(str(proxy))
     return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic_auth(proxy.user, proxy.password or "")})
 
 
 def basic_auth(user: str, password: str) -> str:
-    """A name and a password as a header has them."""
+    """Return a name and a password as the value of an `Authorization` header."""
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a name is that of this machine."""
+    """Return whether a host name is that of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -84,15 +84,15 @@ STREAM_ONLY = {"Accept": "text/event-stream"}
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _REDIRECTS = 5
 _KEEPALIVE_SECONDS = 4
-"""Idle time of a connection: servers close theirs after 5 s, and a request must not meet that."""
+"""Idle time of a connection: servers close theirs after 5 s, and a request must not use one that is being closed."""
 _COOKIES = 50
 _LARGE = 1 << 20
 _TCP_KEEPIDLE_SECONDS = 60
-"""A connection on which nothing comes is asked after so long whether it still stands, and often then."""
+"""Idle time before the first TCP keep-alive probe; further probes follow often."""
 
 
 class Fetcher:
-    """Sends requests to one URL and whatever it leads to on the same origin."""
+    """Sender of requests to one URL, and to redirects on the same origin."""
 
     def __init__(self, url: str, settings: HTTPSettings, limits: Limits) -> None:
         self._given = url
@@ -103,10 +103,10 @@ class Fetcher:
         self._proxy = NO_PROXY
         self._source = settings.headers if callable(settings.headers) else None
         self.redactor: SecretRedactor = SecretRedactor()
-        """Values of our own headers, and of the query of the URL."""
+        """The values of this client's headers, and of the query of the URL."""
 
     async def open(self) -> None:
-        """Load what is needed; nothing is connected yet. Raises `TargetError` for a URL that is none."""
+        """Create the HTTP session; nothing is connected yet. Raises `TargetError` for an invalid URL."""
         import aiohttp
 
         url = self._parsed()
@@ -128,12 +128,12 @@ class Fetcher:
             url = _url(self._given).with_fragment(None)
             if url.host and url.scheme in ("http", "https"):
                 return url
-        except ValueError:  # a name that no name can be, say
+        except ValueError:  # such as an invalid host name
             pass
         raise TargetError(f"{visible(without_credentials(self._given))[:500]!r} is not the URL of a server")
 
     def _static(self, url: URL) -> dict[str, str]:
-        """The headers that every request has."""
+        """Return the headers of all requests."""
         headers: dict[str, str] = {}
         if url.user is not None:
             headers["authorization"] = basic_auth(url.user, url.password or "")
@@ -144,21 +144,22 @@ class Fetcher:
         if self._proxy.headers is not None and url.scheme == "http":
             headers |= self._proxy.headers
         self.redactor.add_permanent(headers.values())
-        ours = {
+        protocol_headers = {
             "Accept": ACCEPT,
-            "Accept-Encoding": "identity",  # what is packed arrives late in a stream
+            "Accept-Encoding": "identity",  # a compressed stream arrives late
             "Content-Type": "application/json",
         }
-        return {"user-agent": "accord", **headers, **ours}
+        return {"user-agent": "accord", **headers, **protocol_headers}
 
     @property
     def url(self) -> URL:
-        """Where requests go."""
+        """Return the URL of the requests."""
         assert self._url is not None, "it was opened"
         return self._url
 
     def set_endpoint(self, reference: str) -> bool:
-        """Send requests elsewhere from now on: to a URL, relative or not, of the same origin. Whether it is one."""
+        """Set the URL of further requests, absolute or relative, on the same origin; return whether it is on that
+        origin."""
         target = _on_the_origin(self.url, reference)
         self._url = target or self._url
         return target is not None
@@ -166,9 +167,9 @@ class Fetcher:
     async def fetch(
         self, method: str, headers: dict[str, str], body: bytes | None = None, *, what: str
     ) -> ClientResponse:
-        """Send one request, also to where it is redirected; the response, of which only the headers are read.
+        """Send one request, follow redirects, and return the response, of which only the headers are read.
 
-        `what` says in errors what it was for. Raises `NotExecuted` where no connection stood, `ConnectionLost` where it
+        `what` names the request in errors. Raises `NotExecuted` if no connection was open, `ConnectionLost` if it
         broke, `HTTPError` for a redirect that is not followed.
         """
         if self._source is not None:
@@ -181,7 +182,7 @@ class Fetcher:
             redirects += 1
             if redirects > _REDIRECTS:
                 raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
-            if response.status in (301, 308) and url == self.url:  # for good, and not on the way to elsewhere
+            if response.status in (301, 308) and url == self.url:  # permanent, and not after a temporary redirect
                 self._url = target
             url = target
         return response
@@ -211,44 +212,46 @@ class Fetcher:
         return response
 
     async def _current(self, what: str) -> dict[str, str]:
-        """The headers that the function gives just now."""
+        """Return the current headers of the function."""
         assert self._source is not None
         try:
-            found = await resolve_headers(self._source)
+            headers = await resolve_headers(self._source)
         except Exception as exc:
             raise NotExecuted(f"{what}: the function for headers failed: {exc!r}") from exc
-        self.redactor.add_recent(found.values())
-        return found
+        self.redactor.add_recent(headers.values())
+        return headers
 
     def _target(self, response: ClientResponse, url: URL, method: str, what: str) -> URL:
-        """Where a response to `url` leads to: on the same origin, and only with the method and the body kept."""
+        """Return the target of a redirect of `url`: on the same origin, and only if method and body stay the same."""
         location = response.headers.get("Location", "")
         response.close()
         if not location:
             raise response_error(response, b"", f"{what}: a redirect without a Location", self.redactor)
-        keeps = response.status in (307, 308) or method == "GET"
+        keeps_method = response.status in (307, 308) or method == "GET"
         target = _on_the_origin(url, location)
-        if keeps and target is not None:
+        if keeps_method and target is not None:
             return target
-        why = "another origin" if keeps else f"HTTP {response.status}, which a {method} does not follow"
-        shown = visible(self.redactor.redact(without_credentials(location)))[:500]
-        raise HTTPError(f"{what}: redirected to {shown} ({why}); give that URL if you trust it", status=response.status)
+        reason = "another origin" if keeps_method else f"HTTP {response.status}, which a {method} does not follow"
+        excerpt = visible(self.redactor.redact(without_credentials(location)))[:500]
+        raise HTTPError(
+            f"{what}: redirected to {excerpt} ({reason}); give that URL if you trust it", status=response.status
+        )
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
 
 def _url(text: str) -> URL:
-    """A URL as it was written, where it can be sent so: a signature may count on that."""
+    """Parse a URL without a change to its encoding, if it can be sent so: a signature may depend on it."""
     from yarl import URL
 
     return URL(text, encoded=text.isascii() and text.isprintable() and " " not in text)
 
 
 def _on_the_origin(base: URL, reference: str) -> URL | None:
-    """What a reference leads to from `base`; None when it is on another origin, or nowhere."""
+    """Resolve a reference relative to `base`; return None if it is invalid or on another origin."""
     try:
         target = base.join(_url(reference)).with_fragment(None)
         return target.with_user(None) if target.origin() == base.origin() else None
@@ -261,9 +264,9 @@ def _pairs(url: URL) -> list[str]:
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that learns when the other side has gone without a word."""
-    made = socket.socket(*address[:3])
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    """Return a socket with TCP keep-alive, which detects that the peer is gone."""
+    sock = socket.socket(*address[:3])
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_KEEPIDLE_SECONDS)
-    return made
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_KEEPIDLE_SECONDS)
+    return sock

@@ -1,7 +1,7 @@
-"""What a server says unasked (2025-03-26 to 2025-11-25): a GET whose response stays open, in the background.
+"""The GET stream of a session (2025-03-26 to 2025-11-25), for messages that belong to no request, in the background.
 
-It never holds up a request, and nobody misses it where a server has none. A stream that ends is taken up again after
-the pause that the server asks for.
+It never delays a request, and a server need not have one. A stream that ends is resumed after the delay that the server
+sets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log: logging.Logger = logging.getLogger("accord")
 
 
 class GetStream:
-    """The stream of one session. `take` is given each message that comes."""
+    """The GET stream of one session. `take` is called with each message."""
 
     def __init__(
         self,
@@ -48,22 +48,22 @@ class GetStream:
         self._on_message = take
         self._on_session_ended = on_session_ended
         self._task: asyncio.Task[None] | None = None
-        self._opened = False  # whether there ever was such a stream
-        self._known = asyncio.Event()  # whether there is one
+        self._opened = False  # whether the stream has ever been open
+        self._known = asyncio.Event()  # whether the server has answered the first GET
         self.on_missed: Callable[[str], None] | None = None
-        """Is told when something may have been missed."""
+        """Called when messages may have been missed."""
 
     def start(self) -> None:
-        """Listen from now on."""
+        """Open the stream."""
         self._task = asyncio.get_running_loop().create_task(self._listen())
 
     async def wait_known(self, seconds: float) -> None:
-        """Return when it is known whether there is such a stream, at most so many seconds later."""
+        """Wait until it is known whether the server has such a stream, at most `seconds`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._known.wait(), seconds)
 
     async def end(self) -> None:
-        """Do not listen any more."""
+        """Close the stream."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=self._limits.close_seconds / 2)
@@ -71,24 +71,24 @@ class GetStream:
     async def _listen(self) -> None:
         try:
             stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
-            comes_back = True
-            while comes_back:
-                comes_back = await self._once(stream) and await self._wait(stream.retry_delay)
+            reconnects = True
+            while reconnects:
+                reconnects = await self._once(stream) and await self._wait(stream.retry_delay)
         except Exception:
             log.exception("accord: a defect in %s", self._what)
 
-    async def _wait(self, pause: float) -> bool:
-        if pause > self._limits.retry_seconds:
-            return self._give_up(f"the server asks to reconnect in {pause:g} s; that is never")
-        await asyncio.sleep(pause)
+    async def _wait(self, delay: float) -> bool:
+        if delay > self._limits.retry_seconds:
+            return self._give_up(f"the server asks to reconnect in {delay:g} s; that is never")
+        await asyncio.sleep(delay)
         return True
 
     async def _once(self, stream: EventStreamReader) -> bool:
-        """One response, to its end; whether to come back."""
-        resumes = {} if stream.last_id is None else {"Last-Event-ID": stream.last_id}
+        """Read one response to its end; return whether to reconnect."""
+        resume_headers = {} if stream.last_id is None else {"Last-Event-ID": stream.last_id}
         try:
             response = await self._fetcher.fetch(
-                "GET", {**STREAM_ONLY, **self._session_state.session_headers(), **resumes}, what=self._what
+                "GET", {**STREAM_ONLY, **self._session_state.session_headers(), **resume_headers}, what=self._what
             )
         except AccordError as exc:
             if not self._opened and not isinstance(exc, ConnectionLost):
@@ -115,8 +115,9 @@ class GetStream:
         return True
 
     def _retries_after(self, stream: EventStreamReader, status: int) -> bool:
-        """No stream: there is none ("405 Method Not Allowed"), not now, or not any more. Whether to come back."""
-        if status in (404, 410) and stream.last_id is not None:  # events are gone: begin anew
+        """Handle a response without a stream: there is none ("405 Method Not Allowed"), not now, or no longer. Return
+        whether to retry."""
+        if status in (404, 410) and stream.last_id is not None:  # the events are gone: start a new stream
             stream.last_id = None
         elif status == 404 and self._opened and self._session_state.session is not None:
             self._on_session_ended()
@@ -126,11 +127,11 @@ class GetStream:
         stream.failures += 1
         return True
 
-    def _give_up(self, why: str) -> bool:
-        """Do not come back."""
-        log.info("accord: %s: %s", self._what, why)
+    def _give_up(self, reason: str) -> bool:
+        """Stop, and return False."""
+        log.info("accord: %s: %s", self._what, reason)
         if self._opened:
-            self._report_missed(why)
+            self._report_missed(reason)
         return False
 
     def _report_missed(self, why: str) -> None:

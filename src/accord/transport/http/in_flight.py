@@ -1,4 +1,4 @@
-"""Requests of ours in flight over Streamable HTTP: which there are, whose turn it is, and what ends each of them."""
+"""The requests of this client in flight over Streamable HTTP: their states, the limit on them, and their ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log: logging.Logger = logging.getLogger("accord")
 
 
 class PostState(Enum):
-    """How far a request is."""
+    """The state of a request."""
 
     QUEUED = "it waits for its turn, and nothing was sent"
     SENT = "the server has not begun to respond"
@@ -52,29 +52,29 @@ class PostRequest:
         self.message: bytes = message
         self.names_revision: bool = out.revision is not None
         self.needs_slot: bool = out.method not in SUBSCRIPTION_METHODS
-        """Whether it needs a turn."""
+        """Whether it needs a slot."""
         self.what: str = f"{out.method} to {url}"
         self.session: str | None = None
-        """The session that it was sent in."""
+        """The session in which it was sent."""
         self.state: PostState = PostState.QUEUED
         self.task: asyncio.Task[None] | None = None
         self.server_requests: set[RequestId] = set()
-        """What the server has asked in the stream of this request."""
+        """Ids of the server's requests in the stream of this request."""
 
 
 SendPost: TypeAlias = Callable[[PostRequest], Awaitable[None]]
-"""Sends a request, and hands on what comes in response."""
+"""Sends a request, and processes the response."""
 
 
 class InFlightRequests:
-    """The requests of one connection, of which `most` have a turn at once."""
+    """The requests of one connection; at most `most` are sent at once."""
 
     def __init__(
-        self, intake: HTTPInbox, backlog: Backlog, standing: ClientSessionState, limits: Limits, most: int
+        self, inbox: HTTPInbox, backlog: Backlog, session_state: ClientSessionState, limits: Limits, most: int
     ) -> None:
-        self._inbox = intake
+        self._inbox = inbox
         self._backlog = backlog
-        self._session_state = standing
+        self._session_state = session_state
         self._limits = limits
         self._slots = asyncio.Semaphore(most)
         self._in_flight: dict[RequestId, PostRequest] = {}
@@ -83,27 +83,27 @@ class InFlightRequests:
         self._complaints = Complaints()
 
     def get(self, id: object) -> PostRequest | None:
-        """The request of this id that is in flight."""
+        """Return the request in flight with this id, or None."""
         return self._in_flight.get(id) if type(id) is int or type(id) is str else None
 
-    def start(self, post: PostRequest, exchange: SendPost) -> None:
-        """Send a request, or have it wait for its turn."""
+    def start(self, post: PostRequest, send: SendPost) -> None:
+        """Send a request, once there is a free slot."""
         if self._refusal is not None:
             self._inbox.put(UnansweredRequest(post.id, self._refusal))
             return
         self._in_flight[post.id] = post
         self._backlog.add(len(post.message))
-        post.task = asyncio.get_running_loop().create_task(self._serve(post, exchange))
+        post.task = asyncio.get_running_loop().create_task(self._serve(post, send))
         self._tasks.add(post.task)
         post.task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, post: PostRequest, exchange: SendPost) -> None:
-        """One request, whatever happens to it."""
+    async def _serve(self, post: PostRequest, send: SendPost) -> None:
+        """Send one request, and fail it for any exception."""
         try:
             if post.needs_slot:
                 await self._slots.acquire()
             post.state = PostState.SENT
-            await exchange(post)
+            await send(post)
         except AccordError as exc:
             self.fail(post, exc)
         except Exception as exc:
@@ -112,68 +112,69 @@ class InFlightRequests:
         finally:
             self._finish(post)
 
-    # --- what comes in response --------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------------------
 
     def responded(self, post: PostRequest) -> None:
-        """The server has begun to respond."""
+        """Record that the server has begun to respond."""
         if post.state is PostState.SENT:
             post.state = PostState.ANSWERING
             self._backlog.remove(len(post.message))
 
     def receive(self, post: PostRequest, data: bytes, *, streamed: bool = False) -> bool:
-        """Hand on a message that came in response to a request; whether it ends that."""
-        found = parse_received(data)
-        if found.is_answer_to(post.id):
+        """Process a message in the response to a request; return whether it ends the request."""
+        received = parse_received(data)
+        if received.is_answer_to(post.id):
             self._finish_with_answer(post, data)
             return True
-        error = found.error
-        if error is not None and self._ends_request(found, streamed):
+        error = received.error
+        if error is not None and self._ends_request(received, streamed):
             self.fail(post, error)
             return True
-        if error is None and found.is_orphan:
+        if error is None and received.is_orphan:
             if streamed:
                 excerpt = data[:100].decode(errors="replace")
                 self.fail(post, RemoteProtocolError(f"{post.what}: the answer cannot be read; it begins {excerpt!r}"))
             return streamed
-        if found.is_request and not self._accept_server_request(post, found):
+        if received.is_request and not self._accept_server_request(post, received):
             return False
-        self._forward(found, data)
+        self._forward(received, data)
         return False
 
-    def _ends_request(self, found: ReceivedMessage, streamed: bool) -> bool:
-        """Whether an error that does not name a request tells how that has ended.
+    def _ends_request(self, received: ReceivedMessage, streamed: bool) -> bool:
+        """Return whether an error without the id of a request ends the request of the response.
 
-        Whoever refuses a request before it is read does not know its id, and many put one of their own there.
+        A server that refuses a request before it reads it does not know its id; many put one of their own there.
         """
-        return found.has_no_id or (not streamed and self.get(found.id) is None)
+        return received.has_no_id or (not streamed and self.get(received.id) is None)
 
-    def _accept_server_request(self, post: PostRequest, found: ReceivedMessage) -> bool:
-        """Whether the server may ask in this stream; if so, it is remembered what."""
+    def _accept_server_request(self, post: PostRequest, received: ReceivedMessage) -> bool:
+        """Return whether the server may send requests in this stream, and record the request."""
         if post.names_revision:  # "The server MUST NOT send JSON-RPC requests on the stream"
-            why = "accord: %s: the server asks %.100r, which it may not here: dropped"
-            self._complaints.log("question", why, post.what, found.method)
+            text = "accord: %s: the server asks %.100r, which it may not here: dropped"
+            self._complaints.log("question", text, post.what, received.method)
             return False
-        if len(post.server_requests) < self._limits.requests_in_flight and isinstance(found.id, int | str):
-            post.server_requests.add(found.id)
+        if len(post.server_requests) < self._limits.requests_in_flight and isinstance(received.id, int | str):
+            post.server_requests.add(received.id)
         return True
 
     def receive_unsolicited(self, data: bytes) -> None:
-        """Hand on a message that came in a stream of no request.
+        """Process a message of a stream that belongs to no request.
 
-        "The server MUST NOT send a JSON-RPC response on the stream": what can only be one and names no request is
-        dropped.
+        "The server MUST NOT send a JSON-RPC response on the stream": a message that can only be a response, without the
+        id of a request, is dropped.
         """
-        found = parse_received(data)
-        if found.is_orphan and found.error is None:
-            why = "accord: dropped a message of the server's stream that is none: %r"
-            self._complaints.log("orphan", why, data[:200])
+        received = parse_received(data)
+        if received.is_orphan and received.error is None:
+            text = "accord: dropped a message of the server's stream that is none: %r"
+            self._complaints.log("orphan", text, data[:200])
         else:
-            self._forward(found, data)
+            self._forward(received, data)
 
-    def _forward(self, found: ReceivedMessage, data: bytes) -> None:
-        """A message that is not for the request it came with; it may be the answer to another."""
-        other = self.get(found.id)
-        if other is not None and found.is_answer_to(other.id):
+    def _forward(self, received: ReceivedMessage, data: bytes) -> None:
+        """Deliver a message that does not belong to the request of its stream; it may be the response to another
+        one."""
+        other = self.get(received.id)
+        if other is not None and received.is_answer_to(other.id):
             self._finish_with_answer(other, data)
             self.cancel(other)
         else:
@@ -188,7 +189,7 @@ class InFlightRequests:
         self._finish(post)
 
     def fail(self, post: PostRequest, error: AccordError) -> None:
-        """There is no answer to a request, unless it was answered before."""
+        """Fail a request, unless it has ended."""
         if post.state is not PostState.DONE:
             self._inbox.put(UnansweredRequest(post.id, error))
             self._finish(post)
@@ -200,7 +201,7 @@ class InFlightRequests:
             post.task.cancel()
 
     def _finish(self, post: PostRequest) -> None:
-        """Nobody waits for this request any more: its turn is that of the next."""
+        """End a request, and free its slot."""
         if post.state is PostState.DONE:
             return
         if post.state is not PostState.ANSWERING:
@@ -210,16 +211,17 @@ class InFlightRequests:
         post.state = PostState.DONE
         del self._in_flight[post.id]
 
-    def fail_unanswered(self, question: RequestId | None, error: AccordError) -> None:
-        """The server has not taken our answer: the request in whose stream it asked would wait for ever."""
-        for post in [post for post in self._in_flight.values() if question in post.server_requests]:
+    def fail_unanswered(self, request_id: RequestId | None, error: AccordError) -> None:
+        """Fail the request in whose stream the server sent a request, because the server refused the answer: it would
+        never end."""
+        for post in [post for post in self._in_flight.values() if request_id in post.server_requests]:
             self.fail(post, ConnectionLost(f"{post.what}: the server asked, and did not take the answer: {error}"))
             self.cancel(post)
 
     # --- the end of all ----------------------------------------------------------------------------------------
 
     async def refuse(self, error: SessionEnded) -> None:
-        """Send nothing more; return when what was sent is responded to, or not in time."""
+        """Send no further request; wait until the sent ones have a response, in bounded time."""
         self._refusal = error
         posts = list(self._in_flight.values())
         for post in posts:
@@ -231,7 +233,7 @@ class InFlightRequests:
             await asyncio.wait(sent, timeout=self._limits.close_seconds)
 
     async def end(self, error: ConnectionLost | None = None) -> None:
-        """Close all of them; with an error, that is what they get."""
+        """End all requests; with an error, they fail with it."""
         for post in list(self._in_flight.values()):
             if error is not None:
                 self.fail(post, error)

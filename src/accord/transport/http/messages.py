@@ -1,4 +1,4 @@
-"""A look at messages on their way through HTTP: what their headers repeat, and which answer is whose."""
+"""Partial decoding of messages over HTTP: for their headers, and to match responses to requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import METHODS
 
 NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not None}
-"""Methods whose subject stands in `Mcp-Name`, and which field of the params that is."""
+"""Methods with a `Mcp-Name` header, and the field of the params that it repeats."""
 
 CANCELLED = "notifications/cancelled"
 
@@ -35,7 +35,7 @@ class _Params(msgspec.Struct):
 
 
 class SentMessage(msgspec.Struct):
-    """One message of ours: a request has an `id` and a `method`, a notification no id, an answer no method."""
+    """One message of this client: a request has an `id` and a `method`, a notification no id, a response no method."""
 
     id: RequestId | None = None
     method: str | None = None
@@ -43,15 +43,15 @@ class SentMessage(msgspec.Struct):
 
     @property
     def revision(self) -> str | None:
-        """The revision that it names itself, as each request does from 2026-07-28 on."""
+        """Return the revision in the message itself, which each request has from 2026-07-28 on."""
         meta = self.params.meta if self.params is not None else None
         return meta.version if meta is not None else None
 
     @property
     def name(self) -> str | None:
-        """What it is about: the name of a tool or prompt, a URI; where `Mcp-Name` has to say so."""
-        found = getattr(self.params, NAMED_BY.get(self.method or "", ""), None)
-        return found if isinstance(found, str) else None
+        """Return the subject for `Mcp-Name`, if the method has one: the name of a tool or prompt, a URI."""
+        subject = getattr(self.params, NAMED_BY.get(self.method or "", ""), None)
+        return subject if isinstance(subject, str) else None
 
 
 class _Envelope(msgspec.Struct):
@@ -64,9 +64,9 @@ _envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 def parse_sent(message: bytes) -> SentMessage:
-    """What one message of ours is. Params of extensions may have any shape: nothing is read of those.
+    """Decode one message of this client. Params of extensions may have any shape and are not decoded.
 
-    An array has the answers to a batch of the server (2025-03-26): it is an answer.
+    An array has the responses to a batch of the server (2025-03-26): it counts as a response.
     """
     try:
         return _decode_sent(message)
@@ -78,7 +78,7 @@ def parse_sent(message: bytes) -> SentMessage:
 
 
 class ReceivedMessage(msgspec.Struct):
-    """One message that came, as far as it could be read."""
+    """One received message, as far as it could be decoded."""
 
     id: Any = UNSET
     method: Any = UNSET
@@ -86,27 +86,27 @@ class ReceivedMessage(msgspec.Struct):
     _error: Raw | UnsetType = field(default=UNSET, name="error")
 
     def is_answer_to(self, id: RequestId) -> bool:
-        """Whether it is the answer to request `id`."""
+        """Return whether the message is the response to request `id`."""
         return self.method is UNSET and type(self.id) is type(id) and bool(self.id == id)
 
     @property
     def has_no_id(self) -> bool:
-        """Whether it has no id."""
+        """Return whether the message has no id."""
         return self.id is UNSET or self.id is None
 
     @property
     def is_orphan(self) -> bool:
-        """Whether it can only be an answer, and to which request cannot be read."""
+        """Return whether the message can only be a response, but has no readable id of a request."""
         return self.method is UNSET and type(self.id) is not int and type(self.id) is not str
 
     @property
     def is_request(self) -> bool:
-        """Whether the server asks."""
+        """Return whether the message is a request of the server."""
         return self.method is not UNSET and not self.has_no_id
 
     @property
     def error(self) -> AccordError | None:
-        """What it says has gone wrong, whichever request it answers; None if it is no error."""
+        """Return the error in the message, whichever request it answers, or None."""
         if self.method is not UNSET or isinstance(self._error, UnsetType):
             return None
         try:
@@ -126,23 +126,23 @@ _initialized = msgspec.json.Decoder(_Initialized).decode
 
 
 def parse_received(data: bytes) -> ReceivedMessage:
-    """What one message is that came; of one with too much structure, as much as can be read in a moment."""
+    """Decode a received message; of one with too much structure only the id, in bounded time."""
     try:
         if not has_more_nodes(data, RESULT_NODES):
             return _decode_received(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    found = outlines(data)
-    answer = next((each for each in found if not each.names_method), None)
+    objects = outlines(data)
+    answer = next((each for each in objects if not each.names_method), None)
     if answer is None:
         return ReceivedMessage(method="")
     return ReceivedMessage() if answer.id is None else ReceivedMessage(answer.id)
 
 
 def negotiated_revision(data: bytes) -> str:
-    """The revision that an answer to `initialize` names; nothing if it names none."""
-    found = parse_received(data)
+    """Return the revision in a response to `initialize`; empty if it has none."""
+    received = parse_received(data)
     try:
-        return "" if isinstance(found.result, UnsetType) else _initialized(found.result).version
+        return "" if isinstance(received.result, UnsetType) else _initialized(received.result).version
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""

@@ -1,7 +1,7 @@
-"""Sending what gets no answer: a notification, or an answer of ours.
+"""Sending of messages without a response: notifications, and responses to the server.
 
-That a notification was not taken harms nobody, and is logged. For an answer of ours somebody waits: it is sent again
-where that may help, and else the request fails in whose stream the server asked.
+A notification that the server refuses is only logged. The server waits for a response: it is sent again if that may
+help, and otherwise the request fails in whose stream the server sent its request.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from accord.transport.http.session_state import ClientSessionState
 log: logging.Logger = logging.getLogger("accord")
 
 _PAUSES = (0.1, 0.5, 2)
-"""Seconds before an answer that was not taken is sent again."""
+"""Seconds before a response that the server did not accept is sent again."""
 
 
 class NotificationSender:
-    """Of one connection. `on_session_ended` is called when the server does not know our session."""
+    """The sender of one connection. `on_session_ended` is called if the server no longer knows the session."""
 
     def __init__(
         self,
         fetcher: Fetcher,
-        standing: ClientSessionState,
+        session_state: ClientSessionState,
         backlog: Backlog,
         posts: InFlightRequests,
         limits: Limits,
@@ -40,7 +40,7 @@ class NotificationSender:
         on_session_ended: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
-        self._session_state = standing
+        self._session_state = session_state
         self._backlog = backlog
         self._in_flight = posts
         self._limits = limits
@@ -57,8 +57,8 @@ class NotificationSender:
             async with asyncio.timeout(self._limits.connect_seconds):
                 await (self._post if out.method is not None else self._send_answer)(out, message, what)
         except (AccordError, TimeoutError) as exc:
-            why = str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s"
-            self._complaints.log(out.method or "answer", "accord: %s", why)
+            reason = str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s"
+            self._complaints.log(out.method or "answer", "accord: %s", reason)
         finally:
             self._backlog.remove(size)
 
@@ -70,14 +70,14 @@ class NotificationSender:
             raise
 
     async def _post_with_retries(self, out: SentMessage, message: bytes, what: str) -> None:
-        for pause in _PAUSES:
+        for delay in _PAUSES:
             try:
                 return await self._post(out, message, what)
             except (NotExecuted, HTTPError) as exc:
                 if isinstance(exc, HTTPError) and exc.status < 500:
                     raise
-                log.info("accord: %s; once more in %g s", exc, pause)
-            await asyncio.sleep(pause)
+                log.info("accord: %s; once more in %g s", exc, delay)
+            await asyncio.sleep(delay)
         return await self._post(out, message, what)
 
     async def _post(self, out: SentMessage, message: bytes, what: str) -> None:

@@ -1,10 +1,9 @@
-"""One request over Streamable HTTP: a POST, and its answer in the response.
+"""One request over Streamable HTTP: a POST, and its response.
 
-The answer is one JSON body, or comes in a stream of events. Whatever goes wrong fails that one request.
+The response is one JSON body, or an event stream. Any failure fails only this request.
 
-The stream that the answer to a request comes in: one that breaks before is taken up again by GET.
-
-That takes a server that has given an event id to come back to, and a revision through 2025-11-25.
+`Resumption` resumes by GET a stream that breaks before the response. This needs a server that sent an event id, and a
+revision through 2025-11-25.
 """
 
 from __future__ import annotations
@@ -36,25 +35,30 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 _MAX_RESUMES = 5
-"""How often in a row a stream may fail to be taken up again."""
+"""Limit of consecutive failures to resume a stream."""
 _LINGER_SECONDS = 1
-"""How long a stream is read after the answer: mostly it ends at once, and its connection can be used again."""
+"""Seconds for which a stream is read after the response: mostly it ends at once, and its connection can be reused."""
 
 
 class Resumption:
-    """Reads the streams of the requests of one connection."""
+    """Reader of the streams of the requests of one connection."""
 
     def __init__(
-        self, fetcher: Fetcher, standing: ClientSessionState, intake: HTTPInbox, posts: InFlightRequests, limits: Limits
+        self,
+        fetcher: Fetcher,
+        session_state: ClientSessionState,
+        inbox: HTTPInbox,
+        posts: InFlightRequests,
+        limits: Limits,
     ) -> None:
         self._fetcher = fetcher
-        self._session_state = standing
-        self._inbox = intake
+        self._session_state = session_state
+        self._inbox = inbox
         self._posts = posts
         self._limits = limits
 
     async def read(self, post: PostRequest, response: ClientResponse) -> None:
-        """Hand on what comes, to the answer and over as many responses as it takes. Raises `ConnectionLost`."""
+        """Process the events until the response, over one or more HTTP responses. Raises `ConnectionLost`."""
         stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
         lost = await self._read(post, stream, response)
         while lost is not None:
@@ -67,33 +71,34 @@ class Resumption:
     async def _read(
         self, post: PostRequest, stream: EventStreamReader, response: ClientResponse
     ) -> ConnectionLost | None:
-        """One response, which is closed then: why the answer did not come, or None."""
+        """Read one HTTP response, and close it; return why the response did not arrive, or None."""
         lost = ConnectionLost(f"{post.what}: the stream ended before the answer")
         try:
             await self._read_on(post, stream, response)
         except ConnectionLost as exc:
             lost = exc
         except TimeoutError:
-            pass  # it goes on after the answer
+            pass  # the stream continues after the response
         finally:
             response.close()
         return None if post.state is PostState.DONE else lost
 
     async def _read_on(self, post: PostRequest, stream: EventStreamReader, response: ClientResponse) -> None:
-        """To the end, or a moment after the answer. Raises `TimeoutError` then."""
-        async with asyncio.timeout(None) as patience:
+        """Read to the end, or for a moment after the response; then raise `TimeoutError`."""
+        async with asyncio.timeout(None) as timeout:
 
             def take(event: ServerSentEvent | SkippedMessage) -> bool:
                 if isinstance(event, SkippedMessage):
                     raise RemoteProtocolError(f"{post.what}: {event.reason} (Limits.line_bytes)")
                 if event.event == "message" and self._posts.receive(post, event.data, streamed=True):
-                    patience.reschedule(asyncio.get_running_loop().time() + _LINGER_SECONDS)
+                    timeout.reschedule(asyncio.get_running_loop().time() + _LINGER_SECONDS)
                 return False
 
             await stream.read(response, take, post.what)
 
     async def _resume(self, post: PostRequest, stream: EventStreamReader) -> ConnectionLost | None:
-        """Go on where the stream broke: why the answer did not come, or None. Raises `ConnectionLost` if it cannot."""
+        """Resume the stream; return why the response did not arrive, or None. Raise `ConnectionLost` if the stream
+        cannot be resumed."""
         headers = {**STREAM_ONLY, **self._session_state.session_headers(), "Last-Event-ID": stream.last_id or ""}
         try:
             response = await self._fetcher.fetch("GET", headers, what=post.what)
@@ -107,9 +112,9 @@ class Resumption:
     async def _resume_error(
         self, post: PostRequest, stream: EventStreamReader, response: ClientResponse
     ) -> ConnectionLost:
-        """A server that is ill may get well; one that does not have the stream any more will not.
+        """Return an error for a server failure, which may be temporary; raise if the server no longer has the stream.
 
-        404 may mean that the session is gone as well: the next request will say so.
+        404 may mean that the session has ended as well: the next request will report it.
         """
         try:
             error = response_error(response, await read_excerpt(response), post.what, self._fetcher.redactor)
@@ -121,7 +126,7 @@ class Resumption:
         return _stream_broken(error)
 
     async def _wait(self, post: PostRequest, stream: EventStreamReader) -> None:
-        """The pause that the server asks for. Raises `ConnectionLost` when that is too long."""
+        """Wait for the delay that the server sets. Raise `ConnectionLost` if it is too long."""
         if stream.retry_delay > self._limits.retry_seconds:
             raise ConnectionLost(
                 f"{post.what}: the server closed the stream and asks to reconnect in {stream.retry_delay:g} s; "
@@ -131,34 +136,35 @@ class Resumption:
 
 
 def _stream_broken(error: Exception) -> ConnectionLost:
-    """The request itself was sent, whatever became of the GET."""
+    """Return the error of the request, which was sent, for a failed GET."""
     lost = ConnectionLost(f"{error}; its stream had broken before the answer")
     lost.__cause__ = error
     return lost
 
 
 class PostSender:
-    """Of one connection. `on_session_ended` is called when the server does not know our session."""
+    """The sender of one connection's requests. `on_session_ended` is called if the server no longer knows the
+    session."""
 
     def __init__(
         self,
         fetcher: Fetcher,
-        standing: ClientSessionState,
-        intake: HTTPInbox,
+        session_state: ClientSessionState,
+        inbox: HTTPInbox,
         posts: InFlightRequests,
         limits: Limits,
         on_session_ended: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
-        self._session_state = standing
-        self._inbox = intake
+        self._session_state = session_state
+        self._inbox = inbox
         self._posts = posts
         self._limits = limits
         self._on_session_ended = on_session_ended
-        self._resumption = Resumption(fetcher, standing, intake, posts, limits)
+        self._resumption = Resumption(fetcher, session_state, inbox, posts, limits)
 
     async def run(self, post: PostRequest) -> None:
-        """Send a request, and hand on what comes in response, to its end."""
+        """Send a request, and process its response to the end."""
         headers = self._session_state.message_headers(post.sent)
         post.session = None if post.names_revision or post.sent.method == INITIALIZE else self._session_state.session
         response = await self._fetcher.fetch("POST", headers, post.message, what=post.what)
@@ -180,28 +186,29 @@ class PostSender:
             self._session_state.on_initialize_response(response)
 
     async def _receive_json(self, post: PostRequest, response: ClientResponse) -> None:
-        """A body that is the answer."""
+        """Process a body that is the response."""
         data = await read_body(response, self._limits.line_bytes, post.what)
         await self._inbox.wait_capacity()
         if not self._posts.receive(post, data):
             raise response_error(response, data, post.what, self._fetcher.redactor)
 
     async def _receive_error(self, post: PostRequest, response: ClientResponse) -> None:
-        """A response that is no answer, or one that says in its body what is wrong. Raises that."""
+        """Process a response with an error status or another media type. Raise its error."""
         data = self._fetcher.redactor.redact_error(await read_error_body(response, self._limits.line_bytes))
         status = response_error(response, data, post.what, self._fetcher.redactor)
-        found = parse_received(data) if is_json(response) else ReceivedMessage()
-        is_ours = found.is_answer_to(post.id)
-        if post.session is not None and self._ends_session(response.status, data, is_ours):
+        received = parse_received(data) if is_json(response) else ReceivedMessage()
+        is_response = received.is_answer_to(post.id)
+        if post.session is not None and self._ends_session(response.status, data, is_response):
             self._on_session_ended()
             raise SessionEnded(f"{status}; the session has ended") from status
-        if is_ours and post.sent.method != INITIALIZE:
+        if is_response and post.sent.method != INITIALIZE:
             self._posts.receive(post, data)
             return
-        if found.error is None or (status.final and not is_ours):
+        if received.error is None or (status.final and not is_response):
             raise status
-        raise found.error from status  # whoever opens a connection goes by the status too
+        raise received.error from status  # the opening of a connection also depends on the status
 
-    def _ends_session(self, status: int, data: bytes, is_ours: bool) -> bool:
-        """An answer may have that status too: the request was served, and must not be sent again in a new session."""
-        return ends_session(status, data) and not (is_ours and b"session" not in data.lower())
+    def _ends_session(self, status: int, data: bytes, is_response: bool) -> bool:
+        """Return whether a response ends the session. A response to the request itself may have that status too: the
+        request was executed, and must not be sent again in a new session."""
+        return ends_session(status, data) and not (is_response and b"session" not in data.lower())

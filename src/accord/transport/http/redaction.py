@@ -1,4 +1,4 @@
-"""What we send as a secret: where a server repeats it, nobody is told."""
+"""Redaction of the secrets that this client sends, in texts from a server that repeats them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Raw
 from accord.messages.bounds import RESULT_NODES, has_more_nodes
 
 _MIN_SECRET_CHARACTERS = 8
-"""A value shorter than this is no secret: it would be found in any text."""
+"""Minimum length of a secret: a shorter value would occur in any text."""
 _MAX_RECENT = 50
 _REDACTED = "[redacted]"
 
@@ -25,18 +25,18 @@ _text = msgspec.json.Decoder(str).decode
 
 
 class SecretRedactor:
-    """Those of one connection: some last as long as it, others are renewed and the oldest of them forgotten."""
+    """The secrets of one connection: some last as long as it, others are renewed, and the oldest of them dropped."""
 
     def __init__(self) -> None:
         self._permanent: set[str] = set()
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     def add_permanent(self, values: Iterable[str]) -> None:
-        """These are sent again and again."""
+        """Add secrets that are sent with every request."""
         self._permanent.update(_parts(values))
 
     def add_recent(self, values: Iterable[str]) -> None:
-        """These are sent now."""
+        """Add secrets that are sent with one request."""
         for part in _parts(values):
             self._recent[part] = None
             self._recent.move_to_end(part)
@@ -44,39 +44,39 @@ class SecretRedactor:
             self._recent.popitem(last=False)
 
     def redact(self, text: str) -> str:
-        """A text without them."""
+        """Return a text without the secrets."""
         for secret in sorted((*self._permanent, *self._recent), key=len, reverse=True):
             text = text.replace(secret, _REDACTED)
         return text
 
     def redact_error(self, message: bytes) -> bytes:
-        """A JSON-RPC message, without them in the words of its error."""
+        """Return a JSON-RPC message without the secrets in the text of its error."""
         if has_more_nodes(message, RESULT_NODES):
             return message
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
             members = _members(message)
             error = _members(members["error"])
-            said = _text(error["message"])
-            shown = self.redact(said)
-            if shown != said:
-                error["message"] = Raw(msgspec.json.encode(shown))
+            text = _text(error["message"])
+            redacted = self.redact(text)
+            if redacted != text:
+                error["message"] = Raw(msgspec.json.encode(redacted))
                 return msgspec.json.encode({**members, "error": error})
         return message
 
 
 def without_credentials(url: str) -> str:
-    """A URL without a name, a password, and what may stand for one: the query."""
+    """Return a URL without name and password, and without its query, which may be a secret."""
     return _NAMED.sub("//", _BEYOND_THE_PATH.sub("", url))
 
 
 def without_credentials_malformed(text: str) -> str:
-    """The same of what is no URL: a password that is not quoted may be why."""
+    """Return an invalid URL without its credentials; an unquoted password may make it invalid."""
     head, slashes, rest = text.partition("//")
     return without_credentials(head + slashes + rest.rpartition("@")[2])
 
 
 def _parts(values: Iterable[str]) -> set[str]:
-    """Each value, and what follows the scheme of credentials."""
+    """Return each value, and the part after the scheme of credentials."""
     return {
         part for value in values for part in (value, value.rpartition(" ")[2]) if len(part) >= _MIN_SECRET_CHARACTERS
     }

@@ -1,4 +1,4 @@
-"""Where a client stands with a server: its session and revision, and the headers that say so on each request."""
+"""The session and revision of a client, and the headers for them on each request."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _encoded = lru_cache(maxsize=1_000)(encode_value)
 _VERSION = "MCP-Protocol-Version"
 
 Mirrors = Callable[[str], Mapping[str, tuple[str, ...]]]
-"""From the name of a tool to the arguments that stand in headers too, by the path to each."""
+"""Returns the mirrored arguments of a tool, with the path of each, by the name of the tool."""
 
 
 class ClientSessionState:
-    """What a client has to say of itself."""
+    """The state of one client that HTTP headers carry."""
 
     def __init__(self) -> None:
         self.session: str | None = None
-        """The id of the session, if the server keeps one."""
+        """The id of the session, if the server has sessions."""
         self.mirrors: Mirrors | None = None
-        self._negotiated_revision: str | None = None  # what `initialize` agreed on
-        self._request_revision: str | None = None  # what the last request named that names its revision itself
+        self._negotiated_revision: str | None = None  # from `initialize`
+        self._request_revision: str | None = None  # from the last request with a revision of its own
 
     def message_headers(self, message: SentMessage) -> dict[str, str]:
-        """The headers of one message. Raises `LocalProtocolError` for arguments that no header can carry."""
+        """Return the headers of one message. Raise `LocalProtocolError` for arguments that no header can carry."""
         version = message.revision
         if version is not None:
             self._request_revision = version
@@ -47,7 +47,7 @@ class ClientSessionState:
         return self.session_headers()
 
     def _request_headers(self, message: SentMessage, version: str) -> dict[str, str]:
-        """Of a request that names its revision: "MUST include the request metadata headers on each POST"."""
+        """Return the headers of a request with a revision: "MUST include the request metadata headers on each POST"."""
         method = message.method or ""
         headers = {_VERSION: version, "Mcp-Method": method}
         name = message.name
@@ -63,18 +63,18 @@ class ClientSessionState:
         return headers
 
     def session_headers(self) -> dict[str, str]:
-        """The headers of whatever belongs to the session."""
+        """Return the headers of the session."""
         headers = {} if self.session is None else {SESSION: self.session}
         if self._negotiated_revision is not None:
             headers[_VERSION] = self._negotiated_revision
         return headers
 
     def on_initialize_response(self, response: ClientResponse) -> None:
-        """`initialize` is being answered: with a session or without."""
+        """Set the session from the HTTP response to `initialize`."""
         id = response.headers.get(SESSION)
         # "The session ID MUST only contain visible ASCII characters"
         self.session = id if id and id.isascii() and id.isprintable() and " " not in id else None
 
     def on_initialize_result(self, answer: bytes) -> None:
-        """`initialize` is answered: with a revision."""
+        """Set the revision from the result of `initialize`."""
         self._negotiated_revision = negotiated_revision(answer) or None

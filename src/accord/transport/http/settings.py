@@ -1,4 +1,4 @@
-"""How a client goes about HTTP, in one frozen value: headers of its own, a proxy, TLS, how many connections."""
+"""The HTTP settings of a client, in one frozen value: headers, a proxy, TLS, the number of connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Headers: TypeAlias = Mapping[str, str]
 HeaderSource: TypeAlias = Headers | Callable[[], Headers | Awaitable[Headers]]
-"""Headers, or a function, plain or async, that gives them for each request: a token that is renewed."""
+"""Headers, or a function, plain or async, that returns them for each request, such as a token that is renewed."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _PROTOCOL_HEADERS = re.compile(
@@ -28,22 +28,22 @@ _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*").fullmatch
 
 
 class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a client over HTTP: `Client(url, http=HTTPSettings(headers={"X-Api-Key": key}))`.
+    """HTTP settings of a client: `Client(url, http=HTTPSettings(headers={"X-Api-Key": key}))`.
 
     Raises `TargetError` for headers that cannot be sent.
     """
 
     headers: HeaderSource | None = None
-    """Sent with each request, or a function that gives them for each. What the protocol says itself stays as it is."""
+    """Headers of each request, or a function that returns them. They do not replace headers of the protocol."""
     auth: str | None = None
     """A bearer token: `Authorization: Bearer ...`."""
     proxy: str | None = None
-    """The URL of an HTTP proxy. By default the one in the environment (HTTPS_PROXY, NO_PROXY), and none for this
-    machine itself; "" is none at all."""
+    """The URL of an HTTP proxy. By default that of the environment (HTTPS_PROXY, NO_PROXY), and none for this machine
+    itself; "" disables all proxies."""
     ssl: SSLContext | None = None
-    """How servers are verified, where the authorities of the system are not enough."""
+    """The TLS context that verifies servers, if the authorities of the system are not enough."""
     connections: int = 100
-    """Requests in flight; more wait for their turn. Subscriptions, answers and notifications do not count."""
+    """Limit of the requests in flight; further ones wait. Subscriptions, responses and notifications do not count."""
 
     def __post_init__(self) -> None:
         if isinstance(self.headers, Mapping):
@@ -60,7 +60,7 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def validate_proxy(url: str) -> None:
-    """Raises `TargetError` for the URL of a proxy that is none, or is spoken to in another way than HTTP."""
+    """Raise `TargetError` for an invalid URL of a proxy, or one that is not an HTTP proxy."""
     try:
         split = urlsplit(url)
         usable = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
@@ -73,9 +73,9 @@ def validate_proxy(url: str) -> None:
 
 
 def validated_headers(headers: Headers) -> dict[str, str]:
-    """Headers by their names in lower case, without those that the protocol sets itself.
+    """Return the headers by their lower-case names, without those that the protocol sets.
 
-    Raises `TargetError` for one that cannot be sent; its value is not told.
+    Raises `TargetError` for one that cannot be sent; the error does not show its value.
     """
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME(name):
@@ -86,20 +86,20 @@ def validated_headers(headers: Headers) -> dict[str, str]:
 
 
 async def resolve_headers(source: Callable[[], Headers | Awaitable[Headers]]) -> dict[str, str]:
-    """The headers that a function gives just now. Raises what it raises, and what `validated_headers` does."""
-    given = source()
-    return validated_headers(await given if inspect.isawaitable(given) else given)
+    """Return the current headers of a function. Raise its errors, and those of `validated_headers`."""
+    headers = source()
+    return validated_headers(await headers if inspect.isawaitable(headers) else headers)
 
 
 def with_default_headers(headers: Headers, settings: HTTPSettings) -> HTTPSettings:
-    """The settings, with these headers, of a configuration, where they say nothing themselves."""
-    beneath, source = validated_headers(headers), settings.headers
+    """Return the settings with these headers of a configuration; headers of the settings take precedence."""
+    defaults, source = validated_headers(headers), settings.headers
     if settings.auth is not None:
-        beneath.pop("authorization", None)
+        defaults.pop("authorization", None)
     if not callable(source):
-        return msgspec.structs.replace(settings, headers={**beneath, **validated_headers(source or {})})
+        return msgspec.structs.replace(settings, headers={**defaults, **validated_headers(source or {})})
 
     async def both() -> Headers:
-        return {**beneath, **await resolve_headers(source)}
+        return {**defaults, **await resolve_headers(source)}
 
     return msgspec.structs.replace(settings, headers=both)

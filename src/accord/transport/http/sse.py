@@ -1,4 +1,5 @@
-"""HTTP+SSE, the client's side (2024-11-05): one GET whose stream has all that comes, and POSTs to where it says."""
+"""The client's side of HTTP+SSE (2024-11-05): one GET whose stream has all messages of the server, and POSTs to its
+URL."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SSETransport:
-    """Reaches the server whose stream is at `url`. `name` is what to call it in errors."""
+    """A transport to the server whose stream is at `url`. `name` is its name in errors."""
 
     answer_bytes: int = ANSWER_BYTES
 
@@ -43,7 +44,7 @@ class SSETransport:
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
         self._unsent: dict[RequestId, asyncio.Task[None]] = {}  # requests that wait
-        self._last_notification: asyncio.Task[None] | None = None  # the last notification
+        self._last_notification: asyncio.Task[None] | None = None
         self._backlog = Backlog()
         self._complaints = Complaints()
         self._lost = ConnectionLost(f"{self._name}: the stream has ended")
@@ -54,7 +55,7 @@ class SSETransport:
         return self._name
 
     async def open(self) -> None:
-        """Open the stream, and learn where to post. Raises `ConnectError`."""
+        """Open the stream, and receive the URL for POSTs. Raises `ConnectError`."""
         loop = self._loop = asyncio.get_running_loop()
         await self._fetcher.open()
         self._endpoint = loop.create_future()
@@ -81,7 +82,7 @@ class SSETransport:
         raise response_error(response, body, what, self._fetcher.redactor)
 
     async def _read(self, response: ClientResponse, endpoint: asyncio.Future[None]) -> None:
-        """Take what comes, to the end; the first event says where to post."""
+        """Process all events; the first one has the URL for POSTs."""
         stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
 
         def take(event: ServerSentEvent | SkippedMessage) -> bool:
@@ -103,28 +104,30 @@ class SSETransport:
             self._backlog.end()
             if not endpoint.done():
                 endpoint.set_exception(self._lost)
-                endpoint.exception()  # seen: nobody may be waiting
+                endpoint.exception()  # mark as retrieved: no task may be waiting
 
     def _set_endpoint(self, event: ServerSentEvent | SkippedMessage, endpoint: asyncio.Future[None]) -> None:
-        """Where to post: on the same origin, or nowhere."""
-        place = (
+        """Set the URL for POSTs, which must be on the same origin."""
+        target = (
             event.data.decode(errors="replace")
             if isinstance(event, ServerSentEvent) and event.event == "endpoint"
             else ""
         )
-        if place and self._fetcher.set_endpoint(place):
+        if target and self._fetcher.set_endpoint(target):
             return endpoint.set_result(None)
-        why = f"wants messages posted to {visible(without_credentials(place))[:500]}, which is not on its own origin"
-        if not place:
-            why = "does not begin its stream with an event `endpoint`"
-        endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {why}"))
+        reason = (
+            f"wants messages posted to {visible(without_credentials(target))[:500]}, which is not on its own origin"
+        )
+        if not target:
+            reason = "does not begin its stream with an event `endpoint`"
+        endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {reason}"))
         return None
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
         return self._inbox.receive()
 
     def flush(self) -> None:
-        """Nothing waits: each message has a request of its own."""
+        """Do nothing: each message has an HTTP request of its own."""
 
     async def drain(self) -> None:
         await self._backlog.wait_below(self._limits.pending_bytes)
@@ -158,13 +161,13 @@ class SSETransport:
             self._backlog.remove(size)
 
         self._backlog.add(size)
-        task = self._loop.create_task(work)  # a client may notify between two runs of its loop
+        task = self._loop.create_task(work)  # a client may send notifications between two runs of its loop
         self._posting.add(task)
         task.add_done_callback(posted)
         return task
 
     def _cancel_unsent(self, cancelled: SentMessage) -> bool:
-        """Do not send a request that is given up; whether that was in time."""
+        """Cancel a request that was not sent yet; return whether it was in time."""
         id = cancelled.params.cancelled if cancelled.params is not None else None
         task = self._unsent.pop(id, None) if isinstance(id, int | str) else None
         if task is not None:
@@ -172,17 +175,17 @@ class SSETransport:
         return task is not None
 
     async def _send_request(
-        self, told: asyncio.Task[None] | None, id: RequestId, out: SentMessage, message: bytes
+        self, previous: asyncio.Task[None] | None, id: RequestId, out: SentMessage, message: bytes
     ) -> None:
-        """Send a request when it is its turn. Whatever else is sent waits for no turn: a request may wait for that."""
-        await _end_of(told)
+        """Send a request when there is a free slot. Other messages need no slot: a request may wait for them."""
+        await _end_of(previous)
         async with self._slots:
             self._unsent.pop(id, None)
             await self._post(out, message)
 
-    async def _send_notification(self, told: asyncio.Task[None] | None, out: SentMessage, message: bytes) -> None:
-        """Send a notification, once the one before it is told: some count on that."""
-        await _end_of(told)
+    async def _send_notification(self, previous: asyncio.Task[None] | None, out: SentMessage, message: bytes) -> None:
+        """Send a notification after the previous one, because some servers rely on the order."""
+        await _end_of(previous)
         await self._post(out, message)
 
     async def _post(self, out: SentMessage, message: bytes) -> None:
@@ -205,28 +208,28 @@ class SSETransport:
         finally:
             response.release()
         data = self._fetcher.redactor.redact_error(data)
-        found = parse_received(data)
-        if out.method is not None and out.id is not None and found.is_answer_to(out.id):
+        received = parse_received(data)
+        if out.method is not None and out.id is not None and received.is_answer_to(out.id):
             self._inbox.put(data)
         else:
-            raise found.error or response_error(response, data, what, self._fetcher.redactor)
+            raise received.error or response_error(response, data, what, self._fetcher.redactor)
 
     def _fail(self, out: SentMessage, error: AccordError) -> None:
-        """A request fails alone; what gets no answer is logged."""
+        """Fail a request, or log the error of another message."""
         if out.method is not None and out.id is not None:
             self._inbox.put(UnansweredRequest(out.id, error))
         else:
             self._complaints.log(out.method or "answer", "accord: %s", error)
 
     async def close(self) -> None:
-        """Send what was said, and close the stream; in bounded time."""
+        """Send the queued messages, and close the stream; in bounded time."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
         self._inbox.end()
-        for task in self._unsent.values():  # whoever asked has been told that it is not sent
+        for task in self._unsent.values():  # their callers already know that they are not sent
             task.cancel()
         try:
             if self._posting:

@@ -1,12 +1,12 @@
-"""Streamable HTTP, the client's side: each message is a POST of its own.
+"""The client's side of Streamable HTTP: each message is a POST of its own.
 
-From 2026-07-28 on that is all. Before, `initialize` may open a session: its id goes with whatever follows, a GET holds
-the stream of what the server says unasked, and DELETE ends it. Which of the two a message belongs to is seen from the
-message itself.
+From 2026-07-28 on that is all. Before, `initialize` may open a session: its id is sent with all further messages, a GET
+stream has the messages of the server that belong to no request, and DELETE ends the session. The message itself shows
+to which of the two eras it belongs.
 
-What we say that gets no answer: notifications, one after the other, and answers of ours to the server.
+`SendQueue` sends messages without a response: notifications in order, and responses to the server.
 
-Requests wait until the server has taken `notifications/initialized`.
+Requests wait until the server has accepted `notifications/initialized`.
 """
 
 from __future__ import annotations
@@ -33,56 +33,59 @@ from accord.transport.http.settings import HTTPSettings
 _INITIALIZED = "notifications/initialized"
 
 SendMessage: TypeAlias = Callable[[SentMessage, bytes], Coroutine[Any, Any, None]]
-"""Sends one message; never raises for what becomes of it."""
+"""Sends one message; never raises for a failure."""
 
 
 class SendQueue:
-    """The order in which things are said on one connection.
+    """The order of the messages of one connection.
 
-    `tell` sends; `stands` is called once `initialized` is taken, and `start` then, with each request that was held.
+    `send_message` sends; `on_initialized` is called once `initialized` is accepted, and then `start` with each request
+    that waited.
     """
 
     def __init__(
-        self, tell: SendMessage, stands: Callable[[], Awaitable[None]], start: Callable[[PostRequest], None]
+        self,
+        send_message: SendMessage,
+        on_initialized: Callable[[], Awaitable[None]],
+        start: Callable[[PostRequest], None],
     ) -> None:
-        self._send_message = tell
-        self._on_initialized = stands
+        self._send_message = send_message
+        self._on_initialized = on_initialized
         self._start = start
         self._loop: asyncio.AbstractEventLoop
         self._queue: deque[tuple[SentMessage, bytes]] = deque()
-        self._held: list[PostRequest] | None = None  # while `initialized` is not taken
+        self._held: list[PostRequest] | None = None  # while `initialized` is not accepted
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
         self._ended = False
 
     def open(self) -> None:
-        """Get ready, on the loop that runs."""
+        """Use the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     # --- requests ----------------------------------------------------------------------------------------------
 
     def send_request(self, post: PostRequest) -> None:
-        """Start a request, now or when the server is ready for it."""
+        """Send a request, now or once the server is ready."""
         if self._held is None:
             self._start(post)
         else:
             self._held.append(post)
 
     def cancel_request(self, id: object) -> bool:
-        """Forget a request that is held; whether there was one."""
-        kept = [post for post in self._held or () if post.id != id]
-        if self._held is None or len(kept) == len(self._held):
+        """Remove a waiting request; return whether there was one."""
+        remaining = [post for post in self._held or () if post.id != id]
+        if self._held is None or len(remaining) == len(self._held):
             return False
-        self._held = kept
+        self._held = remaining
         return True
 
-    # --- the rest ----------------------------------------------------------------------------------------------
+    # --- other messages ----------------------------------------------------------------------------------------
 
     def send(self, out: SentMessage, message: bytes) -> None:
-        """Send what gets no answer. Notifications go one after the other: some count on their order.
+        """Send a message without a response. Notifications are sent in order, because some servers rely on it.
 
-        An answer of ours does not wait, for what it answers may hold up everything else; nor does it that a request
-        is given up.
+        A response does not wait, because the server may block until it arrives; neither does a cancellation.
         """
         if out.method is None or out.method == CANCELLED:
             self._run(self._send_message(out, message))
@@ -95,7 +98,7 @@ class SendQueue:
             self._run(self._send_all())
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        # A client may notify between two runs of its loop.
+        # A client may send notifications between two runs of its loop.
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -116,17 +119,17 @@ class SendQueue:
                 self._release()
 
     def _release(self) -> None:
-        held, self._held = self._held, None
-        for post in held or ():
+        waiting, self._held = self._held, None
+        for post in waiting or ():
             self._start(post)
 
     def stop(self) -> None:
-        """Start no request any more: what is held is never sent."""
+        """Start no further request: waiting ones are never sent."""
         self._ended = True
         self._held = []
 
     async def flush(self, seconds: float) -> None:
-        """Say what is left, in bounded time."""
+        """Finish the queued messages, in bounded time."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=seconds)
             for task in late:
@@ -136,11 +139,11 @@ class SendQueue:
 log: logging.Logger = logging.getLogger("accord")
 
 _GET_STREAM_WAIT_SECONDS = 0.1
-"""Seconds that requests wait at most for the stream of what is told unasked, once, at the opening."""
+"""Limit in seconds of the wait for the GET stream, once, during the handshake."""
 
 
 class StreamableTransport:
-    """Reaches the server at `url`. `name` is what to call it in errors."""
+    """A transport to the server at `url`. `name` is its name in errors."""
 
     answer_bytes: int = ANSWER_BYTES
 
@@ -162,10 +165,10 @@ class StreamableTransport:
         self._get_stream = GetStream(
             *shared, self._inbox, limits, self._name, self._in_flight.receive_unsolicited, self._on_session_ended
         )
-        telling = NotificationSender(
+        notifications = NotificationSender(
             *shared, self._backlog, self._in_flight, limits, self._name, self._on_session_ended
         )
-        self._send_queue = SendQueue(telling.send, self._open_get_stream, self._start)
+        self._send_queue = SendQueue(notifications.send, self._open_get_stream, self._start)
         self._ended: SessionEnded | None = None
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -176,7 +179,7 @@ class StreamableTransport:
 
     @property
     def mirrors(self) -> Mirrors | None:
-        """Which arguments of a tool stand in headers too, by its name; set by the client."""
+        """Return the mirrored arguments of a tool, by its name; set by the client."""
         return self._session_state.mirrors
 
     @mirrors.setter
@@ -185,7 +188,7 @@ class StreamableTransport:
 
     @property
     def on_answer(self) -> Callable[[bytes], None] | None:
-        """Takes answers at once; set by whoever receives."""
+        """Called with responses at once; set by the receiver."""
         return self._inbox.on_answer
 
     @on_answer.setter
@@ -194,7 +197,7 @@ class StreamableTransport:
 
     @property
     def on_missed(self) -> Callable[[str], None] | None:
-        """Is told of gaps in what the server says unasked; set by the client."""
+        """Called when notifications or requests of the server may have been missed; set by the client."""
         return self._get_stream.on_missed
 
     @on_missed.setter
@@ -202,7 +205,7 @@ class StreamableTransport:
         self._get_stream.on_missed = on_missed
 
     async def open(self) -> None:
-        """Get ready; nothing is connected before the first message."""
+        """Prepare the transport; it connects with the first message."""
         self._send_queue.open()
         await self._fetcher.open()
 
@@ -210,7 +213,7 @@ class StreamableTransport:
         return self._inbox.receive()
 
     def flush(self) -> None:
-        """Nothing waits: each message has a request of its own."""
+        """Do nothing: each message has an HTTP request of its own."""
 
     async def drain(self) -> None:
         await self._backlog.wait_below(self._limits.pending_bytes)
@@ -233,21 +236,22 @@ class StreamableTransport:
         self._in_flight.start(post, self._post_sender.run)
 
     def _cancel(self, out: SentMessage) -> bool:
-        """Close the response to the request that is given up; whether the server has to be told as well."""
+        """Close the response to a cancelled request; return whether to send the cancellation to the server as well."""
         id = out.params.cancelled if out.params is not None else None
         if self._send_queue.cancel_request(id):  # it was not sent
             return False
-        found = self._in_flight.get(id)
-        if found is None:
+        post = self._in_flight.get(id)
+        if post is None:
             return True
-        was_sent = found.state is not PostState.QUEUED
-        self._in_flight.cancel(found)
-        return was_sent and not found.names_revision
+        was_sent = post.state is not PostState.QUEUED
+        self._in_flight.cancel(post)
+        return was_sent and not post.names_revision
 
     async def _open_get_stream(self) -> None:
-        """The server knows that we are ready: it may be listened to.
+        """Open the GET stream, because the server knows that the client is ready.
 
-        Some servers ask on that stream whatever they ask, and drop it while there is none: so it has a moment's lead.
+        Some servers send all requests on that stream, and drop them while there is none: so the stream opens a moment
+        before further requests.
         """
         self._get_stream.start()
         await self._get_stream.wait_known(_GET_STREAM_WAIT_SECONDS)
@@ -255,13 +259,14 @@ class StreamableTransport:
     # --- the end -----------------------------------------------------------------------------------------------
 
     def _on_session_ended(self) -> None:
-        """The server does not know our session any more: this connection is over."""
+        """End the connection, because the server no longer knows the session."""
         if self._ended is None and self._closing is None:
             self._ended = SessionEnded(f"{self._name}: the server has ended the session")
             self._ending = asyncio.get_running_loop().create_task(self._end_session(self._ended))
 
     async def _end_session(self, ended: SessionEnded) -> None:
-        """What was sent and not responded to is about to be refused too; what is being answered is lost."""
+        """Fail the requests in flight: those without a response would be refused too, and partial responses are
+        lost."""
         await self._in_flight.refuse(ended)
         await self._get_stream.end()
         await self._in_flight.end(ConnectionLost(f"{self._name}: the session ended before the answer"))
@@ -269,7 +274,7 @@ class StreamableTransport:
         self._backlog.end()
 
     async def close(self) -> None:
-        """Close what is open, send what was said, and end the session; in bounded time."""
+        """Close the streams, send the queued messages, and end the session; in bounded time."""
         if self._closing is None:
             self._send_queue.stop()
             self._closing = asyncio.get_running_loop().create_task(self._close())
