@@ -40,7 +40,7 @@ _COMMON = homes_of(
         "accord.server.compose.change": "ToolChange",
         "accord.server.compose.provider": "Provided Provider",
         "accord.server.core.content": "CacheHint ToolOutput",
-        "accord.server.core.context": "Context",
+        "accord.server.core.context": "Context RunningServer",
         "accord.server.declare.completions": "Completable",
         "accord.server.declare.handles": "Handles",
         "accord.server.declare.header": "Header",

@@ -88,7 +88,7 @@ from accord.server.compose.argument_schema import ArgumentChange as ArgumentChan
 from accord.server.compose.change import ToolChange as ToolChange
 from accord.server.compose.provider import Provided as Provided, Provider as Provider
 from accord.server.core.content import CacheHint as CacheHint, ToolOutput as ToolOutput
-from accord.server.core.context import Context as Context
+from accord.server.core.context import Context as Context, RunningServer as RunningServer
 from accord.server.core.principal import Principal as Principal
 from accord.server.declare.completions import Completable as Completable
 from accord.server.declare.handles import Handles as Handles
@@ -204,6 +204,7 @@ __all__ = [
     "ResourceUpdated",
     "RootList",
     "Roots",
+    "RunningServer",
     "Sample",
     "Sampled",
     "Server",

@@ -13,9 +13,11 @@ from accord import (
     Context,
     Depends,
     Handles,
+    Limits,
     Middleware,
     RateLimit,
     Request,
+    RunningServer,
     Server,
     Timing,
     ToolChange,
@@ -181,3 +183,16 @@ async def shown(ctx: Context) -> None:
     server.enable(tags={"shop"}, only=True)
     ctx.disable("add")
     assert_type(ctx.sees("add"), bool)
+
+
+# The server that serves a call
+
+
+async def of_a_call(request: Request, ctx: Context) -> None:
+    assert_type(ctx.server, RunningServer)
+    assert_type(request.server, RunningServer)
+    assert_type(ctx.server.name, str)
+    ctx.server.resource_updated("orders://today")
+    ctx.server.tool(shown)  # type: ignore[attr-defined]
+    running: RunningServer = server
+    assert_type(running.limits, Limits)

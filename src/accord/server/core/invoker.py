@@ -90,7 +90,7 @@ class Invoker:
 
     def context(self, offer: Registration | None, call: HandlerCall) -> Context:
         """What a function may know of the call it serves."""
-        server = owner_of(offer) or self.server
+        server = offer.owner if isinstance(offer, MountedRegistration) else self.server
         return server.context_type(server, self, call)
 
     async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
