@@ -1,8 +1,8 @@
-"""Arguments that did not fit at once: mended where that is safe, else explained for a model to act on.
+"""Arguments of a call that do not match at once: converted if that is safe, else reported so that a model can act.
 
-Only after msgspec refused: `3.0` is an integer in JSON Schema, and models often send an array or an object
-as JSON inside a string. Neither is tried where the value fits as it is; `strict` tries nothing. What is left
-is told in one message, every failing argument on its own line:
+It runs only after msgspec has failed: `3.0` is an integer in JSON Schema, and models often send an array or an object
+as JSON in a string. Neither conversion is tried for a value that matches as it is; `strict` disables both. The
+remaining failures are in one message, each argument on its own line:
 
     argument "days": expected integer, got string "three"
     unknown argument "cty", did you mean "city"?
@@ -30,27 +30,26 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 
 _MAX_COERCED_BYTES = 256 << 10
-"""Up to here other readings of a value are tried."""
+"""Limit of the size of a value for which conversions are tried."""
 _MAX_FAILURES = 10
-"""Failures that are told one by one."""
+"""Number of failures that are reported one by one."""
 _MAX_NAMES = 20
-"""Known arguments that are named."""
+"""Number of known arguments in an error."""
 _MAX_GUESS_LENGTH = 64
-"""Characters of an unknown argument that may be a known one misspelt."""
+"""Maximum length of an unknown argument that may be a misspelled one."""
 
 
 class Rest(msgspec.Struct, frozen=True, eq=False):
-    """What `**kwargs` takes."""
+    """The types of the arguments that `**kwargs` accepts."""
 
     node: Node
     type: Any
 
 
 class ArgumentDecoder:
-    """The parameters of one function, and the types their arguments become; `name` is for the log. `texts`: all that
-    comes is texts (variables of a URI, arguments of a prompt), so that nobody need be told of JSON in them.
-    `ignore_unknown` drops arguments without a parameter in the place of refusing them.
-    """
+    """The parameters of one function, and the types of their arguments; `name` is for the log. `texts`: all values are
+    texts (variables of a URI, arguments of a prompt), so JSON in them is not logged. `ignore_unknown` drops arguments
+    without a parameter instead of refusing them."""
 
     def __init__(
         self,
@@ -73,9 +72,8 @@ class ArgumentDecoder:
         self._known = {field.key for field in fields}
 
     def decode(self, raw: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Values in the order of the fields, and the rest. Raises InvalidArguments with the first failures, and
-        InvalidParams for what is no object or has a member twice.
-        """
+        """Return the values in the order of the fields, and the rest. Raise `InvalidArguments` with the first failures,
+        and `InvalidParams` if the arguments are not an object or have a duplicate member."""
         failures = Failures()
         try:
             given = arguments_object(raw)
@@ -104,21 +102,21 @@ class ArgumentDecoder:
             return {}
         others = {key: value for key, value in given.items() if key not in self._known}
         if self._rest is None:
-            told = list(islice(others, failures.remaining))
-            for key in told:
+            listed = list(islice(others, failures.remaining))
+            for key in listed:
                 failures.add(self._unknown(key))
-            failures.count += len(others) - len(told)
+            failures.count += len(others) - len(listed)
             return {}
         try:
             return convert(others, dict[str, self._rest.type])  # type: ignore[no-any-return, name-defined]
         except msgspec.ValidationError:
-            pass  # one by one below, where each may mean something else
-        fitted = {}
+            pass  # one by one below, where each value may be converted
+        converted = {}
         for key, value in others.items():
             if not failures.remaining:
                 break
-            fitted[key] = self._convert(key, self._rest.node, self._rest.type, value, failures)
-        return fitted
+            converted[key] = self._convert(key, self._rest.node, self._rest.type, value, failures)
+        return converted
 
     def _convert(self, key: str, node: Node, type_: Any, value: Any, failures: Failures) -> Any:
         try:
@@ -128,12 +126,12 @@ class ArgumentDecoder:
         exact = strict or explain.size(value) > _MAX_COERCED_BYTES
         for other in () if exact else _coercions(value):
             try:
-                fitted = convert(other, type_)
+                converted = convert(other, type_)
             except msgspec.ValidationError:
                 continue
             if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
-            return fitted
+            return converted
         for line in explain.argument(key, node, value if exact else integers_of_floats(value), failures.remaining):
             failures.add(line)
         return None
@@ -152,7 +150,7 @@ class ArgumentDecoder:
 
 
 class Failures:
-    """What is wrong with the arguments of one call: the first ten, and how many more there are."""
+    """The failures of the arguments of one call: the first ten, and the number of further ones."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -160,11 +158,11 @@ class Failures:
 
     @property
     def remaining(self) -> int:
-        """How many more are told."""
+        """Return how many further failures are listed."""
         return _MAX_FAILURES - len(self._lines)
 
     def add(self, line: str) -> None:
-        """One more."""
+        """Add one failure."""
         self.count += 1
         if self.remaining:
             self._lines.append(line)
@@ -175,24 +173,24 @@ class Failures:
 
 
 def arguments_object(raw: Any) -> dict[str, Any]:
-    """The arguments of a call as they came; null is `{}`.
+    """Return the arguments of a call; null is `{}`.
 
-    Raises InvalidArguments for what is no JSON, InvalidParams for what is no object or has a member twice.
+    Raises `InvalidArguments` for invalid JSON, `InvalidParams` if they are not an object or have a duplicate member.
     """
     try:
-        given = msgspec.json.decode(raw)
+        arguments = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise InvalidArguments(f"the arguments are not valid JSON: {exc}") from None
-    if given is None:
+    if arguments is None:
         return {}
-    if not isinstance(given, dict):
-        raise InvalidParams(f"the arguments must be an object, got {explain.excerpt(given)}")
+    if not isinstance(arguments, dict):
+        raise InvalidParams(f"the arguments must be an object, got {explain.excerpt(arguments)}")
     check_duplicate_members(bytes(raw), "arguments")
-    return given
+    return arguments
 
 
 def _coercions(value: Any) -> Iterator[Any]:
-    """What a value that does not fit may have meant."""
+    """Yield possible conversions of a value that does not match."""
     yield integers_of_floats(value)
     if isinstance(value, str):
         try:
@@ -205,7 +203,7 @@ def _coercions(value: Any) -> Iterator[Any]:
 
 
 def integers_of_floats(value: Any) -> Any:
-    """The value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part."""
+    """Return the value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**63 else value
     if isinstance(value, list):

@@ -1,10 +1,10 @@
-"""What keeps the time to convert a value linear in its size.
+"""Measures that keep the time to convert a value linear in its size.
 
-- The arms of a union convert the same parts of a value again. `ConvertedParts` keeps what came of each part, so that
-  unions inside unions do not double the time with each level.
-- Integers, and what holds them, have hashes that anyone can calculate: values that share one hash make each insertion
-  into a set or a dict compare with all before it. `check_hashes` refuses them, and `check_numbers` where somebody else
-  makes the sets.
+- The arms of a union convert the same parts of a value again. `ConvertedParts` caches the outcome of each part, so
+  that unions inside unions do not double the time with each level.
+- Integers, and values that contain them, have hashes that anyone can calculate: with values that share one hash,
+  each insertion into a set or a dict compares all earlier ones. `check_hashes` refuses them, and `check_numbers`
+  does so if another library creates the sets.
 """
 
 from __future__ import annotations
@@ -16,26 +16,25 @@ from threading import local
 from typing import Any
 
 _MAX_EQUAL_HASHES = 64
-"""Different values with one hash: chance gives fewer."""
+"""Limit of different values with one hash: random values stay below it."""
 
 _INTEGER = re.compile(rb"\d{19,4300}")
-"""An integer of about 64 bits or more: of smaller ones, few share one hash."""
+"""An integer of about 64 bits or more: few smaller ones share one hash."""
 _UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}")
 
 Outcome = tuple[Any, str | None]
-"""What a value was converted to, or why it was not."""
+"""The converted value, or the reason why the conversion failed."""
 
 
 class ConvertedParts(local):
-    """The outcomes of one conversion, in its thread: by converter and value. Values are held, so that no other value
-    has their ids.
-    """
+    """The outcomes of one conversion, in its thread, by converter and value. It keeps references to the values, so that
+    their ids are not reused."""
 
     def __init__(self) -> None:
         self._outcomes: dict[tuple[int, int], tuple[Any, Outcome]] | None = None
 
     def outcome(self, converter: object, value: Any, find: Callable[[Any], Outcome]) -> Outcome:
-        """Return what `find` returns for the value; of an array or an object it is called once in a conversion."""
+        """Return the result of `find` for the value; for an array or an object it is called once per conversion."""
         if not isinstance(value, (list, dict)):
             return find(value)
         if self._outcomes is not None:
@@ -60,11 +59,11 @@ class ConvertedParts(local):
 
 
 converted_parts: ConvertedParts = ConvertedParts()
-"""Those of the conversion that this thread is at."""
+"""The outcomes of the current conversion of this thread."""
 
 
 def check_hashes(values: Iterable[Any]) -> None:
-    """Raise `ValueError` for more than 64 different values with one hash, `TypeError` for one without a hash."""
+    """Raise `ValueError` for more than 64 different values with one hash, `TypeError` for a value without a hash."""
     values = list(values)
     counts = Counter(map(hash, values))
     common = {each for each, count in counts.items() if count > _MAX_EQUAL_HASHES}

@@ -1,8 +1,8 @@
 """Nodes as types that msgspec can decode.
 
-What msgspec knows stays the hint itself. For the rest there is `Converted`: a made-up class that msgspec
-takes for a custom type and hands, through `dec_hook`, to our function: unions it cannot tell apart, enums of
-floats, bounds on a Decimal, pydantic models, classes with any of these in a field. So one decoder serves a
+A hint that msgspec knows stays unchanged. For the rest there is `Converted`: a generated class that msgspec treats as a
+custom type and passes, through `dec_hook`, to a function of this module. It serves unions that msgspec cannot tell
+apart, enums of floats, bounds on a Decimal, pydantic models, and classes with such a field. So one decoder serves a
 whole signature, and errors keep their path.
 """
 
@@ -39,29 +39,29 @@ _SETS = (set, frozenset)
 _UNPREDICTABLE = (
     str, bytes, float, bool, type(None), None, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
 )  # fmt: skip
-"""Types whose hashes are random (texts), or of which only few values can share one."""
+"""Types with random hashes (texts), or of which only few values can share one hash."""
 _KEYS_AT_ONCE = 32
 _MAX_REASONS = 300
-"""Characters of what is wrong with all arms of a union."""
+"""Length of the joined reasons of all arms of a union."""
 _BEYOND_MSGSPEC = (pathlib.Path, pathlib.PurePath, msgspec.Raw)
 
 
 class _Anything(type):
-    """msgspec asks whether `dec_hook` returned an instance of the type; any value of a conversion will do."""
+    """msgspec checks whether `dec_hook` returned an instance of the type; this metaclass accepts any value."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
 class Converted(metaclass=_Anything):
-    """A type by its conversion. Subclasses are made by `_converted_type`."""
+    """Base class of types that are defined by a conversion. `_converted_type` creates subclasses."""
 
     convert: Callable[[Any], Any]
 
 
 def dec_hook(type_: Any, value: Any) -> Any:
-    """Give it to every decoder of a type from `decodable`."""
-    if type_ is object:  # for msgspec a custom type, where it stands inside another: `list[object]`
+    """Convert a value to a custom type; pass it to every decoder of a type from `decodable`."""
+    if type_ is object:  # for msgspec a custom type if it is inside another one: `list[object]`
         return value
     try:
         return type_.convert(value)
@@ -70,24 +70,24 @@ def dec_hook(type_: Any, value: Any) -> Any:
 
 
 def convert(value: Any, type_: Any) -> Any:
-    """A JSON value as the type. Raises msgspec.ValidationError."""
+    """Convert a JSON value to a type. Raises `msgspec.ValidationError`."""
     return msgspec.convert(value, type_, dec_hook=dec_hook, str_keys=True)
 
 
 def decodable(node: Node) -> Any:
-    """The type msgspec decodes for a node."""
+    """Return the type that msgspec decodes for a node."""
     return Decodables().of(node)
 
 
 def _loses_defaults(hint: Any) -> bool:
-    """Whether msgspec leaves defaults out of the `__dict__` of what it decodes, and so out of what it encodes again."""
+    """Return whether msgspec omits defaults from the `__dict__` of decoded objects, and so from their encoding."""
     cls = get_origin(hint) or hint
     fields = getattr(cls, "__dataclass_fields__", {})
     return "__slots__" not in vars(cls) and any(hasattr(cls, name) for name in fields)
 
 
 class Decodables:
-    """Types for nodes; keeps those of records, which may refer to themselves."""
+    """The types of nodes; caches those of records, which may refer to themselves."""
 
     def __init__(self) -> None:
         self._native: dict[int, bool] = {}
@@ -99,7 +99,7 @@ class Decodables:
         return node.hint if self.native(node) else _MAKERS[type(node)](self, node)
 
     def native(self, node: Node) -> bool:
-        """Whether msgspec decodes the hint as it stands, and means the same by it."""
+        """Return whether msgspec decodes the hint itself, with the same meaning."""
         match node:
             case PlainNode(hint=hint):
                 return hint not in _BEYOND_MSGSPEC
@@ -128,7 +128,7 @@ class Decodables:
 
     def _native_record(self, node: RecordNode) -> bool:
         if id(node) not in self._native:
-            self._native[id(node)] = True  # while its own fields are looked at
+            self._native[id(node)] = True  # during the check of its own fields
             fields_are = all(self.native(field.node) for field in node.fields)
             self._native[id(node)] = fields_are and self._decodes(node.hint) and not _loses_defaults(node.hint)
         return self._native[id(node)]
@@ -185,7 +185,7 @@ class Decodables:
         return narrowed if self._decodes(narrowed) else _converted_type(_Bounded(inner, bounds))
 
     def record(self, node: RecordNode) -> Any:
-        """A struct of the fields is decoded, then the class is called with what came."""
+        """Return a type that decodes a struct of the fields, and then calls the class with the values."""
         if id(node) not in self._struct_converters:
             self._struct_converters[id(node)] = _converted_type(_StructConverter(self, node))
         return self._struct_converters[id(node)]
@@ -205,8 +205,8 @@ _MAKERS: dict[type[Node], Callable[[Decodables, Any], Any]] = {
 
 
 def _converted_type(function: Callable[[Any], Any]) -> type[Converted]:
-    made: Any = _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
-    return cast(type[Converted], made)
+    type_: Any = _Anything("Converted", (Converted,), {"convert": staticmethod(function)})
+    return cast(type[Converted], type_)
 
 
 def _narrow(arm: Node, bounds: Mapping[str, Any]) -> Node:
@@ -215,7 +215,7 @@ def _narrow(arm: Node, bounds: Mapping[str, Any]) -> Node:
 
 
 def _bounds_of(node: Node) -> set[str]:
-    """The bounds that mean something for a node; a bound on a union is meant for the arms it fits."""
+    """Return the bounds that apply to a node; a bound on a union applies to the arms that support it."""
     match node:
         case PlainNode(hint=hint) if hint in _ORDERED:
             return _ORDER
@@ -248,7 +248,7 @@ def _has_predictable_hash(node: Node) -> bool:
 
 
 class _SetOf:
-    """A set of values that a peer could choose by their hashes."""
+    """Conversion to a set of values whose hashes a peer could choose."""
 
     def __init__(self, kind: Any, item: Any) -> None:
         self._kind = kind
@@ -261,7 +261,7 @@ class _SetOf:
 
 
 class _DictOf:
-    """A dict with such keys."""
+    """Conversion to a dict with such keys."""
 
     def __init__(self, key: Any, value: Any) -> None:
         self._key: Any = dict[key, Any]
@@ -274,7 +274,7 @@ class _DictOf:
         return dict(zip(keys, values.values(), strict=True))
 
     def _keys(self, names: list[str]) -> Iterator[Any]:
-        """Yield the keys; few at a time, so that a dict of them is made quickly whatever their hashes."""
+        """Yield the keys, few at a time, so that dicts of them are fast whatever their hashes."""
         for start in range(0, len(names), _KEYS_AT_ONCE):
             some = names[start : start + _KEYS_AT_ONCE]
             keys = [*convert(dict.fromkeys(some), self._key)]
@@ -284,16 +284,16 @@ class _DictOf:
 
 
 class _FirstOf:
-    """A union msgspec cannot tell apart: the first arm that fits."""
+    """Conversion to a union that msgspec cannot tell apart: the first arm that matches."""
 
     def __init__(self, arms: tuple[Any, ...]) -> None:
         self._arms = arms
 
     def __call__(self, value: Any) -> Any:
-        found, failure = converted_parts.outcome(self, value, self._first)
+        converted, failure = converted_parts.outcome(self, value, self._first)
         if failure is not None:
             raise ValueError(failure)
-        return found
+        return converted
 
     def _first(self, value: Any) -> Outcome:
         reasons = []
@@ -306,7 +306,7 @@ class _FirstOf:
 
 
 def _join_reasons(reasons: list[str]) -> str:
-    """One sentence where every arm wants another type, else each arm's own reason."""
+    """Return one sentence if every arm expects another type, else each arm's own reason."""
     wanted = [re.fullmatch(r"Expected `([^`]*)`, got `([^`]*)`", reason) for reason in reasons]
     if all(wanted):
         names = dict.fromkeys(match[1] for match in wanted if match)
@@ -316,7 +316,7 @@ def _join_reasons(reasons: list[str]) -> str:
 
 
 class _OneOf:
-    """Values msgspec has no Literal or Enum for; `True` is not `1`."""
+    """Conversion to one of several values that msgspec does not support in a Literal or Enum; `True` is not `1`."""
 
     def __init__(self, values: tuple[tuple[Any, Any], ...]) -> None:
         self._values = {(isinstance(value, bool), value): meaning for value, meaning in values}
@@ -329,7 +329,7 @@ class _OneOf:
 
 
 class _Bounded:
-    """Bounds msgspec does not check: on a Decimal, a date, a value that is itself converted."""
+    """Bounds that msgspec does not check: on a Decimal, a date, a value that is itself converted."""
 
     _FAILS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
         "gt": (">", lambda value, bound: value <= bound),
@@ -357,7 +357,7 @@ class _Bounded:
 
 
 class _StructConverter:
-    """A class with fields that msgspec cannot decode: a struct of its fields, then the class itself."""
+    """Conversion to a class whose fields msgspec cannot decode: to a struct of its fields, then to the class."""
 
     def __init__(self, decodables: Decodables, node: RecordNode) -> None:
         self._decodables = decodables

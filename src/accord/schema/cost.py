@@ -1,14 +1,14 @@
-"""What a JSON Schema from elsewhere may cost, settled before it is compiled.
+"""Limits on the cost of a peer's JSON Schema, checked before it is compiled.
 
-A validator can be made to work for ever by a schema of a few lines: `allOf` of two references to `allOf` of
-two references, a schema that refers to itself twice. So, without compiling anything:
+A schema of a few lines can keep a validator busy for ever: `allOf` of two references to `allOf` of two references, or a
+schema that refers to itself twice. So, without compiling anything:
 
-- nesting is bounded, of the JSON and of the subschemas, references included;
-- subschemas are counted as often as references expand them;
-- a reference leads into the schema itself (`#...`) and to something that is there; nothing is ever fetched;
-- a schema that refers to itself at the same place of a value, and so never comes to an end, is refused;
-- one that looks at the same place of a value through several references to itself takes exponential time in
-  the depth of the value: its `Cost` says how deep a value may be.
+- the nesting is limited, of the JSON and of the subschemas, references included;
+- subschemas count as often as references expand them;
+- a reference must lead to an existing place in the schema itself (`#...`); nothing is ever fetched;
+- a schema that refers to itself at the same place of a value, without end, is refused;
+- for a schema that checks the same place of a value through several references to itself, the time is exponential
+  in the depth of the value: its `Cost` limits the depth of values.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from accord.errors import SchemaError
 from accord.limits import Limits
 
 _MAX_STEPS = 1_000_000
-"""Subschemas looked at for one value, roughly 100 ms."""
+"""Limit of the subschemas that are checked for one value, roughly 100 ms."""
 
 _VALUES = 100_000
-"""Values in a schema: `enum` may list many, and each takes microseconds to compile."""
+"""Limit of the values in a schema: `enum` may list many, and each takes microseconds to compile."""
 
 PATTERN, _PATTERN_CHARACTERS = 20, 5
-"""A pattern takes as long to compile as this many subschemas, and one more for so many of its characters."""
+"""A pattern takes as long to compile as `PATTERN` subschemas, and one more for each `_PATTERN_CHARACTERS`
+characters."""
 UNEVALUATED = 3
-"""`unevaluated...` looks again at everything that applies beside it, so nesting it is exponential."""
+"""`unevaluated...` evaluates everything beside it again, so nested ones take exponential time."""
 _UNEVALUATED_KEYWORDS = {"unevaluatedItems", "unevaluatedProperties"}
 
-# Keyword -> where in a value its subschemas look: here (""), at an item or a member ("[]", "*").
+# Keyword -> place in a value that its subschemas check: the same (""), an item or a member ("[]", "*").
 _ONE = {
     "not": "", "if": "", "then": "", "else": "",
     "items": "[]", "additionalItems": "[]", "contains": "[]", "unevaluatedItems": "[]",
@@ -51,46 +52,46 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ValuePath = tuple[str, ...]
 
 Anchors = dict[int, dict[str, Any]]
-"""What the anchors of a resource lead to, by the `id()` of the resource: each is looked through once."""
+"""The targets of the anchors of a resource, by the `id()` of the resource: each is searched once."""
 
 
 class _SubschemaCost(msgspec.Struct):
-    """Subschemas after expansion, and references back to what is open: (target, place in the value)."""
+    """The number of subschemas after expansion, and the references to open ones: (target, place in the value)."""
 
     nodes: int = 1
     deep: bool = False
-    """It looks into arrays or objects."""
+    """Whether it checks items or members."""
     back: Counter[tuple[int, ValuePath]] = msgspec.field(default_factory=Counter)
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What it takes to use a schema."""
+    """The cost of validation with a schema."""
 
     nodes: int
-    """Subschemas, counted as often as they expand."""
+    """Number of subschemas, counted as often as they expand."""
     branching: int
-    """References to itself that meet at one place: the base of the exponent, and mostly 1."""
+    """Number of references to itself that meet at one place: the base of the exponent, mostly 1."""
     alternatives: bool
-    """It has arms that look into arrays or objects, so that one failure may consist of very many."""
+    """Whether it has alternatives that check items or members, so that one failure may have very many parts."""
     patterns: bool = False
-    """It has patterns, of texts or of names."""
+    """Whether it has patterns, of texts or of names."""
     size: int = 0
-    """Values in it: members of its objects and items of its arrays, on all levels."""
+    """Number of values in it: members of objects and items of arrays, on all levels."""
 
     @property
     def depth(self) -> float:
-        """How deep a value may be."""
+        """Return the maximum depth of a value."""
         return math.inf if self.branching == 1 else math.log(_MAX_STEPS) / math.log(self.branching)
 
 
 def measure(schema: Any, limits: Limits) -> Cost:
-    """What a schema costs. Raises SchemaError for one that may not be used."""
+    """Return the cost of a schema. Raise `SchemaError` for one that may not be used."""
     size = count_values(schema, limits.depth)
     return msgspec.structs.replace(_CostWalk(schema, limits).cost(), size=size)
 
 
 def count_values(schema: Any, depth: int, most: int = _VALUES) -> int:
-    """Return how many values a schema has. Raises SchemaError for more than `most`, and for deeper nesting."""
+    """Return the number of values in a schema. Raise `SchemaError` for more than `most`, and for deeper nesting."""
     level, size = [schema] if isinstance(schema, (dict, list)) else [], 0
     for _ in range(depth + 1):
         size += sum(map(len, level))
@@ -107,7 +108,7 @@ def _inside(value: Any) -> Any:
 
 
 class _CostWalk:
-    """One walk over a schema, following references. What was measured once is not measured again."""
+    """One traversal of a schema that follows references. Each subschema is measured once."""
 
     def __init__(self, root: Any, limits: Limits) -> None:
         self._root = root
@@ -145,11 +146,11 @@ class _CostWalk:
         self._patterns |= bool(own)
         total = _SubschemaCost(1 + sum(own))
         self._check(total)
-        again = UNEVALUATED if looks_again(schema) else 1
+        factor = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base, self._anchors):
             place = "[]" if step[:1] == "[" else step
             measured = self._measure(inner, base, depth + 1)
-            looks = 1 if place else again
+            looks = 1 if place else factor
             total.nodes += looks * measured.nodes
             total.deep |= bool(place) or measured.deep
             for (target, below), times in measured.back.items():
@@ -160,14 +161,14 @@ class _CostWalk:
         return total
 
     def _check(self, total: _SubschemaCost) -> None:
-        most = self._limits.schema_nodes
-        if total.nodes > most or total.back.total() > most:
+        limit = self._limits.schema_nodes
+        if total.nodes > limit or total.back.total() > limit:
             raise SchemaError(
-                f"the schema costs more than {most} subschemas, with its references expanded and its patterns weighed"
+                f"the schema costs more than {limit} subschemas, with its references expanded and its patterns weighed"
             )
 
     def _close(self, target: int, total: _SubschemaCost) -> None:
-        """Takes out the references back to this schema, and notes how many of them look at one place."""
+        """Remove the references to this schema from the total, and record how many of them check one place."""
         own = {place: total.back.pop((target, place)) for back, place in list(total.back) if back == target}
         if () in own:
             raise SchemaError("the schema refers to itself without end: a $ref leads back to itself")
@@ -175,9 +176,8 @@ class _CostWalk:
 
 
 def subschemas(schema: dict[str, Any], base: Any, anchors: Anchors) -> Iterator[tuple[str, Any]]:
-    """Each subschema that applies, with the step to the place of the value it looks at: "" for the same place, "[]" for
-    any item and "[0]" for one, "*" for any member and ".name" for one.
-    """
+    """Yield each subschema that applies, with the step to the place of the value that it checks: "" for the same place,
+    "[]" for any item and "[0]" for one, "*" for any member and ".name" for one."""
     for keyword, value in schema.items():
         if keyword in _REFERENCES and isinstance(value, str):
             yield "", target(value, base, anchors)
@@ -191,18 +191,18 @@ def subschemas(schema: dict[str, Any], base: Any, anchors: Anchors) -> Iterator[
 
 
 def looks_again(schema: dict[str, Any]) -> bool:
-    """Whether it looks again at everything that applies beside it."""
+    """Return whether a schema evaluates everything beside it again."""
     return bool(schema.keys() & _UNEVALUATED_KEYWORDS)
 
 
 def is_resource(schema: dict[str, Any]) -> bool:
-    """Whether references inside start anew here: a subschema with an `$id` of its own."""
+    """Return whether references inside a subschema are relative to it: it has an `$id` of its own."""
     name = schema.get("$id")
     return isinstance(name, str) and not name.startswith("#")
 
 
 def patterns(schema: dict[str, Any]) -> Iterator[str]:
-    """Each pattern of a subschema, of texts and of names; without those of the subschemas inside of it."""
+    """Yield the patterns of a subschema, of texts and of names, without those of its own subschemas."""
     if "pattern" in schema:
         yield str(schema["pattern"])
     named = schema.get("patternProperties")
@@ -212,9 +212,9 @@ def patterns(schema: dict[str, Any]) -> Iterator[str]:
 
 def _definitions(schema: Any) -> Iterator[Any]:
     for keyword in _DEFINITIONS:
-        found = schema.get(keyword) if isinstance(schema, dict) else None
-        if isinstance(found, dict):
-            yield from found.values()
+        definitions = schema.get(keyword) if isinstance(schema, dict) else None
+        if isinstance(definitions, dict):
+            yield from definitions.values()
 
 
 def _prepend(step: str, below: ValuePath) -> ValuePath:
@@ -222,7 +222,7 @@ def _prepend(step: str, below: ValuePath) -> ValuePath:
 
 
 def _max_references(places: Mapping[ValuePath, int]) -> int:
-    """How many references meet at the fullest place; one that stops above another is on its way there."""
+    """Return the number of references that meet at the fullest place; one that ends above another leads there too."""
     if len(places) > 100:
         return sum(places.values())
     return max((sum(places[other] for other in places if _leads_to(other, place)) for place in places), default=1)
@@ -236,19 +236,19 @@ def _leads_to(shorter: ValuePath, longer: ValuePath) -> bool:
 
 
 def target(reference: str, base: Any, anchors: Anchors) -> Any:
-    """What a reference leads to; `anchors` are those that are known, and get more.
+    """Return the target of a reference; `anchors` caches the anchors of resources.
 
-    Raises SchemaError if that is not inside this schema.
+    Raises `SchemaError` if the target is not inside this schema.
     """
     if not reference.startswith("#"):
         raise SchemaError(f"the schema refers to {reference!r}: only references inside it (#...) are followed")
     pointer = unquote(reference[1:])
     if not pointer:
         return base
-    found = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base, anchors)
-    if found is None:
+    destination = _at_pointer(pointer, base) if pointer.startswith("/") else _at_anchor(pointer, base, anchors)
+    if destination is None:
         raise SchemaError(f"the schema refers to {reference!r}, which does not exist")
-    return found
+    return destination
 
 
 def _at_pointer(pointer: str, value: Any) -> Any:
@@ -270,8 +270,8 @@ def _at_anchor(name: str, base: Any, anchors: Anchors) -> Any:
 
 
 def _anchors_of(base: Any) -> dict[str, Any]:
-    """The anchors of a resource. Those of resources inside it are their own."""
-    found: dict[str, Any] = {}
+    """Return the anchors of a resource. Resources inside it have their own."""
+    anchors: dict[str, Any] = {}
     pending = [base]
     while pending:
         value = pending.pop()
@@ -281,6 +281,6 @@ def _anchors_of(base: Any) -> dict[str, Any]:
             own = value.get("$id")
             fragment = own[1:] if isinstance(own, str) and own.startswith("#") else None
             names = value.get("$anchor"), value.get("$dynamicAnchor"), fragment
-            found.update((name, value) for name in names if isinstance(name, str) and name not in found)
+            anchors.update((name, value) for name in names if isinstance(name, str) and name not in anchors)
         pending.extend(_inside(value))
-    return found
+    return anchors

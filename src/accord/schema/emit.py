@@ -1,12 +1,10 @@
 """Nodes written as JSON Schema 2020-12.
 
-A schema stands alone. A class that is used once is written where it is used; one used twice, or inside
-itself, goes to `$defs`. No titles: names of Python classes tell a model nothing that costs less than its
-tokens.
+A schema is self-contained. A class that is used once is written inline; one that is used twice, or inside itself, goes
+to `$defs`. There are no titles: the names of Python classes are not worth their tokens to a model.
 
-What a type accepts and what it becomes can differ (a Decimal comes as number or string and leaves as
-string), so there are two directions: `schema(node)` for what is received, `schema(node, output=True)` for
-what is sent.
+The input and the output of a type can differ (a Decimal is received as number or string and sent as string), so there
+are two directions: `schema(node)` for received values, `schema(node, output=True)` for sent ones.
 """
 
 from __future__ import annotations
@@ -81,13 +79,13 @@ _KEYWORDS: dict[str, dict[str, str]] = {
 
 
 def schema(node: Node, *, output: bool = False) -> JSONObject:
-    """The JSON Schema of a node."""
+    """Return the JSON Schema of a node."""
     emitter = _Emitter(output)
     return emitter.finish(emitter.write(node))
 
 
 def object_schema(fields: Iterable[Field], *, rest: Node | None = None) -> JSONObject:
-    """The schema of named parameters. Others are refused, unless `rest` says what they may be."""
+    """Return the schema of named parameters. Others are refused, unless `rest` is their type."""
     emitter = _Emitter(False)
     written = emitter.object(fields)
     written["additionalProperties"] = False if rest is None else rest is ANYTHING or emitter.write(rest)
@@ -95,7 +93,7 @@ def object_schema(fields: Iterable[Field], *, rest: Node | None = None) -> JSONO
 
 
 class _Emitter:
-    """Writes one schema; every place where a class is used is remembered until all are known."""
+    """Writer of one schema; it records every use of a class until all are known."""
 
     def __init__(self, output: bool) -> None:
         self._output = output
@@ -109,7 +107,7 @@ class _Emitter:
         return _WRITERS[type(node)](self, node)
 
     def finish(self, root: JSONObject) -> JSONObject:
-        """Puts each class in its place: inline where there is one place, else under `$defs`."""
+        """Insert each class: inline if it is used once, else under `$defs`."""
         for key, places in self._places.items():
             if len(places) > 1:
                 self._share(key, places)
@@ -128,7 +126,7 @@ class _Emitter:
             place["$ref"] = _DEFS + name
 
     def _inline_root(self, root: JSONObject) -> JSONObject:
-        """A root that is a mere reference gets the body: `type: object` has to be seen at the root."""
+        """Replace a root that is only a reference by its body: `type: object` must be visible at the root."""
         name = root.get("$ref", "").removeprefix(_DEFS)
         return {**self._defs[name], **{k: v for k, v in root.items() if k != "$ref"}} if name in self._defs else root
 
@@ -238,7 +236,7 @@ def _type_name(value: Any) -> str:
 
 
 def _encodable(default: Any) -> Any:
-    """A default as JSON, or MISSING where it is none: the schema then only shows that it may be left out."""
+    """Return a default as JSON, or MISSING if it has no JSON form: the schema then only shows that it is optional."""
     if default is None or type(default) in (str, int, bool):
         return default
     try:

@@ -1,4 +1,4 @@
-"""What msgspec says about a value, in the words of JSON and with the value itself.
+"""Errors of msgspec, translated to terms of JSON, with the value itself.
 
 Expected `int`, got `str` - at `$.days`
 argument "trip.days": expected integer, got string "three"
@@ -24,27 +24,27 @@ _WORDS = {
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _EXCERPT = 60
 _SENTENCE = 300
-"""Characters of one reason."""
+"""Length of one reason."""
 _LEVELS = 8
-"""Nesting in which all that is wrong is looked for; below, the first."""
+"""Number of levels in which all failures are searched; below, only the first is reported."""
 _SEARCHED_BYTES = 64 << 10
 
 Path = list[str | int | None]
 
 
 def argument(name: str, node: Node, value: Any, most: int) -> Iterator[str]:
-    """A line for each thing that is wrong in an argument, at most so many."""
-    for where, why in islice(failures(node, value), most):
-        yield f'argument "{shorten(name)}{where}": {why}'
+    """Yield a line for each failure in an argument, at most `most`."""
+    for where, reason in islice(failures(node, value), most):
+        yield f'argument "{shorten(name)}{where}": {reason}'
 
 
 def failures(node: Node, value: Any) -> Iterator[tuple[str, str]]:
-    """Each place in a value that does not fit, as `.key[0]`, and why; of a large value the first only."""
+    """Yield the place of each failure in a value, as `.key[0]`, and its reason; of a large value only the first."""
     return _FailureSearch().search(node, value, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
 
 
 class _FailureSearch:
-    """Converts the parts of a value one by one, since msgspec stops at the first that does not fit."""
+    """A search that converts the parts of a value one by one, because msgspec stops at the first failure."""
 
     def __init__(self) -> None:
         self._decodables = Decodables()
@@ -57,22 +57,22 @@ class _FailureSearch:
             convert(value, self._types[id(node)])
             return
         except msgspec.ValidationError as exc:
-            said = str(exc)
-        found = False
+            message = str(exc)
+        has_failures = False
         for step, inner, part in _parts(node, value) if levels else ():
             for each in self.search(inner, part, where + step, levels - 1):
-                found = True
+                has_failures = True
                 yield each
-        for why in _wrong_keys(node, value):
-            found = True
-            yield where, why
-        if not found:
-            place, why = failure(node, value, said)
-            yield where + place, why
+        for reason in _wrong_keys(node, value):
+            has_failures = True
+            yield where, reason
+        if not has_failures:
+            place, reason = failure(node, value, message)
+            yield where + place, reason
 
 
 def _parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
-    """What a value holds, with the step to it and its node."""
+    """Yield the parts of a value, with the step to each and its node."""
     match _shape(node, value), value:
         case ArrayNode(item=inner), list():
             yield from ((f"[{at}]", inner, item) for at, item in enumerate(value))
@@ -97,7 +97,7 @@ def _wrong_keys(node: Node, value: Any) -> Iterator[str]:
 
 
 def _shape(node: Node, value: Any) -> Node | None:
-    """The node without its bounds; of a union, the only arm that such a value may be meant for."""
+    """Return the node without its bounds; for a union, the only arm that the value may be meant for, or None."""
     if isinstance(node, ConstrainedNode):
         return _shape(node.node, value)
     if not isinstance(node, UnionNode):
@@ -109,28 +109,28 @@ def _shape(node: Node, value: Any) -> Node | None:
     return arms[0] if len(arms) == 1 else None
 
 
-def failure(node: Node, value: Any, said: str) -> tuple[str, str]:
-    """Where in the value it fails, as `.key[0]`, and why."""
-    reason, *places = said.split(" - at `")
+def failure(node: Node, value: Any, message: str) -> tuple[str, str]:
+    """Return the place of the failure in the value, as `.key[0]`, and its reason."""
+    reason, *places = message.split(" - at `")
     in_key = bool(places) and places[0].startswith("key`")
-    # A converted type inside another gives one path each, the innermost first.
+    # A converted type inside another one gives one path each, the innermost first.
     where = "".join(place.rpartition("$")[2].rstrip("`") for place in reversed(places))
     path: Path = [match[1] or (int(match[2]) if match[2] else None) for match in _STEP.finditer(where)]
-    found = _value_at(value, path)
-    why = _in_a_key(reason) if in_key else _sentence(reason, _node_at(node, path), found)
-    return where[:_SENTENCE], why if len(why) <= _SENTENCE else f"{why[:_SENTENCE]}..."
+    part = _value_at(value, path)
+    text = _in_a_key(reason) if in_key else _sentence(reason, _node_at(node, path), part)
+    return where[:_SENTENCE], text if len(text) <= _SENTENCE else f"{text[:_SENTENCE]}..."
 
 
-def _sentence(reason: str, node: Node | None, found: Any) -> str:
+def _sentence(reason: str, node: Node | None, part: Any) -> str:
     if reason.startswith("Invalid enum value") and isinstance(node, EnumNode):
         allowed = ", ".join(excerpt(value, typed=False) for value, _ in node.values)
-        return f"expected one of {allowed}" + _got_text(found)
+        return f"expected one of {allowed}" + _got_text(part)
     if reason.startswith("Object missing required field"):
         return reason.replace("Object missing required field", "missing").replace("`", '"')
     if reason.startswith("Object contains unknown field"):
         return reason.replace("Object contains unknown field", "unknown").replace("`", '"')
     expected, got, kind = _in_json_terms(reason).partition(", got ")
-    return expected + (_got_text(found) or got + kind)
+    return expected + (_got_text(part) or got + kind)
 
 
 def _in_a_key(reason: str) -> str:
@@ -142,19 +142,19 @@ def _in_json_terms(reason: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _got_text(found: Any) -> str:
-    return "" if found is _NOT_FOUND else f", got {excerpt(found)}"
+def _got_text(part: Any) -> str:
+    return "" if part is _NOT_FOUND else f", got {excerpt(part)}"
 
 
 def excerpt(value: Any, *, typed: bool = True) -> str:
-    """The type of a JSON value and the start of it."""
+    """Return the type of a JSON value and its beginning."""
     kind = next((word for type_, word in _KINDS if isinstance(value, type_)), "value")
     text = "" if value is None else shorten(_json(value))
     return f"{kind} {text}".strip() if typed or not text else text
 
 
 def size(value: Any) -> int:
-    """How long a JSON value is as JSON; texts without their escapes."""
+    """Return the length of a JSON value as JSON; texts count without escapes."""
     if isinstance(value, str):
         return len(value)
     return len(_json(value)) if isinstance(value, (list, dict)) else 0
@@ -168,7 +168,7 @@ def _json(value: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """Text short enough to be quoted in a message."""
+    """Return a text short enough for a message."""
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "..."
 
 

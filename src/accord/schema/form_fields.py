@@ -1,8 +1,8 @@
-"""One field of a form, and the values it takes: checked as JSON, or read from what a person typed.
+"""One field of a form, and its values: checked as JSON, or parsed from the input of a user.
 
-A `FormField` is the same in every revision; `form_schemas` reads and writes it as the JSON Schema of each. A
-form is flat and small (client, Elicitation, "flat objects with primitive properties only"), so its values are
-checked here by hand: a JSON Schema library takes longer to load than all of this to run.
+A `FormField` is the same in every revision; `form_schemas` reads and writes it as the JSON Schema of each. A form is
+flat and small (client, Elicitation, "flat objects with primitive properties only"), so its values are checked without a
+JSON Schema library, which takes longer to load than all of this to run.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from accord.schema.explain import excerpt, shorten
 Kind: TypeAlias = Literal[
     "text", "number", "integer", "boolean", "choice", "choices", "email", "uri", "date", "date-time", "other"
 ]
-"""What a field asks for. "other" is what no revision has: any value that an answer may hold fits it."""
+"""The kind of a field. "other" is a kind that no revision has: it accepts any value that an answer may hold."""
 
 Scalar: TypeAlias = str | int | float
 
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a form asks for."""
+    """One field of a form."""
 
     name: str
     kind: Kind
     title: str | None = None
-    """How it is shown instead of its name."""
+    """The displayed name."""
     description: str | None = None
     required: bool = False
     default: Scalar | bool | list[str] | None = None
-    """A value that fits, to start from; `None` where there is none."""
+    """An initial value that is valid, or `None`."""
     choices: tuple[tuple[Scalar, str], ...] = ()
-    """Of a choice, or of several: each value, and how it is shown."""
+    """The options of a choice, or of several: each value, and its displayed text."""
     minimum: int | float | None = None
     maximum: int | float | None = None
     min_length: int | None = None
-    """Characters of a text; items where several may be chosen."""
+    """Characters of a text; items if several may be chosen."""
     max_length: int | None = None
 
 
 def check_value(field: FormField, value: Any) -> None:
-    """Holds a JSON value against its field. Raises Mismatch."""
+    """Raise `Mismatch` unless a JSON value is valid for its field."""
     if reason := _CHECKS[field.kind](field, value):
         raise Mismatch(f"{reason}, got {excerpt(value)}", f"$.{field.name}")
 
 
 def parse(field: FormField, text: str) -> Any:
-    """The JSON value that a person typed for a field.
+    """Parse the input of a user for a field, and return the JSON value.
 
-    Yes and no for a boolean; the value, the title or the position of a choice, several with commas between;
-    a time without a zone is local. Raises Mismatch: its `reason` tells the person what to type.
+    The input is yes or no for a boolean; the value, the title or the position of a choice, several with commas between;
+    a time without a zone is local. Raises `Mismatch`, whose `reason` says what to enter.
     """
     read = _READERS.get(field.kind)
     value = read(field, text.strip()) if read else text
@@ -66,17 +66,17 @@ def parse(field: FormField, text: str) -> Any:
 
 
 def text_of(value: Scalar) -> str:
-    """The value of a choice as forms spell it: always a string."""
+    """Return the value of a choice as it is sent in a form: always a string."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _why_input_fails(field: FormField, value: Any) -> str:
-    """Why what was typed does not fit: people answer yes or no, where programs have booleans."""
+    """Return why an input is invalid; for a boolean in terms of yes and no."""
     reason = _CHECKS[field.kind](field, value)
     return "expected yes or no" if reason and field.kind == "boolean" else reason
 
 
-# Each check says what was expected, or nothing where the value fits.
+# Each check returns the expected value as text, or an empty text for a valid value.
 
 
 def _text(field: FormField, value: Any) -> str:
@@ -112,7 +112,7 @@ def _number(field: FormField, value: Any) -> str:
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a value is a number that JSON has: finite, and not a boolean."""
+    """Return whether a value is a number in JSON: finite, and not a boolean."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
@@ -150,7 +150,7 @@ def _list_choices(field: FormField) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-# RFC 5321 and 3986 as far as a form needs them; both run in linear time.
+# RFC 5321 and 3986 as far as needed for a form; both run in linear time.
 _EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s.\x00-\x1f\x7f]+(\.[^@\s.\x00-\x1f\x7f]+)*")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~]+")
 
@@ -173,7 +173,7 @@ def _date_time(field: FormField, value: Any) -> str:
 
 
 def _convert_date(value: Any, type_: Any) -> Any:
-    """A string as a date, or None: msgspec reads them as RFC 3339 has them, and so does JSON Schema."""
+    """Return a string as a date, or None: msgspec parses RFC 3339, as JSON Schema does."""
     try:
         return msgspec.convert(value, type_) if isinstance(value, str) else None
     except msgspec.ValidationError:
@@ -181,7 +181,7 @@ def _convert_date(value: Any, type_: Any) -> Any:
 
 
 def _other(field: FormField, value: Any) -> str:
-    """What an answer may hold at all (client, Elicitation, `ElicitResult.content`)."""
+    """Check the types of values that any answer may hold (client, Elicitation, `ElicitResult.content`)."""
     if isinstance(value, list | tuple):
         fits = all(isinstance(item, str) and not _encodable(item) for item in value)
     else:
@@ -204,7 +204,7 @@ _CHECKS: dict[Kind, Callable[[FormField, Any], str]] = {
 }
 
 
-# Each reader gives the value that a person meant; what nobody can have meant is left to the check.
+# Each reader returns the value of an input, or the input itself, which the check then refuses.
 
 _WORDS = {
     "y": True, "yes": True, "true": True, "on": True, "1": True,
@@ -226,7 +226,8 @@ def _read_number(field: FormField, text: str) -> int | float | str:
 
 
 def _read_choice(field: FormField, text: str) -> Scalar:
-    """By value, else by title, else by position where no choice is itself a number."""
+    """Return the choice with this value, else with this title, else at this position if no choice is itself a
+    number."""
     for value, title in field.choices:
         if text in (text_of(value), title):
             return value
@@ -238,7 +239,7 @@ def _read_choice(field: FormField, text: str) -> Scalar:
 
 
 def is_numbered(field: FormField) -> bool:
-    """Whether a choice may be typed as its position, from 1: no choice is itself a number."""
+    """Return whether a choice may be entered as its position, from 1: no choice is itself a number."""
     return not any(text_of(value).isdecimal() or title.isdecimal() for value, title in field.choices)
 
 
@@ -257,7 +258,7 @@ def _read_date_time(field: FormField, text: str) -> str:
     try:
         moment = datetime.datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.astimezone()).isoformat()
-    except (ValueError, OverflowError, OSError):  # the clock of the system ends before the calendar does
+    except (ValueError, OverflowError, OSError):  # the range of the system clock is smaller than that of the calendar
         return text
 
 

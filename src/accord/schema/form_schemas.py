@@ -1,11 +1,11 @@
-"""The fields of a form as JSON Schema: read in the words of any revision, written in those of one.
+"""The fields of a form as JSON Schema: read from the schema of any revision, written for one.
 
-    2025-06-18              a default for yes or no only; titles of choices in `enumNames`; one choice, not several
+    2025-06-18              a default for booleans only; titles of choices in `enumNames`; one choice, not several
     2025-11-25, 2026-07-28  a default for every field; `oneOf` with titles; several choices, as an array
 
-What is written is exactly what the revision has; `pattern` is in no schema of theirs, so it is not sent.
-What is read may be more: servers also send what their libraries make of a type, such as `anyOf` with null,
-`$ref`, `const`, `exclusiveMinimum`. A field that makes no sense is of the kind "other", never an error.
+The written schema has exactly what the revision allows; no revision has `pattern`, so it is not sent. The read schema
+may have more: servers also send what their libraries generate for a type, such as `anyOf` with null, `$ref`, `const`,
+`exclusiveMinimum`. A field that cannot be interpreted has the kind "other"; it is never an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TYPES: dict[Kind, JSONObject] = {
     "date-time": {"type": "string", "format": "date-time"},
 }
 
-# Kind -> the attributes that bound it, by their keyword.
+# Kind -> the attributes that are its bounds, by their keyword.
 _CHARACTERS = {"min_length": "minLength", "max_length": "maxLength"}
 _ITEMS = {"min_length": "minItems", "max_length": "maxItems"}
 _RANGE = {"minimum": "minimum", "maximum": "maximum"}
@@ -50,11 +50,12 @@ _BOUNDS: dict[Kind, dict[str, str]] = {
 }  # fmt: skip
 
 _REFERENCES = 16
-"""References followed one after the other; a circle of them ends here."""
+"""Limit of references that are followed one after the other; it ends cycles."""
 
 
 def requested_schema(fields: Iterable[FormField], rules: Rules) -> JSONObject:
-    """The `requestedSchema` of these fields. Raises NotSupported for a field that the revision cannot ask."""
+    """Return the `requestedSchema` of these fields. Raise `NotSupported` for a field that the revision does not
+    support."""
     fields = list(fields)
     written: JSONObject = {
         "type": "object",
@@ -74,12 +75,12 @@ def _field_schema(field: FormField, rules: Rules) -> JSONObject:
     about |= {keyword: getattr(field, name) for name, keyword in _BOUNDS.get(field.kind, {}).items()}
     if rules.form_defaults or field.kind == "boolean":
         about["default"] = _encode_default(field, field.default)
-    said = {keyword: value for keyword, value in about.items() if value is not None}
-    return {**_TYPES[field.kind], **said, **_choices_schema(field, rules)}
+    keywords = {keyword: value for keyword, value in about.items() if value is not None}
+    return {**_TYPES[field.kind], **keywords, **_choices_schema(field, rules)}
 
 
 def _encode_default(field: FormField, value: Any) -> Any:
-    """A default in the strings that choices are written as."""
+    """Return a default with its choices as strings."""
     if value is None or not field.choices:
         return value
     return [text_of(item) for item in value] if isinstance(value, list) else text_of(value)
@@ -99,19 +100,19 @@ def _choices_schema(field: FormField, rules: Rules) -> JSONObject:
 
 
 def fields(requested: Schema) -> list[FormField]:
-    """The fields of a `requestedSchema`, in its order."""
+    """Return the fields of a `requestedSchema`, in its order."""
     properties, required = requested.get("properties"), requested.get("required")
     if not isinstance(properties, dict):
         return []
     names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    must = set(names)
-    return [_field(name, schema, name in must, requested) for name, schema in properties.items()]
+    required_names = set(names)
+    return [_field(name, schema, name in required_names, requested) for name, schema in properties.items()]
 
 
 def count_expanded(requested: Schema, depth: int, most: int) -> int:
-    """Return how many values a `requestedSchema` has, with those of each reference as often as it expands.
+    """Return the number of values in a `requestedSchema`, with those of each reference as often as it expands.
 
-    Raises SchemaError for more than `most`, and for deeper nesting.
+    Raises `SchemaError` for more than `most`, and for deeper nesting.
     """
     size = count_values(requested, depth, most)
     sizes: dict[int, int] = {}
@@ -163,7 +164,7 @@ def _fits(field: FormField, value: Any) -> bool:
 
 
 def without_null(schema: Any, root: Schema) -> tuple[Schema, bool]:
-    """A schema without its references and without null, and whether null was among its values."""
+    """Return a schema with resolved references and without null, and whether it allows null."""
     schema = _resolve(schema, root)
     type_, enum = schema.get("type"), schema.get("enum")
     arms = [_resolve(arm, root) for arm in _arms(schema)]
@@ -173,14 +174,15 @@ def without_null(schema: Any, root: Schema) -> tuple[Schema, bool]:
     if (only := _single_arm(present)) is not None:
         schema = {**only, **{key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}}
     null_in_lists = any(
-        isinstance(found, list) and nothing in found for found, nothing in ((type_, "null"), (enum, None))
+        isinstance(keyword_value, list) and nothing in keyword_value
+        for keyword_value, nothing in ((type_, "null"), (enum, None))
     )
     return schema, len(present) < len(arms) or null_in_lists
 
 
 def _single_arm(arms: list[Schema]) -> Schema | None:
-    """The arm that a union comes to: its only one, unless that is a choice; a number where it may also be a text,
-    which is how a decimal is written."""
+    """Return the arm to which a union is reduced: its only one, unless that is a choice; the number in a union of
+    number and text, which is the schema of a decimal."""
     if len(arms) == 1:
         return None if "const" in arms[0] else arms[0]
     numbers = [arm for arm in arms if arm.get("type") == "number"]
@@ -189,17 +191,17 @@ def _single_arm(arms: list[Schema]) -> Schema | None:
 
 
 def _resolve(schema: Any, root: Schema) -> Schema:
-    """A schema with its references into `$defs` followed; empty where it is none."""
+    """Return a schema with resolved references into `$defs`; empty if it is not a schema."""
     if not isinstance(schema, dict):
         return {}
     resolved: Schema = schema
-    for found in _targets(schema, root):
-        resolved = {**found, **{key: value for key, value in resolved.items() if key != "$ref"}}
+    for target in _targets(schema, root):
+        resolved = {**target, **{key: value for key, value in resolved.items() if key != "$ref"}}
     return resolved
 
 
 def _targets(schema: Schema, root: Schema) -> Iterator[Schema]:
-    """Yield what a reference leads to, and what that leads to."""
+    """Yield the target of a reference, and the targets of further references in it."""
     for _ in range(_REFERENCES):
         reference = schema.get("$ref")
         if not isinstance(reference, str):
@@ -209,8 +211,8 @@ def _targets(schema: Schema, root: Schema) -> Iterator[Schema]:
 
 
 def _member(value: Any, key: str) -> Schema:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    member = value.get(key)
+    return member if isinstance(member, dict) else {}
 
 
 def _arms(schema: Schema) -> list[Any]:
@@ -237,15 +239,15 @@ def _kind(schema: Schema, root: Schema) -> tuple[Kind, Choices]:
 
 
 def _choices(schema: Schema) -> Choices:
-    """Values and titles of a choice; none where a value cannot be one."""
-    found = [(value, title) for value, title in _options(schema) if value is not None]
-    if not all(isinstance(value, str) or is_number(value) for value, _ in found):
+    """Return the values and titles of a choice; empty if a value cannot be a choice."""
+    options = [(value, title) for value, title in _options(schema) if value is not None]
+    if not all(isinstance(value, str) or is_number(value) for value, _ in options):
         return ()
-    return tuple((value, title if isinstance(title, str) else text_of(value)) for value, title in found)
+    return tuple((value, title if isinstance(title, str) else text_of(value)) for value, title in options)
 
 
 def _options(schema: Schema) -> list[tuple[Any, Any]]:
-    """Values and titles as they are written: the words that have titles come first."""
+    """Return the values and titles as written: keywords with titles take precedence."""
     arms = _arms(schema)
     if arms and all(isinstance(arm, dict) and "const" in arm for arm in arms):
         return [(arm["const"], arm.get("title")) for arm in arms]
@@ -269,7 +271,7 @@ def _bounds(kind: Kind, schema: Schema) -> dict[str, Any]:
 
 
 def _inclusive_bound(kind: Kind, bound: Any, step: int) -> Any:
-    """The first value past a bound that is itself excluded. Fractions have none: a form can only name the bound."""
+    """Return the first value inside an exclusive bound. For fractions there is none: a form can only name the bound."""
     if kind != "integer" or not is_number(bound):
         return bound
     return (math.floor(bound) if step > 0 else math.ceil(bound)) + step

@@ -1,14 +1,13 @@
-"""Forms: what a server asks a person for, as a Python type, and what a client makes of it.
+"""Forms: the questions of a server to a user, as a Python type, and their processing in a client.
 
     form(Order)                 a flat class: each attribute is a field
     form(bool), form(Color)     one value; on the wire it is a form with the one field "value"
-    form(["S", "M", "L"])       a choice; {"S": "Small", ...} gives the titles
-    form(None)                  no fields: to accept is the answer
+    form(["S", "M", "L"])       a choice; {"S": "Small", ...} sets the titles
+    form(None)                  no fields: the answer is only accept or decline
 
-A `FormType` writes itself as the `requestedSchema` of a revision, and reads an answer as the type. What a form
-cannot tell (a pattern, a validator) is held when the answer comes. The other side: a client takes a
-`requestedSchema` apart with `fields`, reads what was typed with `parse`, and holds an answer against it with
-`check` before it is sent.
+A `FormType` writes itself as the `requestedSchema` of a revision, and converts an answer to the type. Constraints that
+a form cannot express (a pattern, a validator) are checked when the answer arrives. A client reads a `requestedSchema`
+with `fields`, parses input with `parse`, and validates an answer with `check` before it is sent.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ Uri: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uri"}
 JSONObject = dict[str, Any]
 
 _VALUE = "value"
-"""The field that holds what is not a class."""
+"""The field for a type that is not a class."""
 _UNTYPED = ("email", "uri")
-"""Kinds that are texts like any other to a Python type, which therefore does not hold them."""
+"""Kinds that are plain texts in a Python type, which therefore does not check them."""
 
 
 class FormType:
-    """A type as a form; `form` makes it of a hint, or give it the node of a hint that was read already.
+    """A type as a form; `form` creates it from a hint, or pass it the node of a hint.
 
-    `titles` say how the values of a choice are shown. Raises DeclarationError for a type that is not flat.
+    `titles` are the displayed texts of a choice. Raises `DeclarationError` for a type that is not flat.
     """
 
     fields: tuple[FormField, ...]
-    """What is asked, in its order."""
+    """The fields, in order."""
     wraps: bool
-    """The answer is the one field "value"."""
+    """Whether the answer is the one field "value"."""
 
     def __init__(self, node: Node, titles: Mapping[Any, str] | None = None) -> None:
         self._node = node
@@ -68,13 +67,13 @@ class FormType:
         if self.wraps:
             schema = {"properties": {_VALUE: schema}, "required": [_VALUE], "$defs": schema.get("$defs", {})}
         nullable = {name for name, about in schema.get("properties", {}).items() if without_null(about, schema)[1]}
-        asked = [field for field in fields(schema) if field.name != _tag(node)]
-        self._none = {field.name for field in asked if field.required and field.name in nullable}
-        self.fields = tuple(self._present(field, titles) for field in asked)
+        own_fields = [field for field in fields(schema) if field.name != _tag(node)]
+        self._none = {field.name for field in own_fields if field.required and field.name in nullable}
+        self.fields = tuple(self._present(field, titles) for field in own_fields)
         self._choice_values = {field.name: _choice_values(field) for field in self.fields}
 
     def _present(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
-        """A field as people see it: its choices have titles, and null is an answer left out."""
+        """Return a field for display: its choices have titles, and a nullable field is optional."""
         if field.kind == "other":
             raise DeclarationError(
                 f"{_name(self._node)}{'' if self.wraps else f'.{field.name}'} cannot be asked in a form, which is "
@@ -90,41 +89,42 @@ class FormType:
         return next(own.node for own in bare.fields if own.key == field.name) if isinstance(bare, RecordNode) else bare
 
     def schema(self, rules: Rules) -> JSONObject:
-        """The `requestedSchema`; do not change it. Raises NotSupported for what the revision cannot ask."""
+        """Return the `requestedSchema`; do not change it. Raise `NotSupported` if the revision does not support a
+        field."""
         if rules.revision not in self._schemas:
             self._schemas[rules.revision] = requested_schema(self.fields, rules)
         return self._schemas[rules.revision]
 
     def read(self, content: Mapping[str, Any] | None) -> Any:
-        """An accepted answer as the type. Raises Mismatch, with the path.
+        """Return an accepted answer as the type. Raises `Mismatch`, with the path.
 
-        What was left out takes its default, null counts as left out, and what was not asked for is ignored.
+        A missing field takes its default, null counts as missing, and unknown fields are ignored.
         """
         if content is not None and not isinstance(content, Mapping):
             raise Mismatch(f"expected object, got {explain.excerpt(content)}")
-        given = self._check_content(content or {})
+        values = self._check_content(content or {})
         if self._node is NULL:
             return None
         if self.wraps:
-            return self._converter.convert(given[_VALUE], f"$.{_VALUE}")
-        return self._converter.convert(given)
+            return self._converter.convert(values[_VALUE], f"$.{_VALUE}")
+        return self._converter.convert(values)
 
     def _check_content(self, content: Mapping[str, Any]) -> JSONObject:
-        given: JSONObject = dict.fromkeys(self._none)
+        values: JSONObject = dict.fromkeys(self._none)
         for field in self.fields:
             value = content.get(field.name)
             if value is not None:
                 check_value(field if field.kind in _UNTYPED else _any_value_field(field), value)
-                given[field.name] = _decode_choices(value, self._choice_values[field.name])
+                values[field.name] = _decode_choices(value, self._choice_values[field.name])
             elif field.required:
                 raise Mismatch(f'missing "{field.name}"')
-        return given
+        return values
 
 
 def form(hint: Any) -> FormType:
-    """The form of a type; a list of strings is a choice, a dict a choice with titles, None an empty form.
+    """Return the form of a type; a list of strings is a choice, a dict a choice with titles, None an empty form.
 
-    Raises DeclarationError for what is not flat, or names a type that does not exist.
+    Raises `DeclarationError` for a type that is not flat, or names a type that does not exist.
     """
     if isinstance(hint, list | Mapping):
         return _choice(hint)
@@ -144,7 +144,7 @@ def _make_form(hint: Any, _spelling: str) -> FormType:
         ) from exc
 
 
-# Literal["a", "b"] equals Literal["b", "a"], yet people see the order: so the spelling is part of the key.
+# Literal["a", "b"] equals Literal["b", "a"], but the displayed order differs: so the representation is part of the key.
 _cached = lru_cache(maxsize=256)(_make_form)
 
 
@@ -157,25 +157,25 @@ def _choice(values: Iterable[Any]) -> FormType:
 
 
 def check(content: Any, requested: Mapping[str, Any]) -> None:
-    """Holds the accepted answer to a `requestedSchema`. Raises Mismatch for the first thing that does not fit.
+    """Validate the accepted answer to a `requestedSchema`. Raises `Mismatch` for the first failure.
 
-    What was not asked for does not fit: nobody is told more than they asked.
+    Unknown fields are a failure too: the server must not receive more than it asked for.
     """
-    given = {} if content is None else content
-    if not isinstance(given, Mapping):
+    values = {} if content is None else content
+    if not isinstance(values, Mapping):
         raise Mismatch(f"expected object, got {explain.excerpt(content)}")
     known = {field.name: field for field in fields(requested)}
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             raise Mismatch("the form has no such field", f"$.{explain.shorten(str(name))}")
         check_value(known[name], value)
     for field in known.values():
-        if field.required and field.name not in given:
+        if field.required and field.name not in values:
             raise Mismatch(f'missing "{field.name}"')
 
 
 def defaults(requested: Mapping[str, Any]) -> JSONObject:
-    """What a form is filled with before anyone types ("Clients that support defaults SHOULD pre-populate")."""
+    """Return the initial values of a form ("Clients that support defaults SHOULD pre-populate")."""
     return {field.name: field.default for field in fields(requested) if field.default is not None}
 
 
@@ -184,7 +184,7 @@ def _unconstrained(node: Node) -> Node:
 
 
 def _tag(node: Node) -> str | None:
-    """The key that tells a record from others, where it is tagged: nobody is asked for it."""
+    """Return the key that identifies a tagged record, or None: it is not a field of the form."""
     bare = _unconstrained(node)
     return bare.tag[0] if isinstance(bare, RecordNode) and bare.tag else None
 
@@ -195,7 +195,7 @@ def _name(node: Node) -> str:
 
 
 def _titles(node: Node) -> dict[Any, str]:
-    """How the members of an Enum are shown: by value where that is in words, else by name."""
+    """Return the displayed texts of the members of an Enum: the value if it has several words, else the name."""
     match node:
         case ConstrainedNode(node=inner) | ArrayNode(item=inner):
             return _titles(inner)
@@ -213,12 +213,12 @@ def _title(member: Enum) -> str:
 
 
 def _any_value_field(field: FormField) -> FormField:
-    """The field as an answer has to be at the least; the rest is held by its type."""
+    """Return a field with the minimal check of an answer; its type checks the rest."""
     return FormField(name=field.name, kind="other")
 
 
 def _choice_values(field: FormField) -> dict[str, Scalar]:
-    """The choices that are numbers in Python, by the text they are on the wire. Raises DeclarationError."""
+    """Return the numeric choices in Python, by their text on the wire. Raise `DeclarationError` for equal texts."""
     texts = [text_of(value) for value, _ in field.choices]
     if len(set(texts)) < len(texts):
         raise DeclarationError(f'the choices of "{field.name}" are not unique: they are sent as strings')

@@ -1,12 +1,12 @@
-"""A type hint taken apart: the one reading of it that schemas, decoders and declaration checks share.
+"""Analysis of type hints: the only reader of hints for schemas, decoders and declaration checks.
 
-    read(hint) -> Node      Plain | Items | Row | Table | Choice | Values | Record | Foreign | Narrowed
+    read(hint) -> Node      PlainNode, ArrayNode, TupleNode, MapNode, UnionNode, EnumNode, RecordNode, PydanticNode,
+                            ConstrainedNode
 
-A node knows what a hint means as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can
-decode. Reading costs about a microsecond for a built-in, so it happens when a tool is declared; everything
-else waits. Whatever cannot be JSON is a `DeclarationError`; a name that does not exist yet is a `NameError`:
-ask again later. Libraries that people may use but we do not need (pydantic, attrs, annotated-types,
-dataclasses) are never imported: a hint can only be made with them if they are in `sys.modules` already.
+A node is the meaning of a hint as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can decode. A
+built-in takes about a microsecond, so hints are read when a tool is declared; all else waits. A hint without JSON is a
+`DeclarationError`; a name that does not exist yet is a `NameError`: read it again later. Optional libraries (pydantic,
+attrs, annotated-types, dataclasses) are never imported: a hint can only use them if they are in `sys.modules` already.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from accord.schema.records import MISSING as MISSING
 
 
 class Node(msgspec.Struct, eq=False):
-    """What a hint means as JSON. `hint` is the hint itself, resolved where it was a string."""
+    """The meaning of a hint as JSON. `hint` is the hint itself, resolved if it was a string."""
 
     hint: Any
 
 
 class PlainNode(Node):
-    """One type that JSON has, or has a usual spelling for."""
+    """A type that JSON has, or for which there is a common representation."""
 
 
 class ArrayNode(Node):
@@ -62,7 +62,7 @@ class MapNode(Node):
 
 
 class UnionNode(Node):
-    """A union; the arms are tried in order where msgspec cannot tell them apart."""
+    """A union; the arms are tried in order if msgspec cannot tell them apart."""
 
     arms: tuple[Node, ...]
 
@@ -82,24 +82,24 @@ class Field(msgspec.Struct, frozen=True, eq=False):
     default: Any = MISSING
     required: bool = True
     factory: Callable[[], Any] | None = None
-    """Makes a default that must not be shared."""
+    """Creates a default that must not be shared."""
 
 
 class RecordNode(Node):
-    """A class with fields. `fields` is filled after the record is known, so that it can refer to itself."""
+    """A class with fields. `fields` is set after the record is known, so that it can refer to itself."""
 
     name: str
     make: Callable[..., Any]
     fields: tuple[Field, ...] = ()
     closed: bool = False
-    """Unknown keys are refused."""
+    """Whether unknown keys are refused."""
     array: bool = False
-    """It is an array in JSON: NamedTuple, `array_like=True`."""
+    """Whether it is an array in JSON: NamedTuple, `array_like=True`."""
     tag: tuple[str, str | int] | None = None
 
 
 class PydanticNode(Node):
-    """What only pydantic understands."""
+    """A type that only pydantic can handle."""
 
 
 class ConstrainedNode(Node):
@@ -132,12 +132,12 @@ _TABLES = {dict, abc.Mapping, abc.MutableMapping}
 
 
 def is_builtin(hint: Any) -> bool:
-    """Whether a hint is a built-in, the quick answer for most parameters."""
+    """Return whether a hint is a built-in, the fast answer for most parameters."""
     return type(hint) is type and hint in _PLAIN
 
 
 def accepts_null(node: Node) -> bool:
-    """Whether JSON null is among the values."""
+    """Return whether a node accepts JSON null."""
     match node:
         case UnionNode(arms=arms):
             return any(map(accepts_null, arms))
@@ -149,7 +149,7 @@ def accepts_null(node: Node) -> bool:
 
 
 def choices(node: Node) -> list[Any]:
-    """The JSON values but null that a hint names one by one; none where it does not."""
+    """Return the JSON values, except null, that a hint lists one by one; empty if it does not."""
     match node:
         case UnionNode(arms=arms):
             return [value for arm in arms for value in choices(arm)]
@@ -161,19 +161,19 @@ def choices(node: Node) -> list[Any]:
 
 
 class HintReader:
-    """Reads hints in one scope: the globals of a function, and the names around it."""
+    """Reader of hints in one scope: the globals of a function, and the names around it."""
 
     def __init__(self, scope: Mapping[str, Any], around: Mapping[str, Any]) -> None:
         self.scope = scope
         self.around = around
         self.notes: set[str] = set()
-        """Keywords of JSON Schema that were noted at the hints read so far."""
+        """Keywords of JSON Schema in the hints read so far."""
         self._records: dict[Any, RecordNode] = {}
         self._variables: dict[Any, Any] = {}
         self._aliases: list[Any] = []
 
     def resolve(self, text: str) -> Any:
-        """What an annotation written as a string stands for. Raises NameError."""
+        """Resolve an annotation that is written as a string. Raises `NameError`."""
         for names in (self.around, self.scope, vars(builtins)):
             if text in names:
                 return names[text]
@@ -181,11 +181,11 @@ class HintReader:
             return eval(text, {**self.scope}, {**self.around})
         except NameError:
             raise
-        except Exception as exc:  # whatever was written there is run
+        except Exception as exc:  # evaluation may raise anything
             raise DeclarationError(f"the annotation {text!r} is not a type: {exc}") from exc
 
     def read(self, hint: Any) -> Node:
-        """The node of a hint. Raises DeclarationError, and NameError for a name that does not exist yet."""
+        """Return the node of a hint. Raise `DeclarationError`, and `NameError` for a name that does not exist yet."""
         if type(hint) is type and (known := _PLAIN.get(hint)) is not None:
             return known
         if isinstance(hint, str):
@@ -240,7 +240,7 @@ class HintReader:
         return self._class(hint, hint, ())
 
     def _read_alias(self, alias: Any) -> Node:
-        """`type X = ...`; where it contains itself, whatever is there is accepted."""
+        """Read `type X = ...`; where it contains itself, any value is accepted."""
         if alias in self._aliases:
             return ANYTHING
         self._aliases.append(alias)
@@ -305,7 +305,7 @@ class HintReader:
 
 
 def restrictions(metadata: Iterable[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Bounds and notes of metadata: msgspec.Meta, annotated-types, pydantic.Field, or a description."""
+    """Return the bounds and notes of metadata: msgspec.Meta, annotated-types, pydantic.Field, or a description."""
     bounds: dict[str, Any] = {}
     notes: dict[str, Any] = {}
     for piece in metadata:

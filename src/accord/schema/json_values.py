@@ -1,4 +1,4 @@
-"""A Python value as JSON, and an honest no to what JSON cannot hold."""
+"""Python values as JSON, with an error for values that JSON does not have."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from accord.schema import pydantic_types
 
 
 def to_json(value: Any) -> bytes:
-    """Encode anything that msgspec, pydantic or a path can be. Raises ValueError that says what stands against it:
-    a type without JSON, NaN or infinity, half a surrogate pair, a value that contains itself.
-    """
+    """Encode a value that msgspec or pydantic supports, or a path. Raise `ValueError` for a type without JSON, NaN or
+    infinity, half a surrogate pair, and a value that contains itself."""
     try:
         data = msgspec.json.encode(value, enc_hook=pydantic_types.dump)
         if b"null" in data:
@@ -29,7 +28,7 @@ def _dump(value: Any) -> Any:
 
 
 def _check_finite(value: Any) -> None:
-    """msgspec writes NaN and infinity as null, silently."""
+    """Raise `ValueError` for NaN and infinity, which msgspec silently encodes as null."""
     pending = [msgspec.to_builtins(value, enc_hook=_dump)]
     while pending:
         match pending.pop():

@@ -1,9 +1,10 @@
-"""How long a pattern takes for each character of a text, at worst.
+"""The worst-case time of a pattern for each character of a text.
 
-The engine makes a table of states while it reads (a lazy DFA), and takes one look into it for each character. A pattern
-such as `[ab]*a[ab]{500}c` has more states than any table; then it follows all positions of the pattern for each
-character, a thousand times as slow. So the states of a pattern are counted here, up to a bound: positions are followed
-as the engine does, in the order of preference, from the front and from the back, since it searches from either end.
+The engine builds a table of states while it reads (a lazy DFA), with one look-up for each character. A pattern such as
+`[ab]*a[ab]{500}c` has more states than any table; then the engine follows all positions of the pattern for each
+character, a thousand times as slow. So this module counts the states of a pattern, up to a limit: it follows the
+positions as the engine does, in order of preference, from the front and from the back, because the engine searches from
+either end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import PatternOptionsType
 
 PATTERN_BYTES = 1 << 18
-"""The largest pattern, compiled, that is accepted."""
+"""Limit of the size of a compiled pattern."""
 FAST = 5
 """Nanoseconds for a character, with a table."""
 SLOWEST = 20_000
@@ -28,11 +29,11 @@ SLOWEST = 20_000
 _SLOW = ((1 << 14, 2_000), (PATTERN_BYTES, SLOWEST))
 """Bytes of a compiled pattern, and nanoseconds for a character without a table."""
 _TABLE_BYTES = 1 << 10
-"""The compiled patterns that have few states whatever they are."""
+"""Size up to which compiled patterns always have few states."""
 _MAX_STATES = 256
-"""Characters tell these states apart; the engine reads bytes, and needs a few times as many. It keeps thousands."""
+"""Limit of the states per characters; the engine reads bytes, and needs a few times as many. It keeps thousands."""
 _MAX_STEPS = 100_000
-"""Positions followed for all patterns of one schema: 50 ms. Patterns after that count as slow."""
+"""Limit of the positions followed for all patterns of one schema: 50 ms. Further patterns count as slow."""
 _MAX_POSITIONS = 5_000
 
 _Ranges = tuple[tuple[int, int], ...]
@@ -46,14 +47,14 @@ _END = ("AT_END", "AT_END_STRING")
 
 
 class PatternCosts:
-    """What the patterns of one schema cost; each is looked at once."""
+    """The costs of the patterns of one schema; each pattern is measured once."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._steps = _MAX_STEPS
 
     def nanoseconds(self, pattern: str) -> int:
-        """Return how long a pattern takes for a character, at most."""
+        """Return the longest time of a pattern for a character, in nanoseconds."""
         if pattern not in self._known:
             self._known[pattern] = self._measure(pattern)
         return self._known[pattern]
@@ -81,12 +82,12 @@ class PatternCosts:
 
 
 class _UnknownStatesError(Exception):
-    """A pattern has too many states, or forms of which they are not known."""
+    """A pattern has too many states, or constructs whose states are unknown."""
 
 
 @lru_cache(1_000)
 def goes_back(pattern: str) -> bool:
-    """Return whether a pattern needs an engine that goes back in a text (look-around, back-references)."""
+    """Return whether a pattern needs a backtracking engine (look-around, back-references)."""
     import jsonschema_rs
 
     return not _compiles(pattern, jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES))
@@ -110,7 +111,7 @@ def _compiles(pattern: str, options: PatternOptionsType) -> bool:
 
 
 def _parse(pattern: str) -> Any:
-    """Return the pattern as Python parses it, which does not know ECMA-262's own forms."""
+    """Return the pattern as parsed by Python, which does not support constructs that only ECMA-262 has."""
     parser: Any = import_module("re._parser")
     try:
         with warnings.catch_warnings():
@@ -121,9 +122,8 @@ def _parse(pattern: str) -> Any:
 
 
 class _Machine:
-    """A pattern as positions: each reads a character, or leads to others at once, those that are preferred first. What
-    look-around looks for is left out, and stands in `looks`: the engine reads it by itself.
-    """
+    """A pattern as positions: each reads a character, or leads to others at once, in order of preference. The contents
+    of look-around are separate, in `looks`: the engine matches them by themselves."""
 
     _MATCH, _DEAD = 0, 1
 
@@ -138,11 +138,11 @@ class _Machine:
         self._start = self._sequence(parsed, self._MATCH)
 
     def follow(self) -> Iterator[int]:
-        """Follow all texts, and yield how many positions each step looked at. Raises _UnknownStatesError."""
+        """Follow all texts, and yield the number of positions of each step. Raise `_UnknownStatesError`."""
         ranges = {bound for each in self._classes.values() for low, high in each for bound in (low, high + 1)}
         characters = sorted({0, *ranges} - {sys.maxunicode + 1})
         reads = {at: frozenset(_members(each, characters)) for at, each in self._classes.items()}
-        anew = () if self._backwards or self._is_part else (self._start,)
+        restart = () if self._backwards or self._is_part else (self._start,)
         state = self._closure((self._start,), at_start=True)
         seen, pending = {state}, [state]
         while pending:
@@ -151,7 +151,7 @@ class _Machine:
                 continue
             for character in characters:
                 reached = [self._targets[at][0] for at in state if character in reads.get(at, ())]
-                state_after = self._closure((*reached, *anew), at_start=False)
+                state_after = self._closure((*reached, *restart), at_start=False)
                 yield 1 + len(state) + len(state_after)
                 if state_after not in seen:
                     seen.add(state_after)
@@ -160,7 +160,7 @@ class _Machine:
                 raise _UnknownStatesError
 
     def _closure(self, positions: Iterable[int], *, at_start: bool) -> tuple[int, ...]:
-        """Return the positions that read, or match, in the order of preference."""
+        """Return the positions that read, or match, in order of preference."""
         seen: dict[int, None] = {}
         pending = [*positions][::-1]
         while pending:
@@ -172,7 +172,7 @@ class _Machine:
         return tuple(at for at in seen if at in self._classes or at == self._MATCH)
 
     def _sequence(self, parsed: Any, after: int) -> int:
-        """Add the positions of a part, from that which comes last; return where it begins."""
+        """Add the positions of a part, from the last one; return the first position."""
         items = list(parsed)
         for op, value in items if self._backwards else reversed(items):
             after = self._item(str(op), value, after)
@@ -265,12 +265,12 @@ def _item_ranges(kind: str, item: Any) -> _Ranges:
 
 
 def _complement(ranges: Sequence[tuple[int, int]]) -> _Ranges:
-    found, low = [], 0
+    complement, low = [], 0
     for first, last in sorted(ranges):
         if first > low:
-            found.append((low, first - 1))
+            complement.append((low, first - 1))
         low = max(low, last + 1)
-    return (*found, (low, sys.maxunicode)) if low <= sys.maxunicode else tuple(found)
+    return (*complement, (low, sys.maxunicode)) if low <= sys.maxunicode else tuple(complement)
 
 
 def _members(ranges: _Ranges, characters: list[int]) -> Iterator[int]:

@@ -1,8 +1,7 @@
-"""How much time the patterns of a schema take for a value.
+"""The time that the patterns of a schema take for a value.
 
-A pattern takes time in proportion to the text that it looks at. What a value has beside the places where patterns look
-does not count: a long text may stand beside a short name. A place stands for all subschemas that look at it, whichever
-of them apply.
+A pattern takes time in proportion to the text that it reads. Other parts of a value do not count: a long text may be
+beside a short name. A place stands for all subschemas that check it, whether they apply or not.
 """
 
 from __future__ import annotations
@@ -16,40 +15,39 @@ import msgspec
 from accord.schema.cost import UNEVALUATED, Anchors, is_resource, looks_again, patterns, subschemas
 
 _STEPS = 100_000
-"""Subschemas added to places; a schema that takes more is taken to look at every text with all its patterns."""
+"""Limit of subschemas that are added to places; beyond it, every text counts for all patterns of the schema."""
 
 _SHORTEST = 10
-"""Characters that an empty text counts as: it takes time as well to begin with a pattern."""
+"""Characters that an empty text counts as: the start of a pattern takes time too."""
 
 _Key = tuple[int, int]
 
 
 class _Place(msgspec.Struct):
-    """What looks at one place of a value."""
+    """The patterns that check one place of a value."""
 
     texts: int = 0
-    """Time per character of a text there."""
+    """Time per character of a text at this place."""
     names: int = 0
-    """The same for the names of the members of an object there."""
+    """Time per character of the names of members of an object at this place."""
     inside: dict[str, Counter[_Key]] = msgspec.field(default_factory=dict)
-    """The subschemas that look at the places inside, by step (`cost.subschemas`)."""
+    """The subschemas that check the places inside, by step (`cost.subschemas`)."""
     below: dict[str, _Place] = msgspec.field(default_factory=dict)
 
     def add(self, other: _Place, times: int) -> int:
-        """Add what looks at the same place; return how many subschemas that were."""
+        """Add the patterns of the same place; return how many subschemas were added."""
         self.texts += times * other.texts
         self.names += times * other.names
         for step, group in other.inside.items():
-            held = self.inside.setdefault(step, Counter())
+            counter = self.inside.setdefault(step, Counter())
             for key, count in group.items():
-                held[key] += count * times
+                counter[key] += count * times
         return 1 + sum(map(len, other.inside.values()))
 
 
 class PatternWork:
-    """The work of the patterns of a schema, of which `cost` tells the time per character, 0 for a pattern that does not
-    count. The schema was measured (`cost.measure`) and has so many `nodes`.
-    """
+    """The work of the patterns of a schema; `cost` returns the time per character, 0 for a pattern that does not count.
+    The schema was measured (`cost.measure`) and has `nodes` subschemas."""
 
     def __init__(self, schema: Any, nodes: int, cost: Callable[[str], int]) -> None:
         self._nodes = nodes
@@ -88,28 +86,28 @@ class PatternWork:
     def _place(self, group: Counter[_Key]) -> _Place:
         known = frozenset(group.items())
         if known not in self._places:
-            self._places[known] = made = _Place()
+            self._places[known] = place = _Place()
             for key, times in group.items():
-                self._steps += made.add(self._closure(key), times)
+                self._steps += place.add(self._closure(key), times)
         return self._places[known]
 
     def _closure(self, key: _Key) -> _Place:
-        """What looks at the place of a subschema for it, and for those that look at the same place."""
+        """Return the patterns for the place of a subschema, with those of other subschemas at the same place."""
         if key not in self._alone and self._steps <= _STEPS:
             schema, base = self._known[key]
-            made = _Place(self._count(schema, "pattern"), self._count(schema, "patternProperties"))
-            again = UNEVALUATED if looks_again(schema) else 1
+            place = _Place(self._count(schema, "pattern"), self._count(schema, "patternProperties"))
+            factor = UNEVALUATED if looks_again(schema) else 1
             for step, inner in subschemas(schema, base, self._anchors):
                 if not isinstance(inner, dict):
                     continue
                 other = self._key(inner, base)
                 if step == "key":
-                    made.names += self._closure(other).texts
+                    place.names += self._closure(other).texts
                 elif step:
-                    made.inside.setdefault(step, Counter())[other] += 1
+                    place.inside.setdefault(step, Counter())[other] += 1
                 else:
-                    self._steps += made.add(self._closure(other), again)
-            self._alone[key] = made
+                    self._steps += place.add(self._closure(other), factor)
+            self._alone[key] = place
         return self._alone.get(key) or _Place()
 
     def _count(self, schema: dict[str, Any], keyword: str) -> int:
@@ -126,7 +124,7 @@ class PatternWork:
 
 
 def count_characters(value: Any) -> int:
-    """Return the characters of all texts of a value, names of members included."""
+    """Return the number of characters of all texts in a value, names of members included."""
     return sum(_SHORTEST + len(text) for text in _texts(value))
 
 

@@ -1,6 +1,6 @@
-"""What only pydantic understands: its models, and hints with its validators.
+"""Types that only pydantic can handle: its models, and hints with its validators.
 
-pydantic is never imported here. A hint can only be foreign when pydantic is in `sys.modules` already.
+pydantic is never imported here. A hint can only need pydantic if it is in `sys.modules` already.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from accord.schema.conversion_cost import check_numbers
 JSONObject = dict[str, Any]
 
 JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
-"""What to do about a type without JSON."""
+"""Advice for a type without JSON."""
 
 
 def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
-    """The schema pydantic gives, without titles, and its definitions apart."""
+    """Return the schema from pydantic, without titles, and its definitions."""
     mode = "serialization" if output else "validation"
     written = _without_titles(_adapter(hint).json_schema(mode=mode))
     return written, written.pop("$defs", {})
 
 
 def load(hint: Any, value: Any) -> Any:
-    """A JSON value as pydantic reads it. Raises ValueError, one line per failure."""
+    """Convert a JSON value with pydantic. Raises `ValueError`, with all failures."""
     adapter = _adapter(hint)
     text = msgspec.json.encode(value)
-    check_numbers(text)  # pydantic makes sets of them
+    check_numbers(text)  # pydantic creates sets of them
     try:
         return adapter.validate_json(text)
     except sys.modules["pydantic"].ValidationError as exc:
@@ -42,7 +42,7 @@ def load(hint: Any, value: Any) -> Any:
 
 
 def dump(value: Any) -> Any:
-    """`enc_hook` for msgspec: what pydantic or a path is as JSON. Raises TypeError."""
+    """Return a pydantic object or a path as JSON; an `enc_hook` for msgspec. Raises `TypeError`."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if hasattr(value, "model_dump"):
@@ -53,7 +53,7 @@ def dump(value: Any) -> Any:
 
 
 def _hint(value: Any) -> str:
-    """What its author probably forgot."""
+    """Return a hint at the probable mistake of the author."""
     if isinstance(value, CoroutineType):
         code = value.cr_code
         place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
@@ -86,7 +86,7 @@ _MAPS = ("properties", "$defs", "patternProperties")
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without `title`; what stands under `properties` and its like are names, not keywords."""
+    """Return the schema without `title`; the keys under `properties` and similar keywords are names."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):

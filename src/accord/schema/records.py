@@ -1,7 +1,7 @@
-"""Classes with fields, whatever made them: dataclass, TypedDict, NamedTuple, msgspec.Struct, attrs.
+"""Classes with fields of any origin: dataclass, TypedDict, NamedTuple, msgspec.Struct, attrs.
 
-`shape(cls)` says what its fields are called, which are required, and their defaults. Nothing is imported for
-it: a class can only be made with a library that is in `sys.modules`.
+`shape(cls)` returns the names of its fields, which are required, and their defaults. It imports nothing: the library
+that created a class is in `sys.modules`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RawField(msgspec.Struct, frozen=True):
 
 
 class RecordShape(msgspec.Struct, frozen=True):
-    """How a class looks as JSON."""
+    """The shape of a class as JSON."""
 
     fields: tuple[RawField, ...]
     closed: bool = False
@@ -35,7 +35,7 @@ class RecordShape(msgspec.Struct, frozen=True):
 
 
 def shape(cls: Any) -> RecordShape | None:
-    """The shape of a class with fields; None for any other."""
+    """Return the shape of a class with fields; None for any other."""
     for mark, read in _SHAPES.items():
         if hasattr(cls, mark):
             return read(cls)
@@ -55,11 +55,11 @@ def _struct(cls: Any) -> RecordShape:
 
 
 def _optional(name: str, key: str, default: Any) -> RawField:
-    """A factory or UNSET makes a field optional, without a default that a schema could show."""
+    """Return a field; a factory or UNSET makes it optional, without a default for the schema."""
     if default is msgspec.NODEFAULT:
         return RawField(name, key)
-    shown = default is not msgspec.UNSET and type(default).__name__ != "Factory"
-    return RawField(name, key, default if shown else MISSING, required=False)
+    has_default = default is not msgspec.UNSET and type(default).__name__ != "Factory"
+    return RawField(name, key, default if has_default else MISSING, required=False)
 
 
 def _dataclass(cls: Any) -> RecordShape:
@@ -112,19 +112,19 @@ _SHAPES = {
 
 
 def is_pydantic(cls: Any) -> bool:
-    """Whether only pydantic knows how to read this class: a model, its dataclass, a type of its own."""
+    """Return whether only pydantic can read a class: a model, its dataclass, a type of its own."""
     return "pydantic" in sys.modules and (
         hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__")
     )
 
 
 def is_field(piece: Any) -> bool:
-    """Whether this is `pydantic.Field(...)`."""
+    """Return whether a piece of metadata is `pydantic.Field(...)`."""
     return type(piece).__name__ == "FieldInfo" and type(piece).__module__ == "pydantic.fields"
 
 
 def needs_pydantic(metadata: Iterable[Any]) -> bool:
-    """Whether Annotated metadata has validators or discriminators that only pydantic can run."""
+    """Return whether Annotated metadata has validators or discriminators that only pydantic can run."""
     return any(
         piece.discriminator is not None or needs_pydantic(piece.metadata)
         if is_field(piece)

@@ -1,6 +1,6 @@
-"""JSON values as any type that a parameter of a tool may have.
+"""Conversion of JSON values to any type that a parameter of a tool may have.
 
-converted({"days": 3.0}, Trip) -> Trip(days=3)
+convert_to({"days": 3.0}, Trip) -> Trip(days=3)
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from accord.schema.hints import HintReader, Node
 
 
 class TypeConverter:
-    """Converts JSON values to the type of one node."""
+    """A converter of JSON values to the type of one node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._type = decodable(node)
 
     def convert(self, value: Any, path: str = "$") -> Any:
-        """Return the value as the type. Raises `Mismatch`; `path` is where the value stands."""
+        """Return the value as the type. Raise `Mismatch`; `path` is the place of the value."""
         try:
             return convert(value, self._type)
         except msgspec.ValidationError as exc:
@@ -33,14 +33,13 @@ class TypeConverter:
         try:
             return convert(integers_of_floats(value), self._type)
         except msgspec.ValidationError:
-            where, why = explain.failure(self._node, value, failure)
-            raise Mismatch(why, f"{path}{where}") from None
+            where, reason = explain.failure(self._node, value, failure)
+            raise Mismatch(reason, f"{path}{where}") from None
 
 
 def convert_to(value: Any, hint: Any) -> Any:
-    """Return a JSON value as a type hint means it. Raises `Mismatch` for a value that does not fit, `DeclarationError`
-    for a hint that is no type of JSON values or names a type that does not exist at module level.
-    """
+    """Return a JSON value as the type of a hint. Raise `Mismatch` for a value that does not match, `DeclarationError`
+    for a hint that is not a type of JSON values or names a type that does not exist at module level."""
     try:
         hash(hint)
     except TypeError:  # metadata without a hash

@@ -1,16 +1,15 @@
-"""JSON Schema that is not a Python type: compiled once, then asked often.
+"""Validation with JSON Schemas that are not Python types: compiled once, and used often.
 
-Schemas come from peers, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine
-without backtracking, for as much text as it can read in a second (`pattern_cost`); only a pattern that engine does not
-know (look-around, back-references) gets one that counts its backtracking, of which long texts get less. The
-default dialect is 2020-12, as the specification says; the older drafts are read when `$schema` names them.
+Peers send schemas, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine
+without backtracking, for as much text as it can read in a second (`pattern_cost`); only a pattern that this engine does
+not support (look-around, back-references) runs on one that counts its backtracking, of which long texts get less. The
+default dialect is 2020-12, as the specification says; older drafts are used if `$schema` names them.
 
-How much work it is to check a value against a schema: for each level of the value, how many subschemas look at one
-place there.
+`Work` is the cost of checking a value against a schema: for each level of the value, the number of subschemas that
+check one place.
 
-A schema within the bounds of `cost` can still take minutes: 4,000 alternatives for the items of an array, and an array
-of 10,000 items. What an object of many properties costs is one subschema at each, so places are told apart by their
-names.
+A schema within the limits of `cost` can still take minutes: 4,000 alternatives for the items of an array, and an array
+of 10,000 items. An object of many properties costs one subschema for each, so places are distinguished by their names.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
 
 MOST = 2_000_000
-"""Steps that any value may take: a second or so, and up to four for each of its parts."""
+"""Steps that any value may take: about a second, and up to four for each of its parts."""
 
 _STEPS = 100_000
-"""Steps of the count itself, each a subschema at a place; a schema for which it takes more is taken to look at every
-place with all it has."""
+"""Limit of the steps of the count itself, each a subschema at a place; beyond it, every place counts for the whole
+schema."""
 
 _WILD = {".": "*", "[": "[]"}
-"""What looks at any member looks at one as well, and what looks at any item."""
+"""Subschemas for any member also check each one, and so do subschemas for any item."""
 
 _Key = tuple[int, int]
 _PLAIN = (0, 0)
 
 _Group = Counter[_Key]
-"""The subschemas that look at one place, and how many times each."""
+"""The subschemas that check one place, and how often each does."""
 
 
 class Work:
-    """The widths of one schema that was measured (`cost.measure`), which has so many `nodes`."""
+    """The widths of one schema that was measured (`cost.measure`) and has `nodes` subschemas."""
 
     def __init__(self, schema: Any, nodes: int, limits: Limits) -> None:
         self._nodes = nodes
@@ -56,19 +55,20 @@ class Work:
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
         self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {_PLAIN: (1, {})}
         self.steps: int = 0
-        """Subschemas that were added to the places they look at, to find the widths."""
+        """Subschemas that were added to places in the calculation of the widths."""
         self.widths: list[int] = list(self._levels(schema, limits.depth))
-        """For each level, how many subschemas look at its fullest place; the last stands for all that are deeper."""
+        """For each level, the number of subschemas that check its fullest place; the last one is for all deeper
+        levels."""
         self._widest = max(self.widths)
 
     def fits(self, levels: Sequence[int]) -> bool:
-        """Whether a value with so many parts on each of its levels can be checked in time."""
+        """Return whether a value with so many parts on each of its levels can be checked in time."""
         parts = sum(levels)
-        most = max(MOST, 4 * parts)
-        if parts * self._widest <= most:
+        limit = max(MOST, 4 * parts)
+        if parts * self._widest <= limit:
             return True
         deeper = self.widths[-1:] * len(levels)
-        return sum(parts * width for parts, width in zip(levels, [*self.widths, *deeper], strict=False)) <= most
+        return sum(parts * width for parts, width in zip(levels, [*self.widths, *deeper], strict=False)) <= limit
 
     def _levels(self, schema: Any, depth: int) -> Iterator[int]:
         groups = [self._group(schema, schema)]
@@ -83,14 +83,14 @@ class Work:
                 yield max(widest, self._nodes)
                 return
             below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
-            if not below or below.keys() in seen:  # it ends, or repeats itself
+            if not below or below.keys() in seen:  # no further level, or a repeated one
                 yield widest if below else 0
                 return
             seen.append(set(below))
             groups = list(below.values())
 
     def _look(self, group: _Group) -> tuple[int, dict[str, _Group]]:
-        """The work at one place, and what looks at the places inside of it."""
+        """Return the work at one place, and the subschemas for the places inside it."""
         work = 0
         inside: dict[str, _Group] = {}
         for key, times in group.items():
@@ -105,11 +105,11 @@ class Work:
         return work, inside
 
     def _closure(self, key: _Key) -> tuple[int, dict[str, _Group]]:
-        """The same for one subschema, with those that look at the same place for it."""
+        """Return the work and the inner subschemas of one subschema, with those that check the same place for it."""
         if key not in self._closures:
             schema, base = self._known[key]
             work, inside = 1 + _alternatives(schema), dict[str, _Group]()
-            again = UNEVALUATED if looks_again(schema) else 1
+            factor = UNEVALUATED if looks_again(schema) else 1
             for step, inner in subschemas(schema, base, self._anchors):
                 group = self._group(inner, base)
                 if step:
@@ -117,19 +117,19 @@ class Work:
                     continue
                 for each in group:
                     own, steps = self._closure(each)
-                    work += again * own
-                    self._add(inside, steps, again)
+                    work += factor * own
+                    self._add(inside, steps, factor)
             self._closures[key] = work, inside
         return self._closures[key]
 
     def _add(self, inside: dict[str, _Group], more: dict[str, _Group], times: int) -> None:
         for step, group in more.items():
-            if self.steps > _STEPS:  # the widths are not used then
+            if self.steps > _STEPS:  # the widths are not used in that case
                 return
             self.steps += 1 + len(group)
-            held = inside.setdefault(step, Counter())
+            counter = inside.setdefault(step, Counter())
             for key, count in group.items():
-                held[key] += count * times
+                counter[key] += count * times
 
     def _group(self, schema: Any, base: Any) -> _Group:
         if not isinstance(schema, dict):  # true or false
@@ -141,7 +141,7 @@ class Work:
 
 
 def _alternatives(schema: dict[str, Any]) -> int:
-    """Values that one is compared with in turn; texts and whole numbers are looked up."""
+    """Return the number of values that are compared one after the other; texts and whole numbers are looked up."""
     values = schema.get("enum")
     if not isinstance(values, list) or {type(value) for value in values} in ({str}, {int}):
         return 0
@@ -156,11 +156,11 @@ _DIALECTS = {
     "http://json-schema.org/draft-04/schema",
 }
 _MAX_FAILURES = 20_000
-"""Failures, at most, among which the first is named: jsonschema-rs makes an object of each, in every arm."""
+"""Limit of the failures among which the first is reported: jsonschema-rs creates an object for each, in every arm."""
 _MAX_BACKTRACKS = 1_000
-"""Of one pattern on one text; each may take as long as to read the text once."""
+"""Limit of one pattern on one text; each backtrack may take as long as reading the text once."""
 _BACKTRACKED = 100_000_000
-"""Nanoseconds to read texts once, times how often a pattern may go back in them: 0.1 s."""
+"""Nanoseconds to read texts once, times the number of backtracks of a pattern in them: 0.1 s."""
 _PATTERN_TIME = 1_000_000_000
 """Nanoseconds for all patterns and texts of a value."""
 
@@ -177,7 +177,7 @@ class Validator:
         self._stricter: dict[int, Compiled] = {}
 
     def validate(self, value: Any) -> None:
-        """Raises Mismatch for the first thing that does not fit."""
+        """Raise `Mismatch` for the first failure."""
         levels = list(islice(_levels(value), int(self._depth) + 2))
         if len(levels) > self._depth + 1:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
@@ -194,11 +194,11 @@ class Validator:
         raise Mismatch("does not fit the schema, at a place that was not searched for, because the value is too large")
 
     def _compiled_for(self, value: Any) -> Compiled:
-        """Return the schema, compiled so that its patterns go back less often where they look at long texts."""
-        most = count_characters(value) * self._cost.nodes // PATTERN * SLOWEST  # patterns, with references expanded
-        if most > _PATTERN_TIME and self._pattern_work.time(value) > _PATTERN_TIME:
+        """Return the schema, compiled with fewer backtracks if its patterns check long texts."""
+        longest = count_characters(value) * self._cost.nodes // PATTERN * SLOWEST  # patterns, with references expanded
+        if longest > _PATTERN_TIME and self._pattern_work.time(value) > _PATTERN_TIME:
             raise Mismatch("too much text for the patterns of this schema, which could take more than a second")
-        if not self._backtracks or most * _MAX_BACKTRACKS <= _BACKTRACKED:
+        if not self._backtracks or longest * _MAX_BACKTRACKS <= _BACKTRACKED:
             return self._compiled
         return self._compiled_counted(_allowed_backtracks(self._backtracking_work.time(value)))
 
@@ -236,7 +236,8 @@ class Validator:
 
 
 def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
-    """Compiles a schema. Raises SchemaError: invalid, too costly, another dialect, a reference outside."""
+    """Compile a schema. Raises `SchemaError` if it is invalid, too costly, of another dialect, or refers outside
+    itself."""
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a JSON Schema must be an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)
@@ -250,7 +251,7 @@ def _check_dialect(schema: Any) -> None:
 
 
 def _compile(schema: Any) -> tuple[Compiled, bool]:
-    """Return the compiled schema, and whether some of its patterns go back in a text."""
+    """Return the compiled schema, and whether some of its patterns need backtracking."""
     import jsonschema_rs  # 25 ms, for those who need it
 
     linear = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
@@ -263,8 +264,8 @@ def _compile(schema: Any) -> tuple[Compiled, bool]:
             return _compile_counted(schema, _MAX_BACKTRACKS), True
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as exc:
         where = _path(getattr(exc, "instance_path", ()))
-        why = _shorten(str(getattr(exc, "message", exc)))
-        raise SchemaError(f"not a valid JSON Schema: {where}: {why}") from None
+        reason = _shorten(str(getattr(exc, "message", exc)))
+        raise SchemaError(f"not a valid JSON Schema: {where}: {reason}") from None
 
 
 def _compile_counted(schema: Any, backtracks: int) -> Compiled:
@@ -275,9 +276,9 @@ def _compile_counted(schema: Any, backtracks: int) -> Compiled:
 
 
 def _allowed_backtracks(nanoseconds: int) -> int:
-    """Return how often patterns may go back that take so long to read their texts once: 1,000, 100, 10, 1, or never."""
-    most = _BACKTRACKED // max(nanoseconds, 1)
-    return next((allowed for allowed in (_MAX_BACKTRACKS, 100, 10, 1) if allowed <= most), 0)
+    """Return the number of backtracks for patterns that read their texts once in this time: 1,000, 100, 10, 1, or 0."""
+    limit = _BACKTRACKED // max(nanoseconds, 1)
+    return next((allowed for allowed in (_MAX_BACKTRACKS, 100, 10, 1) if allowed <= limit), 0)
 
 
 def _mismatch(exc: Exception) -> Mismatch:
@@ -301,7 +302,7 @@ def _path(steps: Any) -> str:
 
 
 def _levels(value: Any) -> Iterator[int]:
-    """For each level of nesting, how many values are on it."""
+    """Yield the number of values on each level of nesting."""
     level = [value]
     while level:
         yield len(level)
