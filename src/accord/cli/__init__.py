@@ -1,4 +1,4 @@
-"""The `accord` command: it parses and prints, nothing else. One module per command, loaded when it is invoked."""
+"""The `accord` command. It only parses and prints. One module per command, loaded when it is invoked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line in `sys.argv`; never returns."""
+    """Run the command line in `sys.argv`; this function never returns."""
     arguments = sys.argv[1:]
     if len(arguments) == 2 and arguments[0] == "run" and not arguments[1].startswith("-"):
-        # Every client starts a FILE.py this way: its server does not wait for a parser to load (45 ms).
+        # Clients start a FILE.py this way; loading a command-line parser would delay its server by 45 ms.
         from accord.cli.server_file import main as run
 
         sys.exit(run(arguments[1]))

@@ -1,11 +1,11 @@
-"""Options of the commands in which a server may ask, and who answers.
+"""Options for the commands in which a server may send questions.
 
-    --answer size=L    a field of a form; the rest is asked for, or takes its default where there is no terminal
-    --yes              forms go out with these answers and their defaults, pages are agreed to
-    --decline          nothing is answered
+--answer size=L    a field of a form; other fields are asked for, or take their default without a terminal
+--yes              forms are sent with these answers and their defaults, URLs are accepted
+--decline          everything is declined
 
-On a terminal a person is asked, one question after the other. Elsewhere, what the options do not answer is declined,
-with a line on stderr that says so.
+On a terminal the user answers one question after another. Without a terminal, questions that the options do not answer
+are declined, with a line on stderr.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accord.client.target import parse
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """What is answered without asking a person."""
+    """Answers that need no user at the terminal."""
 
     answer: tuple[tuple[str, str], ...] = ()
     yes: bool = False
@@ -32,18 +32,18 @@ class AnswerOptions:
     sample_with: tuple[str, ...] = ()
 
 
-def client_options(target: str, asking: AnswerOptions) -> dict[str, Any]:
-    """What makes a `Client` answer, for `run_with_client`. Raises `TargetError`."""
-    from accord.cli.input_handlers import TerminalHandlers  # only the commands that may be asked load what answers
+def client_options(target: str, answers: AnswerOptions) -> dict[str, Any]:
+    """Return the options that make a `Client` answer questions, for `run_with_client`. Raises `TargetError`."""
+    from accord.cli.input_handlers import TerminalHandlers  # loaded only by the commands that need it
 
-    if asking.decline and (asking.answer or asking.yes):
+    if answers.decline and (answers.answer or answers.yes):
         raise click.UsageError("--decline goes with neither --answer nor --yes")
-    person = TerminalHandlers(str(parse(target)), asking)
-    click.get_current_context().call_on_close(person.warn_unused)
+    handlers = TerminalHandlers(str(parse(target)), answers)
+    click.get_current_context().call_on_close(handlers.warn_unused)
     return {
-        "elicitation": person.elicit,
+        "elicitation": handlers.elicit,
         "elicitation_modes": ("form", "url"),
-        "sampling": person.sample,
+        "sampling": handlers.sample,
         "sampling_tools": True,
     }
 
@@ -51,12 +51,12 @@ def client_options(target: str, asking: AnswerOptions) -> dict[str, Any]:
 def _answers(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     pairs = key_values(ctx, param, value)
     for key, _ in pairs:
-        if [each for each, _ in pairs].count(key) > 1:
+        if [other for other, _ in pairs].count(key) > 1:
             raise click.BadParameter(f"{key!r} is given twice; write several choices with commas between")
     return pairs
 
 
-def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+def _command_words(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     if value is None:
         return ()
     try:
@@ -77,10 +77,10 @@ _OPTIONS = (
     click.option("--decline", is_flag=True, help="Decline all elicitation."),
     click.option("--open", is_flag=True, help="Ask before opening URLs of the server (URL elicitation)."),
     click.option(
-        "--sample-with", metavar="COMMAND", callback=_words,
+        "--sample-with", metavar="COMMAND", callback=_command_words,
         help="Answer sampling with a command: the request as JSON on stdin, text or JSON on stdout.",
     ),
 )  # fmt: skip
 
-asking_options: Decorator = options_as("asking", AnswerOptions, _OPTIONS)
-"""Give a command the options of `AnswerOptions`; it gets them as `asking`."""
+asking_options: Decorator = options_as("answers", AnswerOptions, _OPTIONS)
+"""Add the options of `AnswerOptions` to a command, as the argument `answers`."""

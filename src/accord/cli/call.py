@@ -1,6 +1,6 @@
 """`accord call`: call a tool.
 
-Progress as it comes, on stderr: one line that moves on a terminal, a line per report elsewhere.
+Progress goes to stderr: as one updated line on a terminal, as a line per report elsewhere.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from accord.errors import InvalidParams
 
 _BAR = 24
 _MAX_COMPARED = 1_000
-"""Names of tools that a mistyped one is compared with."""
+"""The maximum number of tool names that a mistyped one is compared with."""
 
 
 class ProgressLine:
-    """Shows reports; `done()` clears the line."""
+    """Prints progress reports; `done()` clears the line."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -45,20 +45,20 @@ class ProgressLine:
         screen.update_line(line[: width(sys.stderr) - 1])
 
     def done(self) -> None:
-        """Leave a clean line behind."""
+        """Clear the line."""
         screen.clear_line()
 
 
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
-    """`2/5 message`."""
-    counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-    return f"{counted} {' '.join(printable(message).split())}" if message else counted
+    """Return a progress report as text: `2/5 message`."""
+    count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+    return f"{count} {' '.join(printable(message).split())}" if message else count
 
 
 def bar(progress: float, total: float) -> str:
-    """How much of it is done, drawn."""
-    full = round(_BAR * min(max(progress / total, 0), 1))
-    return "█" * full + "░" * (_BAR - full)
+    """Return a progress bar."""
+    filled = round(_BAR * min(max(progress / total, 0), 1))
+    return "█" * filled + "░" * (_BAR - filled)
 
 
 _EPILOG = f"""\
@@ -87,15 +87,15 @@ def command(
     given: str | None,
     output: str | None,
     log_level: str | None,
-    asking: AnswerOptions,
+    answers: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
     """Call a tool and print its result. Progress is printed to stderr."""
     values.pairs(words)
-    base = values.document(given) if given is not None else {}
+    document = values.document(given) if given is not None else {}
 
     async def work(client: Client) -> int:
-        arguments = {**base, **(values.arguments_of(words, await _schema(client, tool)) if words else {})}
+        arguments = {**document, **(values.arguments_of(words, await _schema(client, tool)) if words else {})}
         result = await _call(client, tool, arguments)
         if output is not None and not result.is_error:
             content.save(content.binaries(result.content), output)
@@ -105,7 +105,7 @@ def command(
             show(tool, result, settings)
         return TOOL_FAILED if result.is_error else 0
 
-    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, answers), **log_options(log_level)})
 
 
 async def _schema(client: Client, name: str) -> dict[str, Any]:
@@ -127,12 +127,12 @@ async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolRes
 
 
 def show(tool: str, result: ToolResult, settings: ConnectionSettings) -> None:
-    """The answer: on stdout, or on stderr where the tool failed."""
+    """Print the result to stdout, or a tool error to stderr."""
     if settings.as_json:
         content.echo_json(msgspec.structs.replace(result, output_schema=None))
     elif result.is_error:
-        told = "\n".join(printable(content.block_text(block)) for block in result.content)
-        click.echo(f"{red('error:')} {printable(tool)} failed: {told}", err=True)
+        message = "\n".join(printable(content.block_text(block)) for block in result.content)
+        click.echo(f"{red('error:')} {printable(tool)} failed: {message}", err=True)
     else:
         for line in content.result_lines(result):
             click.echo(line)

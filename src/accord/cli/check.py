@@ -1,4 +1,4 @@
-"""`accord check`: is this server, or this client, right?"""
+"""`accord check`: check a server or a client for conformance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from accord.cli.run_client import TERMINATED
 from accord.cli.screen import screen
 from accord.client.target import entries
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 _EXIT_CODES = """\
 \b
@@ -42,94 +42,96 @@ Exit codes:
 @click.command(epilog=_EXIT_CODES)
 @click.argument("target", required=False)
 @check_options
-def command(target: str | None, asked: CheckOptions) -> int:
+def command(target: str | None, options: CheckOptions) -> int:
     """Check whether a server or a client conforms to the protocol, in all its revisions and transports.
 
     No tool is called unless you allow it: --call-tools, --call-tool NAME, or --trusted.
     """
-    asked.check(target)
-    if asked.fleet is not None:
-        return _fleet(asked, asked.fleet)
-    if asked.diff is not None and target is not None:
-        return _diff(asked, asked.diff, target)
-    return _one(asked, target)
+    options.check(target)
+    if options.fleet is not None:
+        return _check_fleet(options, options.fleet)
+    if options.diff is not None and target is not None:
+        return _compare_versions(options, options.diff, target)
+    return _check_one(options, target)
 
 
-def _one(asked: CheckOptions, target: str | None) -> int:
-    wanted = [formats.parse_report_option(each) for each in asked.reports]
-    known = _baseline(asked)
-    live = ProgressDisplay(screen.print_line, screen.update_line if sys.stderr.isatty() else None, width=width())
+def _check_one(options: CheckOptions, target: str | None) -> int:
+    outputs = [formats.parse_report_option(each) for each in options.reports]
+    baseline = _baseline(options)
+    display = ProgressDisplay(screen.print_line, screen.update_line if sys.stderr.isatty() else None, width=width())
     reports: list[Report] = []
     code = 0
-    while len(reports) < asked.runs and not code:
-        stop = StopSignal()  # one for each run: each has an event loop of its own
-        by_signal = stop if target is not None else None  # a client is not checked halfway
-        reports.append(_run(_check(asked, target, live, stop), by_signal))
+    while len(reports) < options.runs and not code:
+        stop = StopSignal()  # one per run, because each run has an event loop of its own
+        by_signal = stop if target is not None else None  # the check of a client cannot stop halfway
+        reports.append(_run(_check(options, target, display, stop), by_signal))
         code = stop.code
     report = reports[-1]
     screen.clear_line()
-    if asked.baseline is not None and asked.update_baseline and not report.interrupted:
-        known = baselines.update(reports, known or baselines.Baseline())
-        baselines.save(known, asked.baseline)
-    if known is not None:
-        report = baselines.apply(report, known)
-    formats.write_reports(report, wanted)
-    if asked.as_json:
+    if options.baseline is not None and options.update_baseline and not report.interrupted:
+        baseline = baselines.update(reports, baseline or baselines.Baseline())
+        baselines.save(baseline, options.baseline)
+    if baseline is not None:
+        report = baselines.apply(report, baseline)
+    formats.write_reports(report, outputs)
+    if options.as_json:
         echo_json(report_data(report))
     else:
-        for line in report_lines(report, width=width(), verbose=asked.verbose):
+        for line in report_lines(report, width=width(), verbose=options.verbose):
             click.echo(line)
-    return code or (TOOL_FAILED if report.fails_on(asked.fail_on) else 0)
+    return code or (TOOL_FAILED if report.fails_on(options.fail_on) else 0)
 
 
-def _baseline(asked: CheckOptions) -> baselines.Baseline | None:
-    """What is accepted; one that is to be written need not be there."""
-    if asked.baseline is None or (asked.update_baseline and not asked.baseline.exists()):
+def _baseline(options: CheckOptions) -> baselines.Baseline | None:
+    """Return the baseline, or None if it is yet to be written."""
+    if options.baseline is None or (options.update_baseline and not options.baseline.exists()):
         return None
-    return baselines.load(asked.baseline)
+    return baselines.load(options.baseline)
 
 
 class StopSignal:
-    """Set by Ctrl-C and SIGTERM; `code` is the exit code that says which."""
+    """A stop requested by Ctrl-C or SIGTERM; `code` is the exit code of the signal."""
 
     def __init__(self) -> None:
         self.event: asyncio.Event = asyncio.Event()
         self.code: int = 0
 
     def set(self, code: int) -> None:
-        """End the check, and report what was found by then."""
+        """End the check; the report contains the findings so far."""
         self.code = code
         self.event.set()
 
 
-async def _check(asked: CheckOptions, target: str | None, live: ProgressDisplay, stop: StopSignal) -> Report:
+async def _check(options: CheckOptions, target: str | None, display: ProgressDisplay, stop: StopSignal) -> Report:
     if target is not None:
         from accord.check.server import check_server
 
-        return await check_server(asked.target(target), asked.settings, live, label=target, stop=stop.event)
+        return await check_server(options.target(target), options.settings, display, label=target, stop=stop.event)
     from accord.check.clients.client import check_client
 
     if sys.stderr.isatty():
         screen.update_line("which revisions does it speak? up to a minute, if it says nothing")
-    if asked.client_stdio is not None:
-        return await check_client(asked.client_stdio, "stdio", asked.settings, live)
-    return await check_client(str(asked.client), "http", asked.settings, live)
+    if options.client_stdio is not None:
+        return await check_client(options.client_stdio, "stdio", options.settings, display)
+    return await check_client(str(options.client), "http", options.settings, display)
 
 
-def _fleet(asked: CheckOptions, file: Path) -> int:
+def _check_fleet(options: CheckOptions, file: Path) -> int:
     from accord.check.engine.fleet import check_fleet
 
-    wanted = [formats.parse_report_option(each, formats.FLEET_FORMATS) for each in asked.reports]
+    outputs = [formats.parse_report_option(each, formats.FLEET_FORMATS) for each in options.reports]
     servers = entries(file)
-    live = FleetProgressDisplay(
+    display = FleetProgressDisplay(
         len(servers), screen.print_line, screen.update_line if sys.stderr.isatty() else None, width=width()
     )
     fleet = _run(
-        check_fleet(servers, asked.settings, jobs=asked.jobs, watcher=live, history=asked.history, file=str(file))
+        check_fleet(
+            servers, options.settings, jobs=options.jobs, watcher=display, history=options.history, file=str(file)
+        )
     )
     screen.clear_line()
-    formats.write_reports(fleet, wanted)
-    if asked.as_json:
+    formats.write_reports(fleet, outputs)
+    if options.as_json:
         echo_json(report_data(fleet))
     else:
         for line in fleet_lines(fleet, width=width()):
@@ -137,11 +139,11 @@ def _fleet(asked: CheckOptions, file: Path) -> int:
     return TOOL_FAILED if fleet.failed else 0
 
 
-def _diff(asked: CheckOptions, old: str, new: str) -> int:
+def _compare_versions(options: CheckOptions, old: str, new: str) -> int:
     from accord.check.surface.diff import compare, comparison_lines
 
-    comparison = _run(compare(old, new, every=bool(asked.revisions)))
-    if asked.as_json:
+    comparison = _run(compare(old, new, every=bool(options.revisions)))
+    if options.as_json:
         echo_json(msgspec.to_builtins(comparison))
     else:
         for line in comparison_lines(comparison, width()):
@@ -149,10 +151,10 @@ def _diff(asked: CheckOptions, old: str, new: str) -> int:
     return comparison.exit_code
 
 
-def _run(work: Coroutine[Any, Any, _Found], stop: StopSignal | None = None) -> _Found:
-    """Run it to its end; SIGTERM ends it as Ctrl-C does, with all that was started. With `stop` both only set it."""
+def _run(coroutine: Coroutine[Any, Any, _Result], stop: StopSignal | None = None) -> _Result:
+    """Run a coroutine. SIGTERM cancels it, as Ctrl-C does; with `stop`, both signals only set it."""
 
-    async def run() -> _Found:
+    async def run() -> _Result:
         task = asyncio.current_task()
         if task is not None and sys.platform != "win32":
             loop = asyncio.get_running_loop()
@@ -161,7 +163,7 @@ def _run(work: Coroutine[Any, Any, _Found], stop: StopSignal | None = None) -> _
             else:
                 loop.add_signal_handler(signal.SIGTERM, stop.set, TERMINATED)
                 loop.add_signal_handler(signal.SIGINT, stop.set, INTERRUPTED)
-        return await work
+        return await coroutine
 
     try:
         return asyncio.run(run())

@@ -1,4 +1,4 @@
-"""The options of `accord check`, and the frozen value they become."""
+"""The options of `accord check` and their frozen value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What the command line asks for."""
+    """The options on the command line."""
 
     client: str | None
     client_stdio: str | None
@@ -68,7 +68,7 @@ class CheckOptions:
 
     @property
     def settings(self) -> CheckSettings:
-        """How to check."""
+        """Return the settings of the check."""
         token = {"Authorization": f"Bearer {self.bearer}"} if self.bearer else {}
         may_call = bool(self.call_tools or self.call_tool or self.trusted) and not self.passive
         return CheckSettings(
@@ -91,9 +91,9 @@ class CheckOptions:
         )
 
     def _repeat_arguments(self) -> Iterator[str]:
-        """What a command that repeats a finding has as well: secrets are for the person to fill in."""
-        for option, given in (("--header", self.headers), ("--env", self.env)):
-            for name, _ in given:
+        """Yield the further arguments of a command that repeats a finding, with secrets replaced by `...`."""
+        for option, values in (("--header", self.headers), ("--env", self.env)):
+            for name, _ in values:
                 yield from (option, f"{name}=...")
         if self.bearer:
             yield from ("--bearer", "...")
@@ -103,7 +103,7 @@ class CheckOptions:
             yield from ("--timeout", f"{self.timeout:g}")
 
     def check(self, target: str | None) -> None:
-        """Raises `UsageError` for options that do not go together, `TargetError` for calls that are none."""
+        """Raise `UsageError` for options that exclude each other, and `TargetError` for an invalid `--sequence`."""
         peers = [self.client, self.client_stdio, self.fleet, self.diff or target]
         if sum(each is not None for each in peers) != 1 or (self.diff and target is None):
             raise click.UsageError(
@@ -119,25 +119,25 @@ class CheckOptions:
             decode_steps(self.sequence)
         if self.history is not None and self.fleet is None:
             raise click.UsageError("--history is for --fleet")
-        of_servers = [*self._server_only_options()]
-        if of_servers and (self.client or self.client_stdio):
-            raise click.UsageError(f"{', '.join(of_servers)}: this is for servers, and a client is checked")
+        server_only = [*self._server_only_options()]
+        if server_only and (self.client or self.client_stdio):
+            raise click.UsageError(f"{', '.join(server_only)}: this is for servers, and a client is checked")
 
     def _server_only_options(self) -> Iterator[str]:
-        """The options that are given, and say nothing about a client."""
+        """Yield the given options that do not apply to a client."""
         extent = {"--full": self.full, "--passive": self.passive, "--fail-on": self.fail_on != "any"}
         reach = {"--header": self.headers, "--env": self.env, "--cwd": self.cwd, "--trusted": self.trusted}
         calls = {"--call-tools": self.call_tools, "--call-tool": self.call_tool, "--sequence": self.sequence}
-        return (option for option, given in (extent | reach | calls).items() if given)
+        return (option for option, value in (extent | reach | calls).items() if value)
 
     def target(self, text: str) -> Any:
-        """The target with the environment and the directory that were asked for."""
-        found = parse(text)
-        if isinstance(found, Command):
-            return with_environment(found, self.env, self.cwd)
+        """Return the target with the environment and working directory of the options."""
+        parsed = parse(text)
+        if isinstance(parsed, Command):
+            return with_environment(parsed, self.env, self.cwd)
         if self.env or self.cwd:
             raise TargetError("--env and --cwd are for servers that are started here")
-        return found
+        return parsed
 
 
 _OPTIONS = (
@@ -218,5 +218,5 @@ _OPTIONS = (
     traceback_option,
 )  # fmt: skip
 
-check_options: Decorator = options_as("asked", CheckOptions, _OPTIONS)
-"""Give a command the options of `CheckOptions`; it gets them as `asked`."""
+check_options: Decorator = options_as("options", CheckOptions, _OPTIONS)
+"""Add the options of `CheckOptions` to a command, as the argument `options`."""

@@ -1,4 +1,4 @@
-"""The group of commands: a table of names, each loaded from its module when it is invoked."""
+"""The command group, whose table of names loads each command's module when it is invoked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ A TARGET is one argument:
 
 
 class Commands(click.Group):
-    """Loads commands when they are invoked, and turns what they raise into messages and exit codes."""
+    """A click group that loads commands on demand and turns exceptions into messages and exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -65,15 +65,17 @@ class Commands(click.Group):
             sys.stdout.flush()
         except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit):
             raise
-        except BaseException as exc:  # whatever it is, it becomes one message and one code
-            wanted = ctx.meta
-            code = failures.report_error(exc, as_json=wanted.get("json", False), trace=wanted.get("traceback", False))
+        except BaseException as exc:  # every exception becomes one message and one exit code
+            settings = ctx.meta
+            code = failures.report_error(
+                exc, as_json=settings.get("json", False), trace=settings.get("traceback", False)
+            )
         ctx.exit(code or 0)
 
     def main(self, *args: Any, **options: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")  # an old locale shows less, it does not fail
+                stream.reconfigure(errors="backslashreplace")  # escape characters that an old locale cannot print
         options["standalone_mode"] = False
         if os.environ.get("NO_COLOR"):
             options["color"] = False

@@ -1,4 +1,4 @@
-"""`accord complete`: proposals for an argument."""
+"""`accord complete`: complete an argument."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ For example:
 def command(
     target: str, ref: str, argument: str, value: str, words: tuple[str, ...], settings: ConnectionSettings
 ) -> int:
-    """Print what a server proposes for ARGUMENT, of which VALUE is typed already; one proposal a line.
+    """Print the values that a server suggests for ARGUMENT, one per line; VALUE is the part that is already typed.
 
-    REF is the name of a prompt, or the URI of a resource template. KEY=VALUE are arguments that have their value.
+    REF is the name of a prompt, or the URI of a resource template. KEY=VALUE are arguments that already have a value.
     """
     context = {key: text for key, _, text in values.pairs(words)}
 
     async def work(client: Client) -> None:
         if context and not is_type_in_revision(CompletionContext, client.revision):
             screen.warn(f"{client.revision} completes an argument by itself: {', '.join(context)} is left out")
-        found = await client.complete(_reference(ref), argument=argument, value=value, context=context)
+        completion = await client.complete(_reference(ref), argument=argument, value=value, context=context)
         if settings.as_json:
-            echo_json(found)
+            echo_json(completion)
         else:
-            show(found)
+            show(completion)
 
     return run_with_client(target, settings, work)
 
 
 def _reference(ref: str) -> Reference:
-    """A template has a scheme or a variable; a prompt has a name."""
+    """Return a reference to a template if it contains a scheme or a variable, otherwise to a prompt."""
     return ResourceTemplateReference(uri=ref) if "://" in ref or "{" in ref else PromptReference(name=ref)
 
 
-def show(found: Completion) -> None:
-    """The proposals; how many there are besides, on stderr."""
-    for each in found.values:
-        click.echo(for_terminal(each))
-    if found.has_more or (found.total or 0) > len(found.values):
-        total = f"{found.total:,}" if found.total is not None else "more than these"
-        click.echo(f"{len(found.values)} of {total}", err=True)
-    elif not found.values:
+def show(completion: Completion) -> None:
+    """Print the suggested values, and on stderr how many more there are."""
+    for value in completion.values:
+        click.echo(for_terminal(value))
+    if completion.has_more or (completion.total or 0) > len(completion.values):
+        total = f"{completion.total:,}" if completion.total is not None else "more than these"
+        click.echo(f"{len(completion.values)} of {total}", err=True)
+    elif not completion.values:
         click.echo("no proposals", err=True)

@@ -1,6 +1,6 @@
-"""What the shell completes: targets, and the names of what a server offers. Quick, and silent where it cannot be.
+"""Shell completion of targets and of the names that a server offers. It is bounded in time and never prints errors.
 
-click asks for it in a process of its own at each TAB; what goes wrong there would be printed into the line being typed.
+The shell runs it in a process of its own at each TAB; an error message would be printed into the line being typed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from accord.cli.settings import ConnectionSettings
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 _SECONDS = 5.0
-"""How long a server may take to start and to answer."""
+"""The timeout for a server to start and respond."""
 _WORD = re.compile(r"[\w@%+=:,./~?#{}-]+")
-"""Characters that no shell reads as more than themselves, as parts of names, URIs and templates."""
+"""The characters of names, URIs and templates that no shell expands."""
 _NO_BEGINNINGS = ("-", "#", "~", "=")
-"""An option, a comment, the directory of a user, and for zsh the path of a program."""
+"""Beginnings of an option, a comment, a home directory, and for zsh the path of a program."""
 _LISTS = {
     "tools": ("list_tools", "name"),
     "prompts": ("list_prompts", "name"),
@@ -34,7 +34,7 @@ _LISTS = {
 
 
 def target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """A file, or behind `mcp.json#` the name of a server in it."""
+    """Complete a file name, or the name of a server after `mcp.json#`."""
     from accord.client.target import configuration, entries
     from accord.errors import TargetError
 
@@ -44,21 +44,23 @@ def target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
             names = entries(configuration(file)[0])  # type: ignore[index]  # which is one
         except TargetError:
             return []
-        found = (f"{file}#{name}" for name in names if _is_one_word(name))
-        return [CompletionItem(each) for each in found if each.startswith(incomplete)]
+        candidates = (f"{file}#{name}" for name in names if _is_one_word(name))
+        return [CompletionItem(candidate) for candidate in candidates if candidate.startswith(incomplete)]
     return [CompletionItem(incomplete, type="file")]
 
 
 def names(*kinds: str) -> Completer:
-    """Complete the names of what the target before it offers: "tools", "prompts", "resources", "templates"."""
+    """Complete the names that the preceding target offers: "tools", "prompts", "resources", "templates"."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         logging.disable(logging.CRITICAL)
         try:
-            found = asyncio.run(asyncio.wait_for(_names_of(ctx.params, kinds), _SECONDS))
-        except Exception:  # whatever it is, the person is typing a command
+            suggestions = asyncio.run(asyncio.wait_for(_names_of(ctx.params, kinds), _SECONDS))
+        except Exception:  # no error may reach the line that the user types
             return []
-        return [CompletionItem(name, help=about) for name, about in found if name.startswith(incomplete)]
+        return [
+            CompletionItem(name, help=description) for name, description in suggestions if name.startswith(incomplete)
+        ]
 
     return complete
 
@@ -67,26 +69,27 @@ async def _names_of(params: dict[str, Any], kinds: tuple[str, ...]) -> list[tupl
     from accord.cli.failures import printable
     from accord.cli.run_client import client_for, target_for
 
-    given = {field.name: params[field.name] for field in fields(ConnectionSettings) if params.get(field.name)}
-    settings = ConnectionSettings(**{**given, "verbose": 0, "stderr": False})
+    values = {field.name: params[field.name] for field in fields(ConnectionSettings) if params.get(field.name)}
+    settings = ConnectionSettings(**{**values, "verbose": 0, "stderr": False})
     async with client_for(target_for(params["target"], settings), settings) as client:
-        found = []
+        suggestions = []
         for kind in kinds:
-            verb, field = _LISTS[kind]
+            method, field = _LISTS[kind]
             try:
-                listed = await getattr(client, verb)()
-            except Exception:  # it has none of these
+                entries = await getattr(client, method)()
+            except Exception:  # the server does not support this list
                 continue
-            found += [
-                (getattr(each, field), " ".join((each.description or each.title or "").split())[:80]) for each in listed
+            suggestions += [
+                (getattr(entry, field), " ".join((entry.description or entry.title or "").split())[:80])
+                for entry in entries
             ]
-        return [(name, printable(about)) for name, about in found if _is_one_word(name)]
+        return [(name, printable(description)) for name, description in suggestions if _is_one_word(name)]
 
 
 def _is_one_word(name: str) -> bool:
-    """Return whether a shell takes a name for one word as it is, and for no option.
+    """Return whether every shell takes a name as one word, and not as an option.
 
-    bash puts a completion into the line without quotes: the name of a tool would run as a command at Enter.
+    bash inserts completions into the line without quotes: a tool name could run as a command at Enter.
     """
     expands = "{" in name and ("," in name or ".." in name)
     return _WORD.fullmatch(name) is not None and not name.startswith(_NO_BEGINNINGS) and not expands

@@ -1,4 +1,4 @@
-"""What tools, resources and prompts hold, for people: text as it is, pictures and sound in one line each."""
+"""Content of tools, resources and prompts for the terminal: text as it is, images and audio in one line each."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from accord.messages.content import (
 
 
 class BinaryContent(NamedTuple):
-    """Something to save: bytes, and what they are."""
+    """Bytes to save, and their MIME type."""
 
     data: bytes
     mime_type: str
 
 
 def echo_json(value: Any) -> None:
-    """A value as one JSON document."""
+    """Print a value as one JSON document."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     click.echo(printable(text, as_json=True) if sys.stdout.isatty() else text)
 
 
 def result_lines(result: ToolResult) -> Iterator[str]:
-    """What a tool answered: its structured content, or else its blocks; text that only repeats it is left out."""
+    """Yield the lines of a tool result: its structured content, or its content blocks, without text that repeats it."""
     blocks: list[Any] = list(result.content)
     if result.structured_content is not UNSET:
         blocks = [block for block in blocks if not isinstance(block, TextContent)]
@@ -52,14 +52,14 @@ def result_lines(result: ToolResult) -> Iterator[str]:
 
 
 def pretty(value: Any) -> str:
-    """A JSON value, laid out; a string as it is."""
+    """Return a JSON value, indented; a string as it is."""
     return for_terminal(
         value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     )
 
 
 def block_text(block: Any) -> str:
-    """One block of content as text."""
+    """Return one content block as text."""
     match block:
         case TextContent():
             return for_terminal(block.text)
@@ -70,8 +70,8 @@ def block_text(block: Any) -> str:
         case EmbeddedResource():
             return f"[resource] {one_line(block.resource.uri, URI_LENGTH)}\n{contents_text(block.resource)}"
         case ResourceLink():
-            about = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
-            return f"[link] {one_line(block.uri, URI_LENGTH)}  {one_line(about, REMARK_LENGTH)}"
+            description = " · ".join(filter(None, (block.title or block.name, block.mime_type, block.description)))
+            return f"[link] {one_line(block.uri, URI_LENGTH)}  {one_line(description, REMARK_LENGTH)}"
     return _unknown(block)
 
 
@@ -81,14 +81,14 @@ def _unknown(block: Any) -> str:
 
 
 def contents_text(contents: ResourceContents) -> str:
-    """What a resource holds as text."""
+    """Return the content of a resource as text."""
     if contents.blob is not None:
         return _summary("binary", contents.mime_type or "application/octet-stream", contents.blob)
     return for_terminal(contents.text or "")
 
 
 def for_terminal(text: str) -> str:
-    """Text of others: as it is for a file or a pipe, without what would steer a terminal for a terminal."""
+    """Return untrusted text; for a terminal, with its control characters escaped."""
     return printable(text) if sys.stdout.isatty() else text
 
 
@@ -101,7 +101,7 @@ def _summary(kind: str, mime_type: str, data: str) -> str:
 
 
 def binaries(blocks: Iterable[Any]) -> Iterator[BinaryContent]:
-    """What is worth a file in the content of a tool or a prompt."""
+    """Yield the binary content of a tool result or a prompt."""
     for block in blocks:
         if isinstance(block, ImageContent | AudioContent):
             yield BinaryContent(_decode_base64(block.data), block.mime_type)
@@ -110,15 +110,15 @@ def binaries(blocks: Iterable[Any]) -> Iterator[BinaryContent]:
 
 
 def all_of(contents: ResourceContents) -> BinaryContent:
-    """All that a resource holds."""
+    """Return the whole content of a resource."""
     if contents.blob is not None:
         return BinaryContent(_decode_base64(contents.blob), contents.mime_type or "application/octet-stream")
     return BinaryContent((contents.text or "").encode(errors="backslashreplace"), contents.mime_type or "text/plain")
 
 
-def save(found: Iterable[BinaryContent], output: str) -> None:
-    """Write to a file, `-` for stdout; a second one becomes `FILE-2.png`."""
-    items = list(found)
+def save(contents: Iterable[BinaryContent], output: str) -> None:
+    """Write the content to a file, or to stdout for `-`; the second item goes to `FILE-2.png`."""
+    items = list(contents)
     if not items:
         raise click.UsageError("--output: the answer holds nothing to save")
     for number, item in enumerate(items, 1):
@@ -140,6 +140,6 @@ def _decode_base64(data: str) -> bytes:
     except (binascii.Error, ValueError):
         pass
     try:
-        return base64.b64decode(data + "==")  # not quite base64; what can be read is better than nothing
+        return base64.b64decode(data + "==")  # incomplete base64: decode as much as possible
     except (binascii.Error, ValueError) as exc:
         raise RemoteProtocolError(f"the server gave content that is no base64: {exc}") from exc

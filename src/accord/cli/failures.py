@@ -1,4 +1,4 @@
-"""What went wrong, as one message for a person and one exit code for a program."""
+"""Errors, as one message for the user and one exit code for a program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Exit codes:
   130  interrupted by Ctrl-C"""
 
 _MAX_LENGTH = 20_000
-"""Characters of a message for a person; `--json` has it whole."""
+"""The maximum length of an error message in characters; `--json` prints all of it."""
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (TimeoutError, TIMED_OUT),
@@ -55,18 +55,18 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (NotSupported, PROTOCOL),
     (SchemaError, PROTOCOL),
 )
-"""The first row that fits counts."""
+"""The first matching row decides."""
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code for what was raised."""
+    """Return the exit code of an exception."""
     if isinstance(error, ConnectError) and isinstance(error.__cause__, TimeoutError):
         return TIMED_OUT
     return next((code for kind, code in _CODES if isinstance(error, kind)), DEFECT)
 
 
 def report_error(error: BaseException, *, as_json: bool = False, trace: bool = False) -> int:
-    """Say on stderr what was raised, and with `as_json` on stdout as well; the exit code."""
+    """Print an error to stderr, with `as_json` also to stdout, and return its exit code."""
     code = exit_code(error)
     if code == PIPE_CLOSED:
         _abandon_stdout()
@@ -81,49 +81,52 @@ def report_error(error: BaseException, *, as_json: bool = False, trace: bool = F
 
 
 def message(error: BaseException) -> str:
-    """What was raised, in words."""
+    """Return the message of an exception."""
     if not isinstance(error, AccordError):
         return printable(f"{type(error).__name__}: {error} (a defect in accord; --traceback shows where)")
     pages = error.elicitations if isinstance(error, UrlElicitationRequired) else ()
-    told = "\n".join([str(error), *(f"{page.get('message', '')} {page.get('url', '')}".strip() for page in pages)])
-    left_out = len(told) - _MAX_LENGTH
-    shown = f"{told[:_MAX_LENGTH]}\n… {left_out:,} more characters" if left_out > 0 else told
+    text = "\n".join([str(error), *(f"{page.get('message', '')} {page.get('url', '')}".strip() for page in pages)])
+    left_out = len(text) - _MAX_LENGTH
+    shown = f"{text[:_MAX_LENGTH]}\n… {left_out:,} more characters" if left_out > 0 else text
     return printable(shown).replace("\n", "\n  ")
 
 
 def details(error: BaseException) -> dict[str, Any]:
-    """What was raised, for a program."""
-    found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    """Return the fields of an exception for `--json`."""
+    fields: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, ProtocolError):
-        found.update(message=error.message, code=error.code, data=error.data)
+        fields.update(message=error.message, code=error.code, data=error.data)
     if isinstance(error, HTTPError):
-        found.update(status=error.status)
+        fields.update(status=error.status)
     if isinstance(error, ConnectionLost):
-        found.update(exitCode=error.exit_code, stderr=error.stderr)
-    return {key: value for key, value in found.items() if value is not None}
+        fields.update(exitCode=error.exit_code, stderr=error.stderr)
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def red(text: str) -> str:
-    """Coloured on a terminal only. Without click, which `accord run` does not load."""
+    """Return text in red if stderr is a terminal. Does not use click, which `accord run` does not load."""
     return f"\x1b[31m{text}\x1b[0m" if has_colour(sys.stderr) else text
 
 
 def has_colour(stream: Any) -> bool:
-    """Whether colour may go there: a terminal, and nobody said NO_COLOR."""
+    """Return whether a stream supports colour: it is a terminal, and NO_COLOR is not set."""
     return stream is not None and stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def printable(text: str, *, as_json: bool = False) -> str:
-    """Escape what would steer a terminal (C0 and C1 controls, ESC, bidirectional controls), and what nobody sees.
+    """Escape characters that control a terminal (C0 and C1 controls, ESC, bidirectional controls) or are invisible.
 
-    Newlines and tabs stay. With `as_json`, text that is JSON stays the same JSON.
+    Newlines and tabs stay. With `as_json`, text that is JSON stays equivalent JSON.
     """
     from accord.messages.bounds import INVISIBLE  # `accord --help` does not need the messages
 
-    text = INVISIBLE.sub(lambda found: _escaped(found[0], as_json), text)
+    text = INVISIBLE.sub(lambda match: _escaped(match[0], as_json), text)
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in "\n\t" else _escaped(each, as_json) for each in text)
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else _escaped(character, as_json)
+        for character in text
+    )
 
 
 def _escaped(character: str, as_json: bool) -> str:
@@ -131,6 +134,6 @@ def _escaped(character: str, as_json: bool) -> str:
 
 
 def _abandon_stdout() -> None:
-    """Nobody reads it any more: what is buffered must not raise again when the interpreter ends."""
+    """Redirect the closed stdout, so that its buffer does not raise again when the interpreter exits."""
     if sys.stdout is sys.__stdout__:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

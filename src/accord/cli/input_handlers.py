@@ -1,12 +1,10 @@
-"""Who answers what a server asks: the options of the command, a person at the terminal, or nobody.
+"""Answers to questions of a server: by the options of the command, by the user at the terminal, or declined.
 
-One question stands at a time, under the name that the server was given here. What is answered or declined
-without a person is told in a line on stderr.
+The terminal shows one question at a time, under the name of the server on this command line. A line on stderr reports
+each answer or refusal that the user did not type.
 
-A page that a server sends a person to: the whole URL, where it leads, and what is odd about it (URL mode).
-
-"Clients MUST NOT open the URL without explicit consent", and "MUST NOT automatically pre-fetch the URL": it is opened
-only with `--open`, after a yes to the question that shows it.
+"Clients MUST NOT open the URL without explicit consent", and "MUST NOT automatically pre-fetch the URL" (URL mode):
+the terminal shows the whole URL, its host and warnings, and opens it only with `--open` and the user's consent.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from accord.schema.forms import FormField, fields, parse
 
 
 async def confirm_url(url: str, *, opens: bool) -> None:
-    """Let the person decide about a page. Raises `PromptRefused`."""
+    """Show a URL and let the user decide. Raises `PromptRefused`."""
     screen.print_prompt()
     for line in url_lines(url):
         screen.print_prompt(line)
@@ -47,17 +45,17 @@ async def confirm_url(url: str, *, opens: bool) -> None:
 
 
 def url_lines(url: str) -> list[str]:
-    """The whole URL, then its host, then a warning for each thing that may mislead."""
+    """Return the whole URL, its host, and a warning for each misleading part."""
     host = _host(url)
     return [
         f"  {printable(url)}",
         f"  host: {click.style(printable(host), bold=True) if host else 'cannot be told'}",
-        *(f"  {click.style('take care:', fg='yellow')} {doubt}" for doubt in _warnings(url, host)),
+        *(f"  {click.style('take care:', fg='yellow')} {warning}" for warning in _warnings(url, host)),
     ]
 
 
 def _host(url: str) -> str | None:
-    """The host that a browser would go to; None where browsers may differ."""
+    """Return the host that a browser would open, or None if browsers may differ."""
     if "\\" in url:  # a browser reads it as a slash
         return None
     try:
@@ -70,14 +68,14 @@ def _warnings(url: str, host: str | None) -> list[str]:
     """ "Clients SHOULD have warnings for ambiguous/suspicious URIs (i.e., containing Punycode)"."""
     if host is None:
         return ["it is not clear where this URL leads"]
-    doubts = {
+    warnings = {
         "the host is in other letters than it may seem": not host.isascii() or "xn--" in host or "%" in host,
         "the host is a number, not a name": _is_address(host),
         "what stands before the @ is no host": "@" in urlsplit(url).netloc,
         "what you send there is not encrypted": urlsplit(url).scheme != "https",
         "it has characters that cannot be shown": not url.isprintable(),
     }
-    return [doubt for doubt, holds in doubts.items() if holds]
+    return [warning for warning, applies in warnings.items() if applies]
 
 
 def _is_address(host: str) -> bool:
@@ -93,16 +91,16 @@ _NO_TERMINAL = "no terminal to answer at"
 
 
 class TerminalHandlers:
-    """The handlers of a client. `server` is what the person knows the server as, not what it calls itself."""
+    """The question handlers of a client. `server` is the user's name for the server, not its own."""
 
-    def __init__(self, server: str, asking: AnswerOptions) -> None:
+    def __init__(self, server: str, options: AnswerOptions) -> None:
         self._server = one_line(server)
-        self._asking = asking
-        self._unused_answers: dict[str, str] = dict(asking.answer)
+        self._options = options
+        self._unused_answers: dict[str, str] = dict(options.answer)
         self._lock = asyncio.Lock()
 
     async def elicit(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
-        """Answer a form or a page."""
+        """Answer an elicitation by form or URL."""
         async with self._lock:
             try:
                 self._check_decline(params.message)
@@ -114,7 +112,7 @@ class TerminalHandlers:
                 return ElicitResult(action=exc.action)
 
     async def sample(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult | None:
-        """Answer for a model; None declines."""
+        """Answer a sampling request, or return None to decline."""
         async with self._lock:
             try:
                 self._check_decline(_MODEL)
@@ -123,41 +121,41 @@ class TerminalHandlers:
                 return None
 
     def warn_unused(self) -> None:
-        """Say which answers nobody asked for."""
+        """Warn about each `--answer` that no question used."""
         for key in self._unused_answers:
             screen.warn(f"--answer {one_line(key)}: nobody asked for it")
 
-    # --- by kind -----------------------------------------------------------------------------------------------
+    # --- by kind of question -----------------------------------------------------------------------------------
 
     async def _fill(self, params: ElicitParams, context: ClientContext) -> dict[str, Any]:
-        asked = fields(params.requested_schema or {})
-        given, wrong = self._option_answers(asked)
-        content = self._defaults(asked) | given
-        missing = [field.name for field in asked if field.required and field.name not in content]
-        settled = self._asking.yes or (given and len(given) == len(asked))
-        if settled and not wrong and not missing:
-            return self._report_answer(params.message, asked, content)
+        form = fields(params.requested_schema or {})
+        answers, errors = self._option_answers(form)
+        content = self._defaults(form) | answers
+        missing = [field.name for field in form if field.required and field.name not in content]
+        complete = self._options.yes or (answers and len(answers) == len(form))
+        if complete and not errors and not missing:
+            return self._report_answer(params.message, form, content)
         if keyboard.is_interactive():
             with self._question("asks you", params.message, context):
-                for reason in wrong:
-                    screen.print_prompt(f"  {red(reason)}")
-                return await fill(asked, given)
-        if why := _why_declined(given, wrong, missing):
-            raise self._report_decline(params.message, why)
-        return self._report_answer(params.message, asked, content)
+                for error in errors:
+                    screen.print_prompt(f"  {red(error)}")
+                return await fill(form, answers)
+        if error := _why_declined(answers, errors, missing):
+            raise self._report_decline(params.message, error)
+        return self._report_answer(params.message, form, content)
 
     async def _confirm_url(self, url: str, message: str, context: ClientContext) -> None:
-        if keyboard.is_interactive() and not self._asking.yes:
+        if keyboard.is_interactive() and not self._options.yes:
             with self._question("sends you to a page", message, context):
-                await confirm_url(url, opens=self._asking.open)
+                await confirm_url(url, opens=self._options.open)
             return
         for line in [f"{self._server} sends you to a page: {one_line(message)}", *url_lines(url)]:
             screen.print_line(line)
-        if not self._asking.yes:
+        if not self._options.yes:
             raise self._report_decline(message, f"{_NO_TERMINAL}, --yes would agree")
 
     async def _sample(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult:
-        command = self._asking.sample_with
+        command = self._options.sample_with
         if command:
             try:
                 return await run_command(command, params)
@@ -168,49 +166,51 @@ class TerminalHandlers:
         with self._question("asks your model", "", context):
             return await type_answer(params)
 
-    # --- what all of them have ---------------------------------------------------------------------------------
+    # --- shared ------------------------------------------------------------------------------------------------
 
-    def _option_answers(self, asked: Sequence[FormField]) -> tuple[dict[str, Any], list[str]]:
-        """What `--answer` says about these fields, and what is wrong with it."""
-        answers, given, wrong = dict(self._asking.answer), {}, []
-        for field in asked:
+    def _option_answers(self, form: Sequence[FormField]) -> tuple[dict[str, Any], list[str]]:
+        """Return the values of `--answer` for these fields, and the errors of invalid ones."""
+        answers, values, errors = dict(self._options.answer), {}, []
+        for field in form:
             if field.name in answers:
                 self._unused_answers.pop(field.name, None)
                 try:
-                    given[field.name] = parse(field, answers[field.name])
+                    values[field.name] = parse(field, answers[field.name])
                 except Mismatch as exc:
-                    wrong.append(one_line(f"--answer {field.name}: {exc.reason}"))
-        return given, wrong
+                    errors.append(one_line(f"--answer {field.name}: {exc.reason}"))
+        return values, errors
 
-    def _defaults(self, asked: Sequence[FormField]) -> dict[str, Any]:
-        """What a form holds before anybody answers; with `--yes`, a question is answered by yes."""
-        if self._asking.yes and [field.kind for field in asked] == ["boolean"]:
-            return {asked[0].name: True}
-        return {field.name: field.default for field in asked if field.default is not None}
+    def _defaults(self, form: Sequence[FormField]) -> dict[str, Any]:
+        """Return the defaults of a form; with `--yes`, a single yes-or-no question has the default yes."""
+        if self._options.yes and [field.kind for field in form] == ["boolean"]:
+            return {form[0].name: True}
+        return {field.name: field.default for field in form if field.default is not None}
 
-    def _report_answer(self, message: str, asked: Sequence[FormField], content: dict[str, Any]) -> dict[str, Any]:
-        shown = [
-            f"{one_line(each.name)}={display_value(each, content[each.name])}" for each in asked if each.name in content
+    def _report_answer(self, message: str, form: Sequence[FormField], content: dict[str, Any]) -> dict[str, Any]:
+        values = [
+            f"{one_line(field.name)}={display_value(field, content[field.name])}"
+            for field in form
+            if field.name in content
         ]
-        screen.print_line(f"answered: {self._server} asks {_excerpt(message)}: {', '.join(shown) or 'yes'}")
+        screen.print_line(f"answered: {self._server} asks {_excerpt(message)}: {', '.join(values) or 'yes'}")
         return content
 
-    def _check_decline(self, what: str) -> None:
-        if self._asking.decline:
-            raise self._report_decline(what, "as --decline says")
+    def _check_decline(self, subject: str) -> None:
+        if self._options.decline:
+            raise self._report_decline(subject, "as --decline says")
 
-    def _report_decline(self, what: str, why: str) -> PromptRefused:
-        screen.print_line(f"declined: {self._server} asks {_excerpt(what)} ({one_line(why)})")
+    def _report_decline(self, subject: str, reason: str) -> PromptRefused:
+        screen.print_line(f"declined: {self._server} asks {_excerpt(subject)} ({one_line(reason)})")
         return PromptRefused()
 
     @contextmanager
-    def _question(self, does: str, message: str, context: ClientContext) -> Iterator[None]:
-        """A question stands, with who asks it, and how to say no."""
+    def _question(self, action: str, message: str, context: ClientContext) -> Iterator[None]:
+        """Print a question with its server, and how to decline it."""
         info = context.server_info
-        calls_itself = f" (it calls itself {one_line(info.name, 60)!r})" if info else ""
+        own_name = f" (it calls itself {one_line(info.name, 60)!r})" if info else ""
         with screen.prompting():
             keyboard.discard_typed()
-            screen.print_prompt(f"\n{click.style(f'{self._server} {does}', bold=True)}{calls_itself}")
+            screen.print_prompt(f"\n{click.style(f'{self._server} {action}', bold=True)}{own_name}")
             if message:
                 screen.print_prompt(quoted(message))
             screen.print_prompt(
@@ -225,13 +225,13 @@ class TerminalHandlers:
                 screen.print_prompt()
 
 
-def _why_declined(given: Mapping[str, Any], wrong: Sequence[str], missing: Sequence[str]) -> str:
-    """Why a form is not answered, where nobody can be asked; nothing where the options say enough."""
-    if wrong:
-        return wrong[0]
+def _why_declined(answers: Mapping[str, Any], errors: Sequence[str], missing: Sequence[str]) -> str:
+    """Return why a form is declined without a terminal, or an empty string if the options suffice."""
+    if errors:
+        return errors[0]
     if missing:
         return f"{_NO_TERMINAL}, --answer {missing[0]}=... would answer"
-    return "" if given else f"{_NO_TERMINAL}, --yes would accept"
+    return "" if answers else f"{_NO_TERMINAL}, --yes would accept"
 
 
 def _excerpt(text: str) -> str:

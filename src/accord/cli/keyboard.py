@@ -1,6 +1,6 @@
-"""What a person types: a line at a time, on the loop, so that Ctrl-C and a server that changes its mind end the wait.
+"""User input, read line by line on the event loop, so that Ctrl-C and a cancelled request end the wait.
 
-The terminal edits the line. What was typed before a question stood there is no answer to it, and is thrown away.
+The terminal edits the line. Input from before a question is discarded, because it is no answer to it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal
 from accord.cli.screen import screen
 
 DECLINE = "!"
-"""Typed alone, it says no, wherever something is asked; so does Ctrl-D."""
+"""Typed alone, it declines any question; so does Ctrl-D."""
 
 
 class PromptRefused(Exception):
-    """The person does not answer."""
+    """The user declined or cancelled."""
 
     def __init__(self, action: Literal["decline", "cancel"] = "decline") -> None:
         super().__init__(action)
@@ -25,12 +25,12 @@ class PromptRefused(Exception):
 
 
 def is_interactive() -> bool:
-    """Whether a person can see a question and answer it."""
+    """Return whether a user can see a question and answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 async def prompt(prompt: str) -> str:
-    """What the person types. Raises `PromptRefused`."""
+    """Return the line that the user types. Raises `PromptRefused`."""
     line = await read_line(prompt)
     if line is None or line.strip() == DECLINE:
         raise PromptRefused
@@ -38,24 +38,24 @@ async def prompt(prompt: str) -> str:
 
 
 async def read_line(prompt: str) -> str | None:
-    """A line without its end; None for Ctrl-D at its beginning, or when the terminal is gone."""
+    """Return a line without its end; None for Ctrl-D at its beginning, or when the terminal is gone."""
     screen.print_prompt(prompt, nl=False)
     line = b""
     try:
         while not line.endswith(b"\n"):
-            piece = await _read_chunk(sys.stdin.fileno())
-            if not piece:  # Ctrl-D: no end of line was shown
+            chunk = await _read_chunk(sys.stdin.fileno())
+            if not chunk:  # Ctrl-D: the terminal printed no end of line
                 screen.print_prompt()
                 break
-            line += piece
-    except asyncio.CancelledError:  # by Ctrl-C, or by a server that does not wait any longer
+            line += chunk
+    except asyncio.CancelledError:  # by Ctrl-C, or because the server cancelled the request
         screen.print_prompt("\n  (no longer asked)")
         raise
     return line.decode(sys.stdin.encoding, "replace").rstrip("\r\n") if line else None
 
 
 def discard_typed() -> None:
-    """Throw away what was typed ahead."""
+    """Discard input that was typed before the question."""
     if sys.platform != "win32":
         import termios
 
@@ -63,9 +63,9 @@ def discard_typed() -> None:
 
 
 async def _read_chunk(fd: int) -> bytes:
-    """What can be read at once; a terminal gives it line by line."""
+    """Return the available input; a terminal provides it line by line."""
     try:
-        if sys.platform == "win32":  # no readers for a console; Ctrl-C ends its read by itself
+        if sys.platform == "win32":  # a Windows console has no readers; Ctrl-C ends the read
             return await asyncio.to_thread(os.read, fd, 65536)
         await _wait_readable(fd)
         return os.read(fd, 65536)

@@ -1,4 +1,4 @@
-"""`accord list`: what a server offers."""
+"""`accord list`: list what a server offers."""
 
 from __future__ import annotations
 
@@ -49,37 +49,37 @@ def command(target: str, kind: str | None, settings: ConnectionSettings) -> int:
     config = configuration(target)
     if config is not None and config[1] is None and len(names := list(entries(config[0]))) > 1:
         return _list_all(config[0], names, kind, settings)
-    found = _ServerListing(kind, settings.as_json)
-    code = run_with_client(target, settings, found.fetch)
+    listing = _ServerListing(kind, settings.as_json)
+    code = run_with_client(target, settings, listing.fetch)
     if settings.as_json:
-        echo_json(found.lists)
+        echo_json(listing.lists)
     return code
 
 
 def _list_all(file: Path, names: Sequence[str], kind: str | None, settings: ConnectionSettings) -> int:
-    """List all servers of a configuration; the exit code is that of the first that failed."""
-    first, answers = 0, {}
+    """List all servers of a configuration and return the exit code of the first failure."""
+    exit_code, results = 0, {}
     for number, name in enumerate(names):
         if not settings.as_json:
             click.echo(("\n" if number else "") + heading(f"{file}#{name}"))
-            sys.stdout.flush()  # before what is said on stderr
-        found = _ServerListing(kind, settings.as_json)
+            sys.stdout.flush()  # before output on stderr
+        listing = _ServerListing(kind, settings.as_json)
         try:
-            code = run_with_client(f"{file}#{name}", settings, found.fetch)
-            answers[name] = found.lists
+            code = run_with_client(f"{file}#{name}", settings, listing.fetch)
+            results[name] = listing.lists
         except AccordError as exc:
             code = failures.report_error(exc, trace=click.get_current_context().meta.get("traceback", False))
-            answers[name] = {"error": failures.details(exc)}
-        first = first or code
+            results[name] = {"error": failures.details(exc)}
+        exit_code = exit_code or code
         if code == TERMINATED:
             break
     if settings.as_json:
-        echo_json({"servers": answers})
-    return first
+        echo_json({"servers": results})
+    return exit_code
 
 
 class _ServerListing:
-    """What one server offers, shown at once or kept for JSON."""
+    """The lists of one server, printed at once or collected for JSON."""
 
     def __init__(self, kind: str | None, as_json: bool) -> None:
         self._kind = kind
@@ -87,48 +87,50 @@ class _ServerListing:
         self.lists: dict[str, Any] = {}
 
     async def fetch(self, client: Client) -> None:
-        """Ask for the lists. Raises what asking raises."""
-        found = {self._kind: await _FETCHERS[self._kind](client)} if self._kind else await everything(client)
-        self.lists = {_KEYS.get(name, name): items for name, items in found.items()}
+        """Request the lists. Raises the errors of the requests."""
+        lists = {self._kind: await _FETCHERS[self._kind](client)} if self._kind else await everything(client)
+        self.lists = {_KEYS.get(name, name): items for name, items in lists.items()}
         if not self._as_json:
-            show(client, found)
+            show(client, lists)
 
 
 async def everything(client: Client) -> Listing:
-    """All lists that the server has."""
-    offered = client.server_capabilities
-    found: Listing = {}
-    for kind, ask in _FETCHERS.items():
-        if offered is None or getattr(offered, _NEEDS[kind]) is not None:
+    """Return all lists that the server supports."""
+    capabilities = client.server_capabilities
+    lists: Listing = {}
+    for kind, fetch in _FETCHERS.items():
+        if capabilities is None or getattr(capabilities, _NEEDS[kind]) is not None:
             try:
-                found[kind] = await ask(client)
-            except (MethodNotFound, NotSupported):  # it has resources and no templates, say
+                lists[kind] = await fetch(client)
+            except (MethodNotFound, NotSupported):  # such as a server with resources, but without templates
                 continue
-    return found
+    return lists
 
 
-def show(client: Client, found: Listing) -> None:
-    """The lists, for people."""
+def show(client: Client, lists: Listing) -> None:
+    """Print the lists."""
     info = client.server_info
     name = f"{info.title or info.name} {info.version}" if info else "server"
     click.echo(f"{heading(name)} · revision {client.revision}")
-    for kind, items in found.items():
+    for kind, items in lists.items():
         if items:
             click.echo("\n" + heading(kind.capitalize()))
             for line in rows(_row(item) for item in items):
                 click.echo(line)
-    if not any(found.values()):
-        click.echo(f"no {' or '.join(found) or 'lists'}")
+    if not any(lists.values()):
+        click.echo(f"no {' or '.join(lists) or 'lists'}")
 
 
 def _row(item: Any) -> ColumnRow:
-    about = item.description or item.title or ""
+    description = item.description or item.title or ""
     match item:
         case Tool():
-            return ColumnRow(item.name, f"({', '.join(parameters(item.input_schema))})", about)
+            return ColumnRow(item.name, f"({', '.join(parameters(item.input_schema))})", description)
         case Prompt():
-            words = [each.name if each.required else f"{each.name}?" for each in item.arguments or []]
-            return ColumnRow(item.name, f"({', '.join(words)})", about)
+            arguments = [
+                argument.name if argument.required else f"{argument.name}?" for argument in item.arguments or []
+            ]
+            return ColumnRow(item.name, f"({', '.join(arguments)})", description)
         case ResourceTemplate():
             return ColumnRow(item.uri_template, "", _description(item))
         case Resource():
@@ -137,5 +139,5 @@ def _row(item: Any) -> ColumnRow:
 
 
 def _description(item: Resource | ResourceTemplate) -> str:
-    about = item.description or item.title or item.name
-    return f"{about} ({item.mime_type})" if item.mime_type else about
+    description = item.description or item.title or item.name
+    return f"{description} ({item.mime_type})" if item.mime_type else description

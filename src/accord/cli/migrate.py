@@ -1,4 +1,4 @@
-"""`accord migrate`: a program of another library, rewritten for accord; the difference first."""
+"""`accord migrate`: rewrite a program of another library for accord, and print the diff first."""
 
 from __future__ import annotations
 
@@ -28,77 +28,77 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--no-start", is_flag=True, help="Do not start the result to see whether it works.")
 @traceback_option
 def command(files: tuple[Path, ...], write: bool, native: bool, no_start: bool) -> int:
-    """Rewrite programs that are written for FastMCP, or for the official SDK.
+    """Rewrite programs for FastMCP or the official SDK.
 
-    The import lines lead to accord.compat then, where the same names mean the same. With --native, the program says it
-    in accord's own words; give all files of a program at once. What has to be done by hand is listed by line.
+    The imports then name accord.compat, where the same names mean the same. With --native, the program uses accord's
+    own API where that is certain; pass all files of a program at once. Manual steps are listed by line.
 
-    The result is started: each file is imported in a process of its own, and what its servers offer is listed. What
-    fails is reported with its line. Programs that do something else when they are imported do that; --no-start skips
-    it.
+    The result is started: each file is imported in a separate process, and the tools, resources and prompts of its
+    servers are counted. A failure is reported with its line. Importing a program runs its top-level code; --no-start
+    skips this.
 
-    The exit code is 1 where something is left to do by hand, or where the result does not start.
+    The exit code is 1 if manual steps remain, or if the result does not start.
     """
-    found = {file: _migrate(file, write=write, native=native) for file in files}
-    started = no_start or _all_start(found)
-    return 0 if started and not any(one.manual_steps for one in found.values()) else 1
+    results = {file: _migrate(file, write=write, native=native) for file in files}
+    starts = no_start or _all_start(results)
+    return 0 if starts and not any(result.manual_steps for result in results.values()) else 1
 
 
 def _migrate(file: Path, *, write: bool, native: bool) -> RewriteResult:
     text, encoding = read(file)
     try:
-        found = rewrite(text, native=native)
+        result = rewrite(text, native=native)
     except SyntaxError as exc:
         raise TargetError(f"{file}:{exc.lineno}: {exc.msg}; nothing was changed") from exc
-    _show(file, text, found)
-    if found.text != text and (write or _confirm(file)):
-        replace(file, found.text.encode(encoding))
+    _show(file, text, result)
+    if result.text != text and (write or _confirm(file)):
+        replace(file, result.text.encode(encoding))
         click.echo(f"{file}: written", err=True)
-    return found
+    return result
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Write a file as a whole: where that fails, as on a full disk, it stays as it was. Raises `TargetError`."""
-    file = file.resolve()  # a link stays one
-    fresh = file.with_name(f".{file.name}.{os.getpid()}.new")
+    """Replace the content of a file atomically; an error leaves it unchanged. Raises `TargetError`."""
+    file = file.resolve()  # a link stays a link
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
-        with fresh.open("xb") as out:
-            shutil.copymode(file, fresh)
+        with temporary.open("xb") as out:
+            shutil.copymode(file, temporary)
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
-        fresh.replace(file)
+        temporary.replace(file)
     except OSError as exc:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise TargetError(f"{file} cannot be written: {exc}; it is as it was") from exc
 
 
-def _all_start(found: Mapping[Path, RewriteResult]) -> bool:
-    """Start every file that uses what stands for another library, and say what fails; whether nothing does."""
-    texts = {file: one.text for file, one in found.items()}
+def _all_start(results: Mapping[Path, RewriteResult]) -> bool:
+    """Start every file that uses another library and report failures; return whether all start."""
+    texts = {file: result.text for file, result in results.items()}
     failed = False
-    for file, one in found.items():
-        if one.foreign:
-            started = start(file, texts)
-            failed = failed or started.failed is not None
-            _show_start(file, one, started)
+    for file, result in results.items():
+        if result.foreign:
+            trial = start(file, texts)
+            failed = failed or trial.failed is not None
+            _show_start(file, result, trial)
     return not failed
 
 
-def _show_start(file: Path, one: RewriteResult, started: StartResult) -> None:
-    if started.failed is None:
-        counts = [f"{count} {kind}{'s' * (count > 1)}" for kind, count in (started.offers or {}).items()]
-        offers = "" if started.offers is None else f", and offers {', '.join(counts) or 'nothing'}"
+def _show_start(file: Path, result: RewriteResult, trial: StartResult) -> None:
+    if trial.failed is None:
+        counts = [f"{count} {kind}{'s' * (count > 1)}" for kind, count in (trial.offers or {}).items()]
+        offers = "" if trial.offers is None else f", and offers {', '.join(counts) or 'nothing'}"
         click.echo(f"{file}: it starts{offers}", err=True)
-    elif started.line is None:
-        click.echo(f"{file}: it does not start: {printable(started.failed)}", err=True)
-    elif started.line not in {left.line for left in one.manual_steps}:  # which were listed
-        place = file if Path(started.file) == file.resolve() else started.file
-        click.echo(f"{place}:{started.line}: it does not start: {printable(started.failed)}", err=True)
+    elif trial.line is None:
+        click.echo(f"{file}: it does not start: {printable(trial.failed)}", err=True)
+    elif trial.line not in {step.line for step in result.manual_steps}:  # else a manual step already names this line
+        location = file if Path(trial.file) == file.resolve() else trial.file
+        click.echo(f"{location}:{trial.line}: it does not start: {printable(trial.failed)}", err=True)
 
 
 def read(file: Path) -> tuple[str, str]:
-    """The text of a program as it stands, with its line ends, and its encoding. Raises `TargetError`."""
+    """Return the text of a program with its line ends, and its encoding. Raises `TargetError`."""
     try:
         with file.open("rb") as raw:
             encoding, _ = tokenize.detect_encoding(raw.readline)
@@ -110,17 +110,17 @@ def read(file: Path) -> tuple[str, str]:
     return text, encoding
 
 
-def _show(file: Path, text: str, found: RewriteResult) -> None:
-    if found.text == text:
+def _show(file: Path, text: str, result: RewriteResult) -> None:
+    if result.text == text:
         click.echo(f"{file}: nothing to rewrite", err=True)
-    old, new = text.splitlines(keepends=True), found.text.splitlines(keepends=True)
+    old, new = text.splitlines(keepends=True), result.text.splitlines(keepends=True)
     for line in difflib.unified_diff(old, new, f"{file}", f"{file}, for accord"):
-        shown = printable(line.rstrip("\r\n"))
-        click.echo(click.style(shown, fg=_COLOURS.get(line[0])) if line[0] in _COLOURS else shown)
-    for one in found.manual_steps:
-        click.echo(f"{file}:{one.line}: {printable(one.text)}", err=True)
+        text_line = printable(line.rstrip("\r\n"))
+        click.echo(click.style(text_line, fg=_COLOURS.get(line[0])) if line[0] in _COLOURS else text_line)
+    for step in result.manual_steps:
+        click.echo(f"{file}:{step.line}: {printable(step.text)}", err=True)
 
 
 def _confirm(file: Path) -> bool:
-    """What the person at the terminal says; nobody there is a no."""
+    """Return whether the user at the terminal agrees; without a terminal, return False."""
     return sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"Write {file}?", err=True)

@@ -1,4 +1,4 @@
-"""`accord ping`: the way to a server and back."""
+"""`accord ping`: measure the round-trip time to a server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from accord.client.client import Client
 @settings_options
 def command(target: str, count: int, settings: ConnectionSettings) -> int:
     """Open a server and measure round trips to it."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
 
     async def work(client: Client) -> None:
-        opened = _milliseconds(begun)
+        connect_ms = _milliseconds(started)
         if not settings.as_json:
-            _introduce(client, opened)
+            _print_server(client, connect_ms)
         trips = []
         for number in range(1, count + 1):
             start = time.perf_counter()
@@ -35,24 +35,24 @@ def command(target: str, count: int, settings: ConnectionSettings) -> int:
             trips.append(_milliseconds(start))
             if not settings.as_json:
                 click.echo(f"{number:>3}  {trips[-1]:.2f} ms")
-        _conclude(client, opened, trips, settings)
+        _print_summary(client, connect_ms, trips, settings)
 
     return run_with_client(target, settings, work)
 
 
-def _introduce(client: Client, opened: float) -> None:
+def _print_server(client: Client, connect_ms: float) -> None:
     info = client.server_info
     name = f"{info.name} {info.version}" if info else "a server without a name"
-    click.echo(f"{heading(name)} · revision {client.revision} · opened in {opened:.0f} ms")
+    click.echo(f"{heading(name)} · revision {client.revision} · opened in {connect_ms:.0f} ms")
 
 
-def _conclude(client: Client, opened: float, trips: list[float], settings: ConnectionSettings) -> None:
+def _print_summary(client: Client, connect_ms: float, trips: list[float], settings: ConnectionSettings) -> None:
     if settings.as_json:
         echo_json(
             {
                 "server": client.server_info,
                 "revision": client.revision,
-                "openedMs": round(opened, 3),
+                "openedMs": round(connect_ms, 3),
                 "roundTripsMs": [round(trip, 3) for trip in trips],
             }
         )

@@ -27,7 +27,7 @@ def command(
     name: str,
     words: tuple[str, ...],
     log_level: str | None,
-    asking: AnswerOptions,
+    answers: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
     """Get the prompt NAME and print its messages. Arguments of prompts are strings."""
@@ -40,11 +40,11 @@ def command(
         else:
             show(result)
 
-    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, answers), **log_options(log_level)})
 
 
 def show(result: GetPromptResult) -> None:
-    """The messages, each under who says it."""
+    """Print the messages with their roles."""
     for number, message in enumerate(result.messages):
         if number:
             click.echo()

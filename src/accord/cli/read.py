@@ -27,7 +27,7 @@ def command(
     uri: str,
     output: str | None,
     log_level: str | None,
-    asking: AnswerOptions,
+    answers: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
     """Read a resource and print its contents."""
@@ -41,12 +41,12 @@ def command(
         else:
             show(result)
 
-    return run_with_client(target, settings, work, {**client_options(target, asking), **log_options(log_level)})
+    return run_with_client(target, settings, work, {**client_options(target, answers), **log_options(log_level)})
 
 
 def show(result: ReadResourceResult) -> None:
-    """The contents; with their URIs where there are several."""
-    for each in result.contents:
+    """Print the contents, with their URIs if there are several."""
+    for contents in result.contents:
         if len(result.contents) > 1:
-            click.echo(heading(each.uri))
-        click.echo(content.contents_text(each))
+            click.echo(heading(contents.uri))
+        click.echo(content.contents_text(contents))

@@ -1,4 +1,4 @@
-"""`accord run`: serve the server in a Python file, over stdio or over HTTP."""
+"""`accord run`: serve the server in a Python file, over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from accord.server.server import Server
 
 
 def _http_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Options that mean nothing over stdio; `--http` is read before them."""
+    """Reject an option without `--http`, which click reads first."""
     if value and not ctx.params.get("http"):
         raise click.UsageError(f"{param.opts[-1]} needs --http ADDRESS")
     return value
 
 
-def _option(*names: str, **about: Any) -> Decorator:
-    return click.option(*names, callback=_http_only, **about)
+def _option(*names: str, **options: Any) -> Decorator:
+    return click.option(*names, callback=_http_only, **options)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -77,22 +77,22 @@ def _run_http(server: Server, http: str, api_keys: str | None, *, events: str | 
 
 
 def _keys(file: Path) -> dict[str, str]:
-    """The table of keys in a file. What is wrong with it is told without showing what stands in it."""
+    """Return the table of API keys in a file. An error message never shows its content."""
     try:
         keys = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
         keys = None
-    if not isinstance(keys, dict) or not all(isinstance(whose, str) for whose in keys.values()):
+    if not isinstance(keys, dict) or not all(isinstance(principal, str) for principal in keys.values()):
         raise click.UsageError(f'{file} is not a table of keys: it is JSON like {{"KEY": "whose it is"}}')
     return keys
 
 
-def _events(where: str | None, server: Server) -> Any:
-    if where is None:
+def _events(location: str | None, server: Server) -> Any:
+    if location is None:
         return None
-    kind, _, path = where.partition(":")
+    kind, _, path = location.partition(":")
     if kind != "sqlite" or not path:
-        raise click.UsageError(f"{where!r} is no store of events: write it as sqlite:FILE")
+        raise click.UsageError(f"{location!r} is no store of events: write it as sqlite:FILE")
     from accord.store.sqlite import SQLiteEvents
 
     return SQLiteEvents(path, server.limits)

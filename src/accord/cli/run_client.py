@@ -1,4 +1,4 @@
-"""One visit to a server: reach it as the settings say, do something with it, and close it whatever happens."""
+"""A connection to a server for one command: connect with the settings, run the command, and close."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from accord.transport.process import left_out
 TERMINATED = 143
 
 _NAMES = 12
-"""Names of variables that one line shows."""
+"""The maximum number of variable names in one line."""
 
 Work = Callable[[Client], Awaitable[int | None]]
 
@@ -36,32 +36,32 @@ Work = Callable[[Client], Awaitable[int | None]]
 def run_with_client(
     target: str, settings: ConnectionSettings, work: Work, options: Mapping[str, Any] | None = None
 ) -> int:
-    """Run `work` with an open client; the exit code that it returns. `options` are more of what a `Client` takes."""
+    """Run `work` with a connected client and return its exit code. `options` are further options of `Client`."""
     _warn_on_stderr()
     options = options or {}
-    found = target_for(target, settings)
+    parsed = target_for(target, settings)
     if settings.verbose:
-        _print_omitted_variables(found)
-    client = client_for(found, settings, **options)
+        _print_omitted_variables(parsed)
+    client = client_for(parsed, settings, **options)
     try:
         return asyncio.run(_run(client, work, options.get("log_level"))) or 0
     except asyncio.CancelledError:
         return TERMINATED
     except ConnectionLost as exc:
         if exc.exit_code:
-            _print_omitted_variables(found)
+            _print_omitted_variables(parsed)
         raise
 
 
 def _print_omitted_variables(target: Target) -> None:
-    """Say which variables of the environment a server is started without, as one of them may be what it lacks."""
+    """Print the environment variables that the server does not inherit, because it may need one of them."""
     if isinstance(target, Command) and not target.inherit_env and (names := left_out(target.env)):
-        shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-        screen.print_line(f"started without these environment variables: {printable(shown)}; --env NAME passes one on")
+        listed = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+        screen.print_line(f"started without these environment variables: {printable(listed)}; --env NAME passes one on")
 
 
 def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> Client:
-    """The client that the settings ask for, not connected yet. Raises `TargetError`."""
+    """Return an unconnected client with the settings. Raises `TargetError`."""
     seconds = settings.timeout
     limits = Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
@@ -77,24 +77,24 @@ def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> 
 
 
 def target_for(target: str, settings: ConnectionSettings) -> Target:
-    """The target with the headers, the environment and the directory that were asked for. Raises `TargetError`."""
-    found = parse(target)
-    if isinstance(found, Remote):
-        return with_headers(found, settings.headers, settings.bearer)
+    """Return the target with the headers, environment and working directory of the settings. Raises `TargetError`."""
+    parsed = parse(target)
+    if isinstance(parsed, Remote):
+        return with_headers(parsed, settings.headers, settings.bearer)
     if settings.headers:
         raise TargetError(f"--header is for a server at a URL, and {target!r} is none")
-    return with_environment(found, settings.env, settings.cwd) if isinstance(found, Command) else found
+    return with_environment(parsed, settings.env, settings.cwd) if isinstance(parsed, Command) else parsed
 
 
 def with_headers(remote: Remote, headers: Sequence[tuple[str, str]], bearer: str | None = None) -> Remote:
-    """A URL with headers from the command line above those of its configuration. Raises `TargetError`."""
+    """Return a URL with its headers; those of the command line override the configuration's. Raises `TargetError`."""
     token = [("authorization", f"Bearer {bearer}")] if bearer else []
-    given = validated_headers(dict([*token, *headers]))
-    return msgspec.structs.replace(remote, headers={**validated_headers(remote.headers or {}), **given} or None)
+    overrides = validated_headers(dict([*token, *headers]))
+    return msgspec.structs.replace(remote, headers={**validated_headers(remote.headers or {}), **overrides} or None)
 
 
 def with_environment(command: Command, env: Sequence[tuple[str, str]], cwd: str | None) -> Command:
-    """A command with variables and a directory. A file of yours gets your environment, as `python FILE.py` does."""
+    """Return a command with an environment and a working directory. A FILE.py inherits the whole environment."""
     variables = {**(command.env or {}), **dict(env)} or None
     return msgspec.structs.replace(command, env=variables, cwd=cwd or command.cwd, inherit_env=command.is_file)
 
@@ -107,7 +107,7 @@ async def _run(client: Client, work: Work, log_level: str | None) -> int | None:
         if log_level and client.server_capabilities and client.server_capabilities.logging is None:
             screen.warn(f"--log-level {log_level}: the server has no log messages")
         code = await work(client)
-        sys.stdout.flush()  # a reader that is gone is noticed here, and an answer does not wait for the goodbye
+        sys.stdout.flush()  # flushed before the connection closes, so that a closed pipe raises here
         return code
 
 
@@ -116,12 +116,12 @@ def _show_stderr(line: str) -> None:
 
 
 def _warn_on_stderr() -> None:
-    """What the library finds worth a warning, in the form of our own messages."""
-    log = logging.getLogger("accord")
-    if not log.handlers:
+    """Print the warnings of the library in the form of the command's own."""
+    logger = logging.getLogger("accord")
+    if not logger.handlers:
         handler = _WarningHandler(logging.WARNING)
-        log.addHandler(handler)
-        log.propagate = False
+        logger.addHandler(handler)
+        logger.propagate = False
 
 
 class _WarningHandler(logging.Handler):

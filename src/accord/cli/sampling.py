@@ -1,6 +1,6 @@
-"""What a server asks a model, shown in a terminal; the answer is typed, or made by a command (`--sample-with`).
+"""Sampling requests in a terminal: the user types the answer, or a command produces it (`--sample-with`).
 
-The command is started without a shell. It gets the params of `sampling/createMessage` as JSON on stdin, and writes the
+The command runs without a shell. It receives the params of `sampling/createMessage` as JSON on stdin, and writes the
 answer to stdout: text, or a `CreateMessageResult` as JSON.
 """
 
@@ -28,10 +28,10 @@ from accord.messages.tools import Tool
 
 
 async def type_answer(params: CreateMessageParams) -> CreateMessageResult:
-    """Show what is asked, and take what the person types in the place of a model. Raises `PromptRefused`."""
+    """Print a sampling request, and return the answer that the user types. Raises `PromptRefused`."""
     screen.print_prompt("\n".join(request_lines(params)))
-    how = f"Answer for the model; an empty line or Ctrl-D ends it, {keyboard.DECLINE} declines:"
-    screen.print_prompt(f"\n  {click.style(how, bold=True)}")
+    instruction = f"Answer for the model; an empty line or Ctrl-D ends it, {keyboard.DECLINE} declines:"
+    screen.print_prompt(f"\n  {click.style(instruction, bold=True)}")
     lines = [await _first_line()]
     while line := await keyboard.read_line("  > "):
         lines.append(line)
@@ -48,11 +48,11 @@ def _text(text: str, model: str, stop_reason: str | None = None) -> CreateMessag
     return CreateMessageResult(role="assistant", content=TextContent(text=text), model=model, stop_reason=stop_reason)
 
 
-# --- shown -----------------------------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------------
 
 
 def request_lines(params: CreateMessageParams) -> Iterator[str]:
-    """What a server wants to be asked, for people."""
+    """Yield the lines of a sampling request."""
     if params.system_prompt:
         yield "  system:"
         yield quoted(params.system_prompt)
@@ -74,22 +74,22 @@ def _block(block: Any) -> str:
         case ToolUseContent():
             return f"uses the tool {block.name}: {msgspec.json.encode(block.input).decode()}"
         case ToolResultContent():
-            told = "\n".join(map(_block, block.content))
-            return f"the tool {'failed' if block.is_error else 'answered'}: {told}"
+            text = "\n".join(map(_block, block.content))
+            return f"the tool {'failed' if block.is_error else 'answered'}: {text}"
         case TextContent():
             return block.text
     return click.unstyle(content.block_text(block))
 
 
 def _tool(tool: Tool) -> str:
-    words = f"{tool.name}({', '.join(parameters(tool.input_schema))})"
-    return f"{words}  {one_line(tool.description)}" if tool.description else words
+    signature = f"{tool.name}({', '.join(parameters(tool.input_schema))})"
+    return f"{signature}  {one_line(tool.description)}" if tool.description else signature
 
 
 def _preferences(params: CreateMessageParams) -> str:
-    """How the answer should be made."""
+    """Return the preferences of a sampling request in one line."""
     hints = params.model_preferences.hints if params.model_preferences else None
-    wishes = {
+    preferences = {
         "at most {} tokens": params.max_tokens,
         "model: {}": ", ".join(hint.name for hint in hints or () if hint.name),
         "temperature: {}": params.temperature,
@@ -97,55 +97,55 @@ def _preferences(params: CreateMessageParams) -> str:
         "use of tools: {}": params.tool_choice.mode if params.tool_choice else None,
         "wants to see: {}": None if params.include_context == "none" else params.include_context,
     }
-    return one_line(" · ".join(text.format(wish) for text, wish in wishes.items() if wish not in (None, "")))
+    return one_line(" · ".join(text.format(value) for text, value in preferences.items() if value not in (None, "")))
 
 
-# --- made by a command -----------------------------------------------------------------------------------------
+# --- answers of a command --------------------------------------------------------------------------------------
 
 
-async def run_command(words: Sequence[str], params: CreateMessageParams) -> CreateMessageResult:
-    """What a command makes of the request. Raises `InternalError` where it makes nothing of it."""
-    said = await _output(words, codec.encode(params))
-    if _is_result(said):
+async def run_command(command: Sequence[str], params: CreateMessageParams) -> CreateMessageResult:
+    """Return the answer of a command. Raises `InternalError` if it has none."""
+    output = await _output(command, codec.encode(params))
+    if _is_result(output):
         try:
-            return codec.decoder(CreateMessageResult).decode(said)  # type: ignore[no-any-return]
+            return codec.decoder(CreateMessageResult).decode(output)  # type: ignore[no-any-return]
         except msgspec.ValidationError as exc:
-            raise InternalError(f"what {words[0]} wrote is no CreateMessageResult: {exc}") from exc
-    text = said.decode(errors="replace").rstrip("\r\n")
+            raise InternalError(f"what {command[0]} wrote is no CreateMessageResult: {exc}") from exc
+    text = output.decode(errors="replace").rstrip("\r\n")
     if not text:
-        raise InternalError(f"{words[0]} wrote no answer")
-    return _text(text, model=os.path.basename(words[0]))
+        raise InternalError(f"{command[0]} wrote no answer")
+    return _text(text, model=os.path.basename(command[0]))
 
 
-def _is_result(said: bytes) -> bool:
-    """Whether it means to be more than a text; models often answer in JSON of their own."""
+def _is_result(output: bytes) -> bool:
+    """Return whether the output is meant as a result; models often answer in JSON of their own."""
     try:
-        found = msgspec.json.decode(said)
+        decoded = msgspec.json.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return isinstance(found, dict) and {"role", "content"} <= found.keys()
+    return isinstance(decoded, dict) and {"role", "content"} <= decoded.keys()
 
 
-async def _output(words: Sequence[str], request: bytes) -> bytes:
-    """What a command writes to stdout; nothing of it is left behind. Raises `InternalError` where it fails."""
+async def _output(command: Sequence[str], request: bytes) -> bytes:
+    """Run a command and return its stdout; no process is left behind. Raises `InternalError` if it fails."""
     pipe = asyncio.subprocess.PIPE
     try:
-        process = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, start_new_session=True)
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
     except OSError as exc:
-        raise InternalError(f"{words[0]} cannot be started: {exc}") from exc
+        raise InternalError(f"{command[0]} cannot be started: {exc}") from exc
     try:
-        said, _ = await process.communicate(request)
+        output, _ = await process.communicate(request)
     finally:
         if process.returncode is None:
             _kill(process)
             await process.wait()
     if process.returncode:
-        raise InternalError(f"{words[0]} ended with exit code {process.returncode}")
-    return said
+        raise InternalError(f"{command[0]} ended with exit code {process.returncode}")
+    return output
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """The command and what it started: they have a session of their own."""
+    """Kill the command and its children, which share a session."""
     if sys.platform == "win32":
         process.kill()
     else:

@@ -1,7 +1,7 @@
-"""stderr as a person sees it: lines as they come, one line that moves, and questions that stand alone.
+"""Output on stderr: lines, one updated status line, and questions.
 
-While a question stands, everything else waits: nothing that a server says may come between what a person is asked and
-what they answer. What a server says in the question itself has a mark before each line.
+While a question is open, all other output waits: text from the server must not appear between a question and its
+answer. Text from the server within a question has a mark before each line.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from accord.cli.columns import width
 from accord.cli.failures import printable
 
 _MAX_PENDING_LINES = 1_000
-"""Lines that wait for a question to be answered; beyond that the oldest is left out, with a count."""
+"""The maximum number of lines that wait for an answer; beyond it, the oldest is dropped and counted."""
 
 _MAX_QUOTED_LENGTH = 8_000
-"""Characters of what a server says in one place of a question."""
+"""The maximum length of quoted text from the server in characters."""
 
 _MARK = "  │ "
 
 
 class Screen:
-    """One for the process, as stderr is."""
+    """The output of the process on stderr. There is one instance."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, bool]] | None = None
@@ -35,7 +35,7 @@ class Screen:
         self._has_status_line = False
 
     def print_line(self, line: str, *, err: bool = True) -> None:
-        """A line, now or once the question is answered; `err=False` for stdout, which may be the same terminal."""
+        """Print a line, now or after the open question; `err=False` is for stdout, maybe the same terminal."""
         if self._waiting is None:
             self.clear_line()
             click.echo(line, err=err)
@@ -44,37 +44,37 @@ class Screen:
         self._waiting.append((line, err))
 
     def warn(self, text: str) -> None:
-        """A line that says what may go wrong."""
+        """Print a warning."""
         self.print_line(f"{click.style('warning:', fg='yellow')} {text}")
 
     def update_line(self, line: str) -> None:
-        """A line that takes the place of the one before; not shown while a question stands."""
+        """Replace the status line, unless a question is open."""
         if self._waiting is None:
             self._has_status_line = True
             click.echo(f"\r\x1b[2K{line}", nl=False, err=True)
 
     def clear_line(self) -> None:
-        """Take away the line that moves."""
+        """Remove the status line."""
         if self._has_status_line:
             self._has_status_line = False
             click.echo("\r\x1b[2K", nl=False, err=True)
 
     @contextmanager
     def prompting(self) -> Iterator[None]:
-        """A question stands; what others say meanwhile is shown afterwards."""
+        """Hold back other output while a question is open, and print it afterwards."""
         self.clear_line()
-        self._waiting = waiting = deque[tuple[str, bool]](maxlen=_MAX_PENDING_LINES)
+        self._waiting = held_back = deque[tuple[str, bool]](maxlen=_MAX_PENDING_LINES)
         try:
             yield
         finally:
-            self._waiting, left_out, self._dropped = None, self._dropped, 0
-            if left_out:
-                self.print_line(f"({left_out} earlier lines left out)")
-            for line, err in waiting:
+            self._waiting, dropped, self._dropped = None, self._dropped, 0
+            if dropped:
+                self.print_line(f"({dropped} earlier lines left out)")
+            for line, err in held_back:
                 self.print_line(line, err=err)
 
     def print_prompt(self, text: str = "", *, nl: bool = True) -> None:
-        """Part of the question that stands."""
+        """Print a part of the open question."""
         click.echo(text, nl=nl, err=True)
 
 
@@ -82,7 +82,7 @@ screen: Screen = Screen()
 
 
 def quoted(text: str, mark: str = _MARK) -> str:
-    """What a server says, so that it cannot pass for what we say: marked, wrapped, nothing that steers a terminal."""
+    """Return text from the server, marked against imitation of this program, wrapped, control characters escaped."""
     text = printable(text.replace("\t", "    "))
     left_out = len(text) - _MAX_QUOTED_LENGTH
     if left_out > 0:

@@ -1,7 +1,7 @@
-"""A server in a Python file: finding it, and serving it over stdio.
+"""Load a server from a Python file, and serve it over stdio.
 
-While the file is imported, descriptor 1 is stderr and descriptor 0 is /dev/null: whatever it prints or reads, the wire
-stays whole. What goes wrong is told in terms of the file; the frames of accord are left out.
+During the import, descriptor 1 is stderr and descriptor 0 is /dev/null: output and input of the file cannot corrupt
+the protocol stream. Errors name the file; accord's own stack frames are left out.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from accord.server.server import Server
 from accord.transport.stdio import GuardedStdout
 
 NAMES = ("server", "mcp", "app")
-"""What people call their server."""
+"""The usual names of the server variable."""
 
 _ACCORD_DIR = str(Path(accord.__file__).parent) + os.sep
 
 
 def main(target: str) -> int:
-    """Serve `FILE.py[:name]` over stdio until the client goes; the exit code."""
+    """Serve `FILE.py[:name]` over stdio until the client disconnects, and return the exit code."""
     try:
         server = load(target)
     except (AccordError, KeyboardInterrupt) as exc:
@@ -40,7 +40,7 @@ def main(target: str) -> int:
 
 
 def print_waiting(target: str) -> None:
-    """At a terminal, say on stderr why nothing happens: a program is meant to be at the other end of stdin."""
+    """Print a note if stdin is a terminal, because the server waits for a client program on stdin."""
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         print(
             f"accord: {target} serves over stdio and waits for a client on stdin; "
@@ -50,7 +50,7 @@ def print_waiting(target: str) -> None:
 
 
 def load(target: str) -> Server:
-    """The server in `FILE.py[:name]`. Raises `TargetError`."""
+    """Return the server in `FILE.py[:name]`. Raises `TargetError`."""
     path, _, name = target.partition(".py:") if ".py:" in target else (target, "", "")
     file = Path(_relative_path(path + ".py" if name else path.removesuffix(":")))
     if file.suffix != ".py":
@@ -60,13 +60,13 @@ def load(target: str) -> Server:
     server = find(_import(file), name, file)
     try:
         server.registry.resolve()
-    except DeclarationError as exc:  # which has file and line in it
+    except DeclarationError as exc:  # which names file and line
         raise TargetError(str(exc)) from exc
     return server
 
 
 def find(module: ModuleType, name: str, file: Path) -> Server:
-    """The server called `name`, or the one that is meant where no name is given. Raises `TargetError`."""
+    """Return the server called `name`, or without a name the usual or only one. Raises `TargetError`."""
     servers = {key: value for key, value in vars(module).items() if isinstance(value, Server)}
     if name:
         return servers[name] if name in servers else _not_found(module, name, file, servers)
@@ -86,8 +86,8 @@ def _not_found(module: ModuleType, name: str, file: Path, servers: dict[str, Ser
     if not hasattr(module, name):
         raise TargetError(f"{file} has no {name!r}{choices}")
     kind = type(getattr(module, name))
-    called = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-    raise TargetError(f"{file}: {name!r} is of type {called}, not an accord Server{choices}")
+    type_name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    raise TargetError(f"{file}: {name!r} is of type {type_name}, not an accord Server{choices}")
 
 
 def _choices(file: Path, servers: dict[str, Server]) -> str:
@@ -98,7 +98,7 @@ def _choices(file: Path, servers: dict[str, Server]) -> str:
 
 
 def _import(file: Path) -> ModuleType:
-    """The file as a module that is not `__main__`, its directory first on the path. Raises `TargetError`."""
+    """Import the file as a module other than `__main__`, with its directory first on the path. Raises `TargetError`."""
     sys.path.insert(0, str(file.resolve().parent))
     name = file.stem if file.stem not in sys.modules else f"{file.stem}__served"
     spec = importlib.util.spec_from_file_location(name, file.resolve())
@@ -124,47 +124,47 @@ def _import(file: Path) -> ModuleType:
 
 @contextmanager
 def _redirected_streams() -> Iterator[None]:
-    """Descriptor 0 at its end and descriptor 1 on stderr, for Python, C code and children alike."""
-    with ExitStack() as undo:
-        with suppress(OSError):  # a standard stream that is closed needs no care
+    """Redirect descriptor 0 to /dev/null and descriptor 1 to stderr, for Python, C code and child processes."""
+    with ExitStack() as stack:
+        with suppress(OSError):  # a standard stream may be closed
             null = os.open(os.devnull, os.O_RDONLY)
-            undo.callback(os.close, null)
-            for fd, stand_in in ((0, null), (1, 2)):
-                kept = os.dup(fd)
-                undo.callback(os.close, kept)
-                undo.callback(os.dup2, kept, fd)
-                os.dup2(stand_in, fd)
-        undo.enter_context(redirect_stdout(cast(TextIO, GuardedStdout())))
+            stack.callback(os.close, null)
+            for fd, replacement in ((0, null), (1, 2)):
+                saved = os.dup(fd)
+                stack.callback(os.close, saved)
+                stack.callback(os.dup2, saved, fd)
+                os.dup2(replacement, fd)
+        stack.enter_context(redirect_stdout(cast(TextIO, GuardedStdout())))
         yield
 
 
 def _syntax(exc: SyntaxError, file: Path) -> str:
-    shown = "".join(traceback.TracebackException.from_exception(exc).format_exception_only()).splitlines()
+    lines = "".join(traceback.TracebackException.from_exception(exc).format_exception_only()).splitlines()
     return "\n".join(
-        [f"{(exc.filename and _relative_path(exc.filename)) or file}:{exc.lineno}: {exc.msg}", *shown[1:-1]]
+        [f"{(exc.filename and _relative_path(exc.filename)) or file}:{exc.lineno}: {exc.msg}", *lines[1:-1]]
     )
 
 
 def _place(exc: BaseException, file: Path) -> str:
-    """Where in the author's own code it was raised."""
-    own = [frame for frame in traceback.extract_tb(exc.__traceback__) if not _foreign(frame.filename)]
-    return f"{_relative_path(own[-1].filename)}:{own[-1].lineno}" if own else str(file)
+    """Return the line of the user's own code where an exception was raised."""
+    frames = [frame for frame in traceback.extract_tb(exc.__traceback__) if not _is_internal(frame.filename)]
+    return f"{_relative_path(frames[-1].filename)}:{frames[-1].lineno}" if frames else str(file)
 
 
 def _trace(exc: BaseException) -> str:
-    told: traceback.TracebackException | None = traceback.TracebackException.from_exception(exc)
-    whole = told
-    while told is not None:
-        told.stack = traceback.StackSummary.from_list([f for f in told.stack if not _foreign(f.filename)])
-        told = told.__cause__ or told.__context__
-    return "".join(whole.format() if whole else ()).rstrip()
+    current: traceback.TracebackException | None = traceback.TracebackException.from_exception(exc)
+    formatted = current
+    while current is not None:
+        current.stack = traceback.StackSummary.from_list([f for f in current.stack if not _is_internal(f.filename)])
+        current = current.__cause__ or current.__context__
+    return "".join(formatted.format() if formatted else ()).rstrip()
 
 
-def _foreign(filename: str) -> bool:
+def _is_internal(filename: str) -> bool:
     return filename.startswith((_ACCORD_DIR, "<frozen importlib"))
 
 
 def _relative_path(filename: str) -> str:
-    """As a person would write it from here."""
+    """Return a path relative to the working directory if possible."""
     path, here = Path(filename), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else filename

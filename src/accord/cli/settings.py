@@ -1,4 +1,4 @@
-"""Options that commands share, and the frozen value they become."""
+"""Options that several commands share, and their frozen value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accord.messages.revision import REVISIONS
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """How to reach a server, and how to show what comes back."""
+    """The options of a connection, and of the output."""
 
     as_json: bool = False
     verbose: int = 0
@@ -30,14 +30,14 @@ class ConnectionSettings:
     stderr: bool = False
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-    """Errors are told in the form asked for, wherever they are raised."""
+def _store_flag(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """Store the flag in the context, because errors anywhere are reported in the chosen form."""
     ctx.meta[param.opts[-1].removeprefix("--")] = value
     return value
 
 
 def key_values(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Each value of an option as a pair."""
+    """Return each value of an option as a pair."""
     for each in value:
         if "=" not in each.lstrip("="):
             raise click.BadParameter(f"{each!r} is not KEY=VALUE")
@@ -48,24 +48,24 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*[:=][ \t]*(.*?)[ \t]*"
 
 
 def header_values(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Each value of `--header` as a pair: `Name: value`, or `Name=value`. A value that is wrong is not shown."""
-    found = [_HEADER.fullmatch(each) for each in value]
-    if None in found:
+    """Return each value of `--header` as a pair: `Name: value`, or `Name=value`. An error never shows the value."""
+    matches = [_HEADER.fullmatch(each) for each in value]
+    if None in matches:
         raise click.BadParameter("write it as 'Name: value'")
-    return tuple((match[1], match[2]) for match in found if match is not None)
+    return tuple((match[1], match[2]) for match in matches if match is not None)
 
 
 def passed_variables(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Each value of `--env` as a pair; a name alone takes the value that the variable has here."""
+    """Return each value of `--env` as a pair; a name alone has its value in this environment."""
     for each in value:
         if "=" not in each and each not in os.environ:
             raise click.BadParameter(f"{each} is not set here; write {each}=VALUE")
-    named = tuple(each if "=" in each else f"{each}={os.environ[each]}" for each in value)
-    return key_values(ctx, param, named)
+    assignments = tuple(each if "=" in each else f"{each}={os.environ[each]}" for each in value)
+    return key_values(ctx, param, assignments)
 
 
 def positive_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """A time above zero."""
+    """Return a duration above zero."""
     if value is not None and not 0 < value < float("inf"):
         raise click.BadParameter("give a number of seconds above 0")
     return value
@@ -78,11 +78,11 @@ json_option: Decorator = click.option(
     "as_json",
     is_flag=True,
     is_eager=True,
-    callback=_remember,
+    callback=_store_flag,
     help="Print one JSON document.",
 )
 traceback_option: Decorator = click.option(
-    "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
+    "--traceback", is_flag=True, is_eager=True, expose_value=False, callback=_store_flag,
     help="Print tracebacks of errors (also ACCORD_TRACEBACK=1).",
 )  # fmt: skip
 
@@ -121,14 +121,14 @@ _OPTIONS = (
 
 
 def options_as(name: str, type_: type[Any], options: Sequence[Decorator]) -> Decorator:
-    """Give a command these options; it gets them as one frozen value called `name`."""
+    """Add options to a command, as one frozen argument called `name`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        def gathered(**given: Any) -> Any:
-            value = type_(**{field.name: given.pop(field.name) for field in fields(type_)})
-            return function(**{name: value}, **given)
+        def call(**values: Any) -> Any:
+            value = type_(**{field.name: values.pop(field.name) for field in fields(type_)})
+            return function(**{name: value}, **values)
 
-        command: Callable[..., Any] = update_wrapper(gathered, function)
+        command: Callable[..., Any] = update_wrapper(call, function)
         for option in reversed(options):
             command = option(command)
         return command
@@ -137,4 +137,4 @@ def options_as(name: str, type_: type[Any], options: Sequence[Decorator]) -> Dec
 
 
 settings_options: Decorator = options_as("settings", ConnectionSettings, _OPTIONS)
-"""Give a command the options of `ConnectionSettings`; it gets them as `settings`."""
+"""Add the options of `ConnectionSettings` to a command, as the argument `settings`."""

@@ -1,9 +1,9 @@
-"""`-v` and `-vv`: each message as it passes, one line on stderr: `→` sent, `←` received.
+"""`-v` and `-vv`: each message in one line on stderr, `→` sent, `←` received.
 
--v     for people: the time, the id, the method, and what it says, shortened and without `_meta`
--vv    the transcript itself (`accord.wire.transcript`), whole
+-v     readable: the time, the id, the method, and the content, shortened and without `_meta`
+-vv    the complete transcript (`accord.wire.transcript`)
 
-What a server tells unasked, a line each: log messages, changes, and whatever else it sends.
+Notifications of the server in a line each: log messages, changes and others.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from accord.transport.recording import RecordingTransport
 from accord.wire.transcript import SENT, Transcript, TranscriptEntry
 
 _MAX_LINE_LENGTH = 400
-"""Characters of a line that goes to a file or a pipe."""
+"""The maximum length of a line in a file or a pipe in characters."""
 
 _COLOURS = {True: "blue", False: "green"}
 
 
 def tracing(verbose: int) -> Callable[[Transport], Transport] | None:
-    """What makes a transport show what passes through it."""
+    """Return a wrapper that prints the messages of a transport, or None."""
     return partial(_recorded, verbose) if verbose else None
 
 
 def _recorded(verbose: int, inner: Transport) -> Transport:
-    return RecordingTransport(inner, LiveTranscript(whole=verbose > 1))
+    return RecordingTransport(inner, LiveTranscript(complete=verbose > 1))
 
 
 class LiveTranscript(Transcript):
-    """Shows each entry instead of keeping it."""
+    """A transcript that prints each entry instead of storing it."""
 
-    def __init__(self, *, whole: bool) -> None:
+    def __init__(self, *, complete: bool) -> None:
         super().__init__()
-        self._whole = whole
+        self._complete = complete
         self._begun = time.monotonic()
 
     def add(self, entry: TranscriptEntry) -> None:
         """Print one message."""
-        screen.print_line(printable(entry.render(), as_json=True) if self._whole else self._short(entry))
+        screen.print_line(printable(entry.render(), as_json=True) if self._complete else self._short(entry))
 
     def _short(self, entry: TranscriptEntry) -> str:
         head = f"{entry.at - self._begun:7.3f} {entry.direction}"
@@ -66,7 +66,7 @@ class LiveTranscript(Transcript):
 
 
 def message_text(message: bytes | SkippedMessage) -> str:
-    """What a message says, the most telling first; what is no message stays as it is."""
+    """Return a message as text, its id and method first; invalid messages stay as they are."""
     if not isinstance(message, bytes):
         return f"unreadable: {message.reason}"
     try:
@@ -84,14 +84,14 @@ def message_text(message: bytes | SkippedMessage) -> str:
 
 
 def compact(value: Any) -> str:
-    """A value as JSON in one line, without `_meta`; nothing for nothing."""
+    """Return a value as JSON in one line without `_meta`, or an empty string for an empty value."""
     if isinstance(value, dict):
-        value = {key: each for key, each in value.items() if key != "_meta"}
+        value = {key: item for key, item in value.items() if key != "_meta"}
     return "" if value is None or value == {} else msgspec.json.encode(value).decode()
 
 
 _MAX_LENGTH = 4_000
-"""Characters of what one notification says; `--json` has it whole."""
+"""The maximum length of a notification in characters; `--json` prints all of it."""
 
 _LEVEL_COLOURS = {
     "debug": "bright_black", "info": "blue", "notice": "cyan", "warning": "yellow", "error": "red",
@@ -107,12 +107,12 @@ log_level_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.opt
 
 
 def log_options(level: str | None) -> dict[str, Any]:
-    """What makes a `Client` show log messages on stderr, for `run_with_client`."""
+    """Return the options that make a `Client` print log messages to stderr, for `run_with_client`."""
     return {"log_level": level, "on_log": lambda message: screen.print_line(log_text(message))} if level else {}
 
 
 def log_text(message: LoggingMessageParams) -> str:
-    """A log message in one line, its level coloured."""
+    """Return a log message in one line, with its level in colour."""
     level = click.style(f"[{message.level}]", fg=_LEVEL_COLOURS[message.level])
     logger = f"{one_line(message.logger)}: " if message.logger else ""
     data = message.data if isinstance(message.data, str) else compact(message.data)
@@ -120,7 +120,7 @@ def log_text(message: LoggingMessageParams) -> str:
 
 
 def notice_text(notice: Notice, at: datetime) -> str:
-    """A notification in one line: when, what, and what it says."""
+    """Return a notification in one line: time, method and content."""
     name = one_line(notice.method.removeprefix("notifications/"))
     return (
         f"{click.style(f'{at:%H:%M:%S}.{at.microsecond // 1000:03}', dim=True)}  {name:<20} {_details(notice)}".rstrip()
@@ -137,9 +137,13 @@ def _details(notice: Notice) -> str:
 
 
 def notice_json(notice: Notice, at: datetime) -> str:
-    """A notification as one JSON object in one line, its params as they came."""
-    told = {"at": at.astimezone().isoformat(timespec="milliseconds"), "method": notice.method, "params": _plain(notice)}
-    return printable(msgspec.json.encode(told).decode(), as_json=True)
+    """Return a notification as one JSON object in one line, with its original params."""
+    fields = {
+        "at": at.astimezone().isoformat(timespec="milliseconds"),
+        "method": notice.method,
+        "params": _plain(notice),
+    }
+    return printable(msgspec.json.encode(fields).decode(), as_json=True)
 
 
 def _plain(notice: Notice) -> Any:

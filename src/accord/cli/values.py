@@ -1,6 +1,6 @@
-"""`key=value` words as arguments of a tool; values are parsed by its schema.
+"""`key=value` words as arguments of a tool, parsed by its schema.
 
-days=3           an integer where the schema has one, a string where it has that
+days=3           an integer if the schema has one, a string if it has that
 tags='["a"]'     arrays and objects are JSON; an array may also be given as tags=a tags=b
 days:=3          always JSON, whatever the schema says
 """
@@ -23,57 +23,57 @@ _WORD = re.compile(r"(?P<key>[^=]+?)(?P<json>:?)=(?P<value>.*)", re.DOTALL)
 Schema = Mapping[str, Any]
 
 _MAX_DEPTH = 16
-"""References that are followed, one to the next, and arrays within arrays."""
+"""The maximum length of a chain of references, and of nested arrays."""
 
 _MAX_REFERENCE = 1_000
-"""Characters of a reference."""
+"""The maximum length of a reference in characters."""
 
 
 def pairs(words: Iterable[str]) -> list[tuple[str, bool, str]]:
-    """Each word as key, whether its value is JSON by itself, and value."""
-    found = []
+    """Return each word as its key, whether `:=` marks its value as JSON, and its value."""
+    parsed = []
     for word in words:
         match = _WORD.fullmatch(_check_utf8(word))
         if match is None:
             raise click.UsageError(f"{word!r} is not key=value")
-        found.append((match["key"], bool(match["json"]), match["value"]))
-    return found
+        parsed.append((match["key"], bool(match["json"]), match["value"]))
+    return parsed
 
 
 def document(text: str) -> dict[str, Any]:
-    """Arguments as one JSON object: itself, `@FILE`, or `-` for stdin."""
+    """Return the arguments of a JSON object: inline, in `@FILE`, or on stdin for `-`."""
     try:
         if text == "-":
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        given = json.loads(_check_utf8(text))
+        decoded = json.loads(_check_utf8(text))
     except (OSError, ValueError, RecursionError) as exc:
         raise click.UsageError(f"--args: {exc}") from exc
-    if not isinstance(given, dict):
+    if not isinstance(decoded, dict):
         raise click.UsageError("--args: give a JSON object")
-    return given
+    return decoded
 
 
 def arguments_of(words: Iterable[str], schema: Schema) -> dict[str, Any]:
-    """The arguments that the words mean under a tool's input schema."""
+    """Return the arguments that the words stand for under a tool's input schema."""
     arguments: dict[str, Any] = {}
     properties = schema.get("properties")
     for key, is_json, value in pairs(words):
-        about = resolve(properties.get(key), schema) if isinstance(properties, dict) else {}
+        property_schema = resolve(properties.get(key), schema) if isinstance(properties, dict) else {}
         if key not in arguments:
-            arguments[key] = _json(key, value) if is_json else _value(key, value, about, schema)
-        elif "array" in kinds(about, schema) and isinstance(arguments[key], list) and not is_json:
-            arguments[key] += _value(key, value, about, schema)
+            arguments[key] = _json(key, value) if is_json else _value(key, value, property_schema, schema)
+        elif "array" in kinds(property_schema, schema) and isinstance(arguments[key], list) and not is_json:
+            arguments[key] += _value(key, value, property_schema, schema)
         else:
             raise click.UsageError(f"{key} is given twice")
     return arguments
 
 
-def _value(key: str, text: str, about: Schema, root: Schema, depth: int = _MAX_DEPTH) -> Any:
-    expected = kinds(about, root)
+def _value(key: str, text: str, schema: Schema, root: Schema, depth: int = _MAX_DEPTH) -> Any:
+    expected = kinds(schema, root)
     if depth and expected == {"array"} and not text.lstrip().startswith("["):
-        return [_value(key, text, resolve(about.get("items"), root), root, depth - 1)]
+        return [_value(key, text, resolve(schema.get("items"), root), root, depth - 1)]
     if not expected or "string" in expected:
         return text
     value = _json(key, text, expected)
@@ -94,42 +94,42 @@ def _mismatch(key: str, text: str, expected: Iterable[str]) -> click.UsageError:
     return click.UsageError(f"{key}: expected {types}, got {text!r}")
 
 
-def kinds(about: Any, root: Schema) -> set[str]:
-    """The JSON types that a schema allows; none where it does not say."""
-    found, waiting, seen = set[str](), [about], set[int]()
-    while waiting:
-        about = resolve(waiting.pop(), root)
-        if id(about) in seen:  # a schema may refer to itself, or to another by many ways
+def kinds(schema: Any, root: Schema) -> set[str]:
+    """Return the JSON types that a schema allows, or an empty set if it allows any."""
+    types, pending, seen = set[str](), [schema], set[int]()
+    while pending:
+        schema = resolve(pending.pop(), root)
+        if id(schema) in seen:  # a schema may refer to itself, or to another in several ways
             continue
-        seen.add(id(about))
-        arms = about.get("anyOf") or about.get("oneOf")
-        if own := _own_kinds(about):
-            found |= own
-        elif arms and isinstance(arms, list):
-            waiting += arms
+        seen.add(id(schema))
+        members = schema.get("anyOf") or schema.get("oneOf")
+        if own_types := _own_kinds(schema):
+            types |= own_types
+        elif members and isinstance(members, list):
+            pending += members
         else:
             return set()
-    return found
+    return types
 
 
-def _own_kinds(about: Schema) -> set[str]:
-    """The JSON types that a schema names without the help of others."""
-    if isinstance(declared := about.get("type"), str | list):
-        return {each for each in ([declared] if isinstance(declared, str) else declared) if isinstance(each, str)}
-    if isinstance(values := about.get("enum"), list):
+def _own_kinds(schema: Schema) -> set[str]:
+    """Return the JSON types that a schema names itself."""
+    if isinstance(declared := schema.get("type"), str | list):
+        return {name for name in ([declared] if isinstance(declared, str) else declared) if isinstance(name, str)}
+    if isinstance(values := schema.get("enum"), list):
         return {_kind(value) for value in values}
-    return {_kind(about["const"])} if "const" in about else set()
+    return {_kind(schema["const"])} if "const" in schema else set()
 
 
-def resolve(about: Any, root: Schema, depth: int = _MAX_DEPTH) -> Schema:
-    """A schema with a reference to within its root followed."""
-    while isinstance(about, dict) and isinstance(ref := about.get("$ref"), str) and ref.startswith("#/") and depth:
+def resolve(schema: Any, root: Schema, depth: int = _MAX_DEPTH) -> Schema:
+    """Return a schema with its references within the root resolved."""
+    while isinstance(schema, dict) and isinstance(ref := schema.get("$ref"), str) and ref.startswith("#/") and depth:
         if len(ref) > _MAX_REFERENCE:
             return {}
-        about, depth = root, depth - 1
-        for step in ref[2:].split("/"):
-            about = about.get(step, {}) if isinstance(about, dict) else {}
-    return about if isinstance(about, dict) else {}
+        schema, depth = root, depth - 1
+        for key in ref[2:].split("/"):
+            schema = schema.get(key, {}) if isinstance(schema, dict) else {}
+    return schema if isinstance(schema, dict) else {}
 
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}

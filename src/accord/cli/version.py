@@ -15,10 +15,10 @@ from accord.messages.revision import REVISIONS
 @click.command()
 @json_option
 def command(as_json: bool) -> None:
-    """Show the version of accord, and the revisions of the protocol that it speaks."""
+    """Print the version of accord, and the protocol revisions that it supports."""
     if as_json:
-        about = {"accord": __version__, "python": platform.python_version(), "revisions": REVISIONS}
-        click.echo(json.dumps(about, indent=2))
+        info = {"accord": __version__, "python": platform.python_version(), "revisions": REVISIONS}
+        click.echo(json.dumps(info, indent=2))
         return
     click.echo(f"accord {__version__} (Python {platform.python_version()})")
     click.echo(f"revisions {', '.join(REVISIONS)}")

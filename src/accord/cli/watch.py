@@ -1,4 +1,4 @@
-"""`accord watch`: what a server tells, as it comes."""
+"""`accord watch`: print the notifications of a server."""
 
 from __future__ import annotations
 
@@ -50,42 +50,42 @@ def command(
     uris: tuple[str, ...],
     seconds: float | None,
     log_level: str | None,
-    asking: AnswerOptions,
+    answers: AnswerOptions,
     settings: ConnectionSettings,
 ) -> int:
     """Print the notifications of a server until Ctrl-C, or until the server ends.
 
-    A line each: the time, what it is, what it says. With --json, one JSON object in a line each. What the server has
-    agreed to tell is said on stderr.
+    One line each: the time, the method, the content. With --json, one JSON object per line. The granted subscriptions
+    are printed to stderr.
     """
 
-    told: NotificationBuffer[Notice] = NotificationBuffer(DEFAULT_LIMITS.notices, DEFAULT_LIMITS.notice_bytes)
+    buffer: NotificationBuffer[Notice] = NotificationBuffer(DEFAULT_LIMITS.notices, DEFAULT_LIMITS.notice_bytes)
 
-    def tell(notice: Notice) -> None:
-        told.put(notice, len(codec.encode(notice.params)))
+    def enqueue(notice: Notice) -> None:
+        buffer.put(notice, len(codec.encode(notice.params)))
 
     async def watch(client: Client) -> None:
         async with AsyncExitStack() as stack:
             subscription = await _subscribe(client, uris, stack)
             _print_subscribed(client, subscription, log_level)
-            closing = asyncio.ensure_future(_close_at_end(told, client, subscription))
+            closing = asyncio.ensure_future(_close_at_end(buffer, client, subscription))
             stack.callback(closing.cancel)
-            await _print(told, settings)
+            await _print(buffer, settings)
             screen.print_line("the server has ended the subscription")
 
     async def work(client: Client) -> None:
         stop = asyncio.Event()
         _end_on_signals(stop)
         await _wait_first([watch(client), stop.wait()], seconds)
-        if told.dropped:
-            screen.warn(f"{told.dropped} notifications came faster than they could be shown")
+        if buffer.dropped:
+            screen.warn(f"{buffer.dropped} notifications came faster than they could be shown")
 
-    options = {"on_notification": tell, "log_level": log_level}  # what comes with the opening is told as well
-    return run_with_client(target, settings, work, {**client_options(target, asking), **options})
+    options = {"on_notification": enqueue, "log_level": log_level}  # includes the notifications during the handshake
+    return run_with_client(target, settings, work, {**client_options(target, answers), **options})
 
 
 def _end_on_signals(stop: asyncio.Event) -> None:
-    """Ctrl-C and SIGTERM are the way to end it, and no failure; a second one does not wait for the goodbye."""
+    """End the command at Ctrl-C or SIGTERM without an error; a second signal does not wait for the server to close."""
     task = asyncio.current_task()
 
     def end() -> None:
@@ -99,7 +99,7 @@ def _end_on_signals(stop: asyncio.Event) -> None:
 
 
 async def _subscribe(client: Client, uris: tuple[str, ...], stack: AsyncExitStack) -> Subscription | None:
-    """All that there is to subscribe to; None where that is nothing, and log messages come all the same."""
+    """Subscribe to all changes; return None if the server supports none, but sends log messages."""
     try:
         return await stack.enter_async_context(client.subscribe(*uris, tools=True, prompts=True, resources=True))
     except NotSupported:
@@ -109,58 +109,58 @@ async def _subscribe(client: Client, uris: tuple[str, ...], stack: AsyncExitStac
 
 
 def _has_log(client: Client) -> bool:
-    """Whether log messages come by themselves; from 2026-07-28 on they belong to a request."""
-    offered = client.server_capabilities
-    by_themselves = "logging/setLevel" in table(client.revision, "client")
-    return by_themselves and (offered is None or offered.logging is not None)
+    """Return whether the server sends log messages on its own; from 2026-07-28 on they belong to a request."""
+    capabilities = client.server_capabilities
+    without_request = "logging/setLevel" in table(client.revision, "client")
+    return without_request and (capabilities is None or capabilities.logging is not None)
 
 
 def _print_subscribed(client: Client, subscription: Subscription | None, log_level: str | None) -> None:
-    granted, refused = _granted_and_refused(subscription)
+    granted, missing = _granted_and_refused(subscription)
     if _has_log(client):
         granted.append("log messages")
     elif log_level:
-        refused.append("log messages by themselves")
+        missing.append("log messages by themselves")
     screen.print_line(f"watching ({client.revision}): {', '.join(granted)}")
-    if refused:
-        screen.print_line(f"not told by this server: {', '.join(refused)}")
+    if missing:
+        screen.print_line(f"not told by this server: {', '.join(missing)}")
 
 
 def _granted_and_refused(subscription: Subscription | None) -> tuple[list[str], list[str]]:
-    """What the server has agreed to tell of, and what it has not."""
+    """Return the requested notifications that the server granted, and the others."""
     if subscription is None:
         return [], list(_LISTS.values())
-    wish, given = subscription.wish, subscription.granted
-    granted = [name for field, name in _LISTS.items() if getattr(given, field)]
-    refused = [name for field, name in _LISTS.items() if not getattr(given, field)]
-    uris = given.resource_subscriptions or []
+    requested, granted_filter = subscription.wish, subscription.granted
+    granted = [name for field, name in _LISTS.items() if getattr(granted_filter, field)]
+    refused = [name for field, name in _LISTS.items() if not getattr(granted_filter, field)]
+    uris = granted_filter.resource_subscriptions or []
     return (
         granted + [one_line(uri) for uri in uris],
-        refused + [one_line(uri) for uri in wish.resource_subscriptions or () if uri not in uris],
+        refused + [one_line(uri) for uri in requested.resource_subscriptions or () if uri not in uris],
     )
 
 
-async def _print(told: NotificationBuffer[Notice], settings: ConnectionSettings) -> None:
-    """Print what comes, to the end. Raises the error that it ended with."""
+async def _print(buffer: NotificationBuffer[Notice], settings: ConnectionSettings) -> None:
+    """Print the notifications until the end. Raises the error that ended them."""
     while True:
         try:
-            notice = await told.get()
+            notice = await buffer.get()
         except StopAsyncIteration:
             return
-        if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # that was said on stderr
+        if not isinstance(notice.params, SubscriptionsAcknowledgedParams):  # already reported on stderr
             line = notice_json if settings.as_json else notice_text
-            screen.print_line(line(notice, datetime.now()), err=False)  # both are printable
-        await asyncio.sleep(0)  # what waits may be much, and a signal comes between
+            screen.print_line(line(notice, datetime.now()), err=False)  # both formats escape control characters
+        await asyncio.sleep(0)  # lets signal handlers run when many notifications wait
 
 
-async def _close_at_end(told: NotificationBuffer[Notice], client: Client, subscription: Subscription | None) -> None:
-    """Take no more when the subscription has ended: what came before is still to be printed."""
+async def _close_at_end(buffer: NotificationBuffer[Notice], client: Client, subscription: Subscription | None) -> None:
+    """Close the buffer when the subscription has ended; notifications before that are still printed."""
     try:
         await _wait_ended(client, subscription)
     except (AccordError, OSError) as exc:  # stderr may be closed
-        told.close(exc)
+        buffer.close(exc)
     else:
-        told.close()
+        buffer.close()
 
 
 async def _wait_ended(client: Client, subscription: Subscription | None) -> None:
@@ -175,9 +175,9 @@ async def _wait_ended(client: Client, subscription: Subscription | None) -> None
             screen.warn(one_line(event.why))
 
 
-async def _wait_first(endings: list[Coroutine[Any, Any, Any]], seconds: float | None = None) -> None:
-    """Wait for the first of them, so many seconds at most, and cancel the others. Raises what it raises."""
-    tasks = [asyncio.ensure_future(each) for each in endings]
+async def _wait_first(coroutines: list[Coroutine[Any, Any, Any]], seconds: float | None = None) -> None:
+    """Wait for the first coroutine, with a timeout in seconds, and cancel the others. Raises the error of the first."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
