@@ -184,7 +184,7 @@ def test_help_loads_neither_a_server_nor_a_client() -> None:
     code = "import sys, accord.cli.commands; print(*[m for m in sys.modules if m.startswith('accord.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {each.split(".")[1] for each in done.stdout.split()}
-    assert loaded == {"cli", "errors"}
+    assert loaded == {"cli", "errors", "lazy_names"}
 
 
 def test_a_server_at_a_terminal_says_that_it_waits_for_a_client(tmp_path: Path) -> None:
