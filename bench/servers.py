@@ -7,11 +7,12 @@ Over HTTP with a port, else over stdio.
 
 import sys
 
-from accord import Context, Limits, Server
+from accord import Context, HTTPLimits, Limits, Server
 
 LINE = "The quick brown fox jumps over the lazy dog, and the lazy dog does not mind.\n"
 
-server = Server("bench", limits=Limits(sessions_per_address=10_000))  # all of them come from this machine
+# all clients come from this machine
+server = Server("bench", limits=Limits(http=HTTPLimits(sessions_per_address=10_000)))
 
 
 def declare_calls() -> None:

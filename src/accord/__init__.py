@@ -28,7 +28,7 @@ _COMMON = homes_of(
             "AccordError ConnectError ConnectionLost DeclarationError InvalidParams OutcomeUnknown ProtocolError "
             "RequestTimeout ResourceNotFound ToolError"
         ),
-        "accord.limits": "Limits",
+        "accord.limits": "ClientLimits HTTPLimits Limits",
         "accord.messages.content": "AudioContent EmbeddedResource ImageContent Resource ResourceLink TextContent",
         "accord.messages.extension": "Extension",
         "accord.messages.prompts": "Prompt PromptMessage",

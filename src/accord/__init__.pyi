@@ -43,7 +43,7 @@ from accord.errors import (
     ToolError as ToolError,
     UrlElicitationRequired as UrlElicitationRequired,
 )
-from accord.limits import Limits as Limits
+from accord.limits import ClientLimits as ClientLimits, HTTPLimits as HTTPLimits, Limits as Limits
 from accord.messages.completion import (
     Completion as Completion,
     PromptReference as PromptReference,
@@ -159,6 +159,7 @@ __all__ = [
     "Cancelled",
     "Client",
     "ClientContext",
+    "ClientLimits",
     "Completable",
     "ConnectError",
     "ConnectionLost",
@@ -173,6 +174,7 @@ __all__ = [
     "EmbeddedResource",
     "Extension",
     "File",
+    "HTTPLimits",
     "HTTPOptions",
     "HTTPSettings",
     "Handles",

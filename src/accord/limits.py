@@ -5,11 +5,156 @@ from __future__ import annotations
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class _LimitGroup(msgspec.Struct, frozen=True, kw_only=True):
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in msgspec.structs.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
+    """Limits of a server over HTTP. Sizes are in bytes, times in seconds; `None` means no limit."""
+
+    events_bytes: int = 8 << 20
+    """Events of one session that are kept for resumption; the oldest are dropped first."""
+    events_total_bytes: int = 256 << 20
+    """Events of all sessions. The oldest are dropped first, of the address or principal that has the most, and of its
+    session with the oldest last write."""
+    events_seconds: float = 600
+    """How long the events of a stream are kept after its end."""
+    session_kept_seconds: float = 86_400
+    """How long a store keeps a session without writes; the server that had the session may be gone."""
+    body_bytes: int = 4 << 20
+    """The body of one HTTP request; a larger one is answered with 413."""
+    body_nodes: int = 100_000
+    """Arrays, objects and members of objects in the body of one HTTP request, and twice as many items of its arrays; a
+    body with more is refused."""
+    bodies_bytes: int = 256 << 20
+    """Estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a body that
+    answers a request of a handler, until the end of that handler. A further body is answered with 503, unless its
+    address or principal has less than a 256th of this. The same limit applies, each on its own, to what sessions keep
+    of `initialize` and of roots; to handlers that wait for answers with no request in flight (a further one ends the
+    oldest); and to answers that wait for the rest of their batch (a further one is an error)."""
+    bodies_bytes_per_address: int = 128 << 20
+    """Server: `bodies_bytes` for one address, and for one principal."""
+    requests: int = 4_096
+    """Requests in flight of all unauthenticated clients together (HTTP, all sessions)."""
+    requests_per_address: int = 2_048
+    """Requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
+    parked: int = 4_096
+    """Server: `Limits.parked` for all principals together; a further one ends the oldest of the address that has the
+    most."""
+    parked_per_address: int = 2_048
+    """Server: `parked` for one address; a further one ends the oldest of that address."""
+    completions_per_second: float = 2_000
+    """Server: `Limits.completions_per_second` for all clients of one address together."""
+    body_seconds: float = 30
+    """Time to receive the body of a request; after it, the server answers with 408."""
+    write_seconds: float = 30
+    """Time for a client to read what the server sends; after it, the server closes the connection."""
+    stream_bytes: int = 8 << 20
+    """Unsent bytes of one event stream; beyond it, the server cuts the stream of the slow client."""
+    streams: int = 1_000
+    """Streams of one session, or of one principal, that are open at once."""
+    keep_alive_seconds: float = 15
+    """Silence on a stream before the server sends a comment, so that no proxy or client takes it for dead."""
+    patience_seconds: float = 1
+    """How long the response to a POST may take before it becomes a stream that can be resumed."""
+    tool_seconds: float | None = 300
+    """`Limits.tool_seconds` over HTTP, where `Limits.tool_seconds` is not set."""
+    sessions: int = 10_000
+    """Sessions over HTTP. A further session ends the one with the longest idle time, of the principal or address that
+    has the most. It must have been idle for `session_unused_seconds`; any idle time is enough where its principal or
+    address has over 100 sessions and more than its share of this limit, and there a session that only has open streams
+    counts as idle. If there is no such session, the server answers 503."""
+    sessions_per_principal: int = 100
+    """Sessions of one authenticated principal; a further one ends the one of its own with the longest idle time, or is
+    answered with 503."""
+    sessions_per_address: int = 5_000
+    """Server: `sessions_per_principal` for one address, without authentication. Behind a proxy it is the address that
+    the proxy reports, if `public_url` is set."""
+    session_idle_seconds: float = 1_800
+    """How long a session over HTTP may be without work and without open streams before it ends."""
+    session_unused_seconds: float = 60
+    """Server: `session_idle_seconds` for a session without any request after `initialize`. If the limit on sessions is
+    reached, the oldest of these ends."""
+    session_seconds: float = 86_400
+    """How long a session over HTTP may last."""
+    auth_seconds: float = 30
+    """Time for `Auth.authenticate` to return the principal; after it, the request is refused."""
+    connections: int = 20_000
+    """Connections at once, or as many as leave 256 file descriptors if that is less; a further one is answered with
+    503."""
+    connections_per_address: int | None = 10_000
+    """Connections of one address, or half of all connections if file descriptors leave fewer than `connections` and
+    half is less; a further one is answered with 503. No limit where `public_url` declares a proxy."""
+    unsent_bytes: int = 256 << 20
+    """Unsent bytes of all responses together. Beyond it, the server cuts a connection of the address that has the most:
+    the one that has been slow for the longest time. The same limit applies, each on its own, to event streams, and to
+    what clients send before the server can read it, such as requests behind one in flight."""
+    head_bytes: int = 32 << 10
+    """The request line and headers of a request, with the extensions of its chunks and its trailers; a larger head is
+    answered with 431."""
+    head_fields: int = 200
+    """Header and trailer fields of a request; more are answered with 431."""
+    head_seconds: float = 30
+    """Time to receive the request line and the headers; after it, the server closes the connection."""
+    idle_seconds: float = 75
+    """Time that a connection may wait for its next request."""
+    unread_seconds: float = 30
+    """Time during which a client reads nothing of what the server sends; after it, the server cuts the connection."""
+
+
+class ClientLimits(_LimitGroup, frozen=True, kw_only=True):
+    """Limits of a client. Sizes are in bytes, times in seconds; `None` means no limit."""
+
+    request_seconds: float | None = None
+    """Time without a response or progress before a request fails; `None` waits without limit."""
+    total_seconds: float | None = None
+    """Time for one request, regardless of its progress."""
+    connect_seconds: float = 60
+    """Time to open the connection, handshake included."""
+    probe_seconds: float = 5
+    """Silence after `server/discover` before the client also sends `initialize`."""
+    retry_seconds: float = 300
+    """The longest pause before a stream is resumed that a server may set (`retry`, HTTP); the client does not wait for
+    a longer one."""
+    form_fields: int = 1_000
+    """Fields of a form that a server sends for a user to fill in; a larger form is refused."""
+    rounds: int = 16
+    """How often one request is sent again because the server asked for input (2026-07-28)."""
+    pages: int = 1_000
+    """Pages of one list that the client requests."""
+    items: int = 100_000
+    """Items of one list, on one page or on all."""
+    list_bytes: int = 64 << 20
+    """Bytes of all pages of one list."""
+    callback_seconds: float = 5
+    """Time for the async callbacks of a request to finish after its response; then they are cancelled."""
+    cache_entries: int = 1_000
+    """Results in the cache."""
+    cache_bytes: int = 16 << 20
+    """Bytes of results in the cache."""
+    cache_seconds: float = 86_400
+    """The longest time that a result stays in the cache, whatever its `ttlMs`."""
+    stderr_lines: int = 20
+    """Last lines of a server's stderr that are kept for errors."""
+
+
+class Limits(_LimitGroup, frozen=True, kw_only=True):
     """Limits on what a peer controls. Sizes are in bytes, times in seconds; `None` means no limit.
 
-    Pass your own to `Server(limits=...)` or `Client(limits=...)`: `Limits(line_bytes=1 << 20)`.
+    Pass your own to `Server(limits=...)` or `Client(limits=...)`: `Limits(line_bytes=1 << 20)`,
+    `Limits(http=HTTPLimits(sessions=100))`.
     """
+
+    http: HTTPLimits = HTTPLimits()
+    """Server: limits over HTTP."""
+    client: ClientLimits = ClientLimits()
+    """Client: its own limits."""
 
     line_bytes: int = 64 << 20
     """One message on a stdio line; a longer one is skipped in linear time and answered with one error. Client: one
@@ -18,7 +163,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Unsent bytes to one peer before senders wait (back-pressure)."""
     depth: int = 128
     """Nesting depth of a value that is validated against a JSON Schema."""
-
     requests_in_flight: int = 256
     """Requests of one peer in flight at once; a further one is refused with an error that says so."""
     subscriptions: int = 10_000
@@ -54,70 +198,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     kept_bytes: int = 64 << 20
     """Server: results and states that are kept for a request that may be sent again; beyond it, the oldest of the
     address or principal that has most are dropped."""
-    events_bytes: int = 8 << 20
-    """Server: events of one session that are kept for resumption; the oldest are dropped first."""
-    events_total_bytes: int = 256 << 20
-    """Server: events of all sessions. The oldest are dropped first, of the address or principal that has the most, and
-    of its session with the oldest last write."""
-    events_seconds: float = 600
-    """Server: how long the events of a stream are kept after its end."""
-    session_kept_seconds: float = 86_400
-    """Server: how long a store keeps a session without writes; the server that had the session may be gone."""
-    http_body_bytes: int = 4 << 20
-    """Server: the body of one HTTP request; a larger one is answered with 413."""
-    http_nodes: int = 100_000
-    """Server: arrays, objects and members of objects in the body of one HTTP request, and twice as many items of its
-    arrays; a body with more is refused."""
-    http_bodies_bytes: int = 256 << 20
-    """Server: estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a
-    body that answers a request of a handler, until the end of that handler. A further body is answered with 503, unless
-    its address or principal has less than a 256th of this. The same limit applies, each on its own, to what sessions
-    keep of `initialize` and of roots; to handlers that wait for answers with no request in flight (a further one ends
-    the oldest); and to answers that wait for the rest of their batch (a further one is an error)."""
-    http_bodies_bytes_per_address: int = 128 << 20
-    """Server: `http_bodies_bytes` for one address, and for one principal."""
-    http_requests: int = 4_096
-    """Server: requests in flight of all unauthenticated clients together (HTTP, all sessions)."""
-    http_requests_per_address: int = 2_048
-    """Server: requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
-    http_parked: int = 4_096
-    """Server: `parked` for all principals together; a further one ends the oldest of the address that has the most."""
-    http_parked_per_address: int = 2_048
-    """Server: `http_parked` for one address; a further one ends the oldest of that address."""
-    http_completions_per_second: float = 2_000
-    """Server: `completions_per_second` for all clients of one address together."""
-    body_seconds: float = 30
-    """Server: time to receive the body of a request; after it, the server answers with 408."""
-    write_seconds: float = 30
-    """Server: time for a client to read what the server sends; after it, the server closes the connection."""
-    stream_bytes: int = 8 << 20
-    """Server: unsent bytes of one event stream; beyond it, the server cuts the stream of the slow client."""
-    streams: int = 1_000
-    """Server: streams of one session, or of one principal, that are open at once."""
-    keep_alive_seconds: float = 15
-    """Server: silence on a stream before the server sends a comment, so that no proxy or client takes it for dead."""
-    patience_seconds: float = 1
-    """Server: how long the response to a POST may take before it becomes a stream that can be resumed."""
-    http_tool_seconds: float | None = 300
-    """`tool_seconds` over HTTP, where `tool_seconds` is not set."""
-    sessions: int = 10_000
-    """Server: sessions over HTTP. A further session ends the one with the longest idle time, of the principal or
-    address that has the most. It must have been idle for `session_unused_seconds`; any idle time is enough where its
-    principal or address has over 100 sessions and more than its share of this limit, and there a session that only has
-    open streams counts as idle. If there is no such session, the server answers 503."""
-    sessions_per_principal: int = 100
-    """Server: sessions of one authenticated principal; a further one ends the one of its own with the longest idle
-    time, or is answered with 503."""
-    sessions_per_address: int = 5_000
-    """Server: `sessions_per_principal` for one address, without authentication. Behind a proxy it is the address that
-    the proxy reports, if `public_url` is set."""
-    session_idle_seconds: float = 1_800
-    """Server: how long a session over HTTP may be without work and without open streams before it ends."""
-    session_unused_seconds: float = 60
-    """Server: `session_idle_seconds` for a session without any request after `initialize`. If the limit on sessions is
-    reached, the oldest of these ends."""
-    session_seconds: float = 86_400
-    """Server: how long a session over HTTP may last."""
     principals: int = 10_000
     """Server: principals whose rates are remembered between requests; a further one replaces the one with the oldest
     last request."""
@@ -136,92 +216,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Log messages to one peer; further ones are dropped, and the server reports their number to the client."""
     upstream_bytes: int = 16 << 20
     """Server: a response of an imported HTTP API (OpenAPI); a larger one is an error of its call."""
-    auth_seconds: float = 30
-    """Server: time for `Auth.authenticate` to return the principal; after it, the request is refused."""
     grace_seconds: float = 4
     """Time for calls in flight to finish after SIGTERM, Ctrl-C or end of input."""
-
-    http_connections: int = 20_000
-    """Server over HTTP: connections at once, or as many as leave 256 file descriptors if that is less; a further one is
-    answered with 503."""
-    http_connections_per_address: int | None = 10_000
-    """Server over HTTP: connections of one address, or half of all connections if file descriptors leave fewer than
-    `http_connections` and half is less; a further one is answered with 503. No limit where `public_url` declares a
-    proxy."""
-    http_unsent_bytes: int = 256 << 20
-    """Server over HTTP: unsent bytes of all responses together. Beyond it, the server cuts a connection of the address
-    that has the most: the one that has been slow for the longest time. The same limit applies, each on its own, to
-    event streams, and to what clients send before the server can read it, such as requests behind one in flight."""
-    http_head_bytes: int = 32 << 10
-    """Server over HTTP: the request line and headers of a request, with the extensions of its chunks and its trailers;
-    a larger head is answered with 431."""
-    http_head_fields: int = 200
-    """Server over HTTP: header and trailer fields of a request; more are answered with 431."""
-    http_head_seconds: float = 30
-    """Server over HTTP: time to receive the request line and the headers; after it, the server closes the
-    connection."""
-    http_idle_seconds: float = 75
-    """Server over HTTP: time that a connection may wait for its next request."""
-    http_unread_seconds: float = 30
-    """Server over HTTP: time during which a client reads nothing of what the server sends; after it, the server cuts
-    the connection."""
-
-    request_seconds: float | None = None
-    """Client: time without a response or progress before a request fails; `None` waits without limit."""
-    total_seconds: float | None = None
-    """Client: time for one request, regardless of its progress."""
-    connect_seconds: float = 60
-    """Client: time to open the connection, handshake included."""
-    probe_seconds: float = 5
-    """Client: silence after `server/discover` before the client also sends `initialize`."""
     close_seconds: float = 2
     """Client: time for the server to exit after its input is closed, before SIGTERM; and again before SIGKILL. Both
     sides: cancelled handlers have half of it to clean up at the end."""
-
-    retry_seconds: float = 300
-    """Client: the longest pause before a stream is resumed that a server may set (`retry`, HTTP); the client does not
-    wait for a longer one."""
-
-    form_fields: int = 1_000
-    """Client: fields of a form that a server sends for a user to fill in; a larger form is refused."""
-    rounds: int = 16
-    """Client: how often one request is sent again because the server asked for input (2026-07-28)."""
-    pages: int = 1_000
-    """Client: pages of one list that the client requests."""
-    items: int = 100_000
-    """Client: items of one list, on one page or on all."""
-    list_bytes: int = 64 << 20
-    """Client: bytes of all pages of one list."""
     notices: int = 1_000
     """Notifications that wait for one callback or one reader; a further one drops the oldest, and the drops are
     counted."""
     notice_bytes: int = 16 << 20
     """Bytes of the params of the notifications in `notices`."""
-    callback_seconds: float = 5
-    """Client: time for the async callbacks of a request to finish after its response; then they are cancelled."""
-    cache_entries: int = 1_000
-    """Client: results in the cache."""
-    cache_bytes: int = 16 << 20
-    """Client: bytes of results in the cache."""
-    cache_seconds: float = 86_400
-    """Client: the longest time that a result stays in the cache, whatever its `ttlMs`."""
     page_size: int = 1_000
     """Server: items of one page."""
-
     schema_depth: int = 64
     """Nesting depth of a JSON Schema."""
     schema_nodes: int = 5_000
     """Subschemas of a JSON Schema; references count as often as they expand."""
-    stderr_lines: int = 20
-    """Client: last lines of a server's stderr that are kept for errors."""
-
-    def __repr__(self) -> str:
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in msgspec.structs.fields(self)
-            if getattr(self, field.name) != field.default
-        ]
-        return f"Limits({', '.join(changed)})"
 
 
 DEFAULT_LIMITS = Limits()

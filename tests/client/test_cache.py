@@ -17,7 +17,7 @@ from msgspec import Raw
 from accord import Client, Server
 from accord.client.cache import Cache, CacheableRequest, ClientCache, is_part
 from accord.errors import InvalidParams, ResourceNotFound
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.messages.meta import CacheableResult
 
 from tests.client.raw import Message, RawServer, raw_server
@@ -145,7 +145,7 @@ KIN = {
 
 @given(sizes=st.lists(st.integers(0, 60), max_size=60))
 def test_it_holds_no_more_entries_and_bytes_than_allowed_and_the_latest_of_them(sizes: list[int]) -> None:
-    cache = Cache(Limits(cache_entries=10, cache_bytes=100))
+    cache = Cache(Limits(client=ClientLimits(cache_entries=10, cache_bytes=100)))
     kept = ClientCache(cache, "server")
     for number, size in enumerate(sizes):
         kept.put(CacheableRequest("tools/list", str(number)), Raw(b"x" * size), CacheableResult(ttl_ms=1000), 0, 0)
@@ -155,7 +155,7 @@ def test_it_holds_no_more_entries_and_bytes_than_allowed_and_the_latest_of_them(
 
 
 def test_what_is_larger_than_the_whole_cache_drives_nothing_out() -> None:
-    cache = Cache(Limits(cache_bytes=100))
+    cache = Cache(Limits(client=ClientLimits(cache_bytes=100)))
     kept = ClientCache(cache, "server")
     kept.put(CacheableRequest("tools/list"), Raw(b"small"), CacheableResult(ttl_ms=1000), 0, 0)
     kept.put(CacheableRequest("prompts/list"), Raw(b"x" * 101), CacheableResult(ttl_ms=1000), 0, 0)
@@ -164,7 +164,7 @@ def test_what_is_larger_than_the_whole_cache_drives_nothing_out() -> None:
 
 
 def test_the_one_not_used_for_the_longest_time_goes_first() -> None:
-    kept = ClientCache(Cache(Limits(cache_entries=2)), "server")
+    kept = ClientCache(Cache(Limits(client=ClientLimits(cache_entries=2))), "server")
     old, used, new = (CacheableRequest("resources/read", uri) for uri in ("a", "b", "c"))
     for request in (used, old):
         kept.put(request, Raw(b"{}"), CacheableResult(ttl_ms=1000), 0, 0)

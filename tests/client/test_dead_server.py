@@ -18,10 +18,11 @@ from accord import Client
 from accord.client.connect import CONNECT_METHODS, ConnectMethod
 from accord.client.target import identity, parse
 from accord.errors import AccordError, ConnectError, ConnectionLost, NotConnected, RequestTimeout
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 
 from tests.client import hostile
 from tests.client.test_hostile_server import connected, still_there
+from tests.limits import limits_of
 from tests.waiting import turns, until
 
 AT_ONCE = 100.0
@@ -39,8 +40,8 @@ class Started:
     def __init__(self, opening: str = "fine", **options: Any) -> None:
         self.token = uuid.uuid4().hex
         self.stderr: list[str] = []
-        bounds = {"probe_seconds": PATIENCE, "connect_seconds": PATIENCE, "close_seconds": 0.3}
-        limits = Limits(**{**bounds, **options.pop("bounds", {})})
+        bounds = {"client_probe_seconds": PATIENCE, "client_connect_seconds": PATIENCE, "close_seconds": 0.3}
+        limits = limits_of(**{**bounds, **options.pop("bounds", {})})
         target = hostile.command(opening, "one", self.token)
         self.client = Client(target, limits=limits, on_stderr=self.stderr.append, **options)
 
@@ -132,13 +133,13 @@ async def test_a_server_that_closes_its_output_at_once_is_told_from_one_that_exi
 
 
 async def test_a_silent_server_fails_after_the_time_for_the_opening() -> None:
-    started = Started("silent", bounds={"connect_seconds": 0.4, "probe_seconds": 0.1})
+    started = Started("silent", bounds={"client_connect_seconds": 0.4, "client_probe_seconds": 0.1})
     error = await fails_to_connect(started, ConnectError)
     assert re.search(r"hostile.py.* did not answer .*in 0.4 s", str(error))
 
 
 async def test_a_server_silent_on_the_probe_is_opened_by_the_handshake() -> None:
-    started = Started("silent on discover", bounds={"probe_seconds": 0.1})
+    started = Started("silent on discover", bounds={"client_probe_seconds": 0.1})
     began = time.monotonic()
     async with asyncio.timeout(AT_ONCE), started.client as client:
         assert client.revision == "2025-11-25"
@@ -147,10 +148,10 @@ async def test_a_server_silent_on_the_probe_is_opened_by_the_handshake() -> None
 
 
 async def test_the_next_client_of_a_command_that_did_not_answer_the_probe_sends_none() -> None:
-    started = Started("silent on discover", bounds={"probe_seconds": 0.1})
+    started = Started("silent on discover", bounds={"client_probe_seconds": 0.1})
     async with asyncio.timeout(AT_ONCE), started.client as client:
         assert client.revision == "2025-11-25"
-    bounds = Limits(probe_seconds=PATIENCE, connect_seconds=PATIENCE)
+    bounds = Limits(client=ClientLimits(probe_seconds=PATIENCE, connect_seconds=PATIENCE))
     again = Client(hostile.command("silent on discover", "one", started.token), limits=bounds)
     async with asyncio.timeout(AT_ONCE), again as client:  # which a probe would outlast
         assert client.revision == "2025-11-25"
@@ -166,7 +167,7 @@ async def test_a_command_that_was_remembered_and_refuses_the_handshake_now_is_pr
 
 
 async def test_an_answer_to_the_probe_counts_also_after_the_handshake_was_begun() -> None:
-    started = Started("discovers late", bounds={"probe_seconds": 0.1})
+    started = Started("discovers late", bounds={"client_probe_seconds": 0.1})
     async with asyncio.timeout(AT_ONCE), started.client as client:
         assert client.revision == "2026-07-28"
         assert await still_there(client)
@@ -180,7 +181,7 @@ async def test_a_server_that_answers_everything_is_opened_by_the_handshake() -> 
 
 
 async def test_a_server_that_never_agrees_fails_in_the_time_for_the_opening() -> None:
-    await fails_to_connect(Started("never agrees", bounds={"connect_seconds": 0.5}), AccordError)
+    await fails_to_connect(Started("never agrees", bounds={"client_connect_seconds": 0.5}), AccordError)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import pytest
 
 from accord import Client
 from accord.errors import InvalidResult, NotSupported, ProtocolError, RemoteProtocolError, RequestTimeout
-from accord.limits import Limits
 from accord.messages.content import TextContent
 
 from tests.client import hostile
+from tests.limits import limits_of
 from tests.measure import costs_at_most
 
 SHORT = 0.1
@@ -31,7 +31,7 @@ SHORT = 0.1
 async def connected(
     opening: str = "fine", listing: str = "one", seconds: float = 100, **options: Any
 ) -> AsyncIterator[Client]:
-    limits = Limits(close_seconds=0.3, **options.pop("bounds", {}))
+    limits = limits_of(close_seconds=0.3, **options.pop("bounds", {}))
     async with asyncio.timeout(seconds), Client(hostile.command(opening, listing), limits=limits, **options) as client:
         yield client
 
@@ -306,7 +306,7 @@ async def test_a_callback_that_fails_harms_nobody(caplog: pytest.LogCaptureFixtu
 
 @pytest.mark.parametrize("listing", ["same cursor", "same cursor, no items", "new cursors", "full pages for ever"])
 async def test_pages_without_end_are_an_error_that_names_the_limits(listing: str) -> None:
-    async with connected(listing=listing, bounds={"pages": 200, "items": 5_000}) as client:
+    async with connected(listing=listing, bounds={"client_pages": 200, "client_items": 5_000}) as client:
         with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: [\d,]+ items .*200 pages, 5,000 items"):
             await client.list_tools()
         assert await still_there(client)
@@ -389,27 +389,27 @@ async def test_a_result_is_not_lost_because_the_tools_cannot_be_listed(
     listing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     patience = 6 if listing == "silent" else 100  # the call is answered well before that
-    async with connected(listing=listing, bounds={"pages": 10}) as client:
+    async with connected(listing=listing, bounds={"client_pages": 10}) as client:
         for _ in range(2):
             result = await client.call_tool("structured", {"value": VALUE}, timeout=patience)
             assert result.data == VALUE
     (warned,) = (record for record in caplog.records if record.levelno == logging.WARNING)
     assert "tool 'structured'" in warned.getMessage()
-    async with connected(listing=listing, bounds={"pages": 10}, strict=True) as client:
+    async with connected(listing=listing, bounds={"client_pages": 10}, strict=True) as client:
         for _ in range(2):
             with pytest.raises(InvalidResult, match="not checked, for lack of its schema: "):
                 await client.call_tool("structured", {"value": VALUE}, timeout=patience)
 
 
 async def test_a_single_page_with_too_many_items_is_refused() -> None:
-    async with connected(listing="many", bounds={"items": 5_000}) as client:
+    async with connected(listing="many", bounds={"client_items": 5_000}) as client:
         with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: 100,000 items .* 5,000 items"):
             await client.list_tools()
         assert await still_there(client)
 
 
 async def test_the_pages_of_a_list_are_bounded_in_bytes() -> None:
-    async with connected(listing="full pages for ever", bounds={"list_bytes": 1_000_000}) as client:
+    async with connected(listing="full pages for ever", bounds={"client_list_bytes": 1_000_000}) as client:
         with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: [\d,]+ items in 1,\d+,\d+ bytes"):
             await client.list_tools()
         assert await still_there(client)

@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from accord import Cache, Client, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
+from accord import Cache, Client, ClientLimits, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
 from accord.client import connect
 from accord.client.connect import CONNECT_METHODS, ConnectMethod, ConnectMethodCache
 from accord.client.target import Remote, identity, parse
@@ -155,7 +155,8 @@ async def test_a_slow_server_is_knocked_at_twice_and_opened_by_whichever_answers
         else:
             await older(quiet)(visit)
 
-    async with site(play) as server, Client(server.url, limits=Limits(probe_seconds=0.1)) as client:
+    limits = Limits(client=ClientLimits(probe_seconds=0.1))
+    async with site(play) as server, Client(server.url, limits=limits) as client:
         assert client.revision == "2025-11-25"
 
 
@@ -170,7 +171,7 @@ async def test_a_server_of_both_eras_that_was_slow_once_is_not_taken_for_an_olde
             await (modern if "mcp-method" in visit.headers else older)(quiet)(visit)
 
     async with site(play) as server:
-        async with Client(server.url, limits=Limits(probe_seconds=0.1)) as client:
+        async with Client(server.url, limits=Limits(client=ClientLimits(probe_seconds=0.1))) as client:
             assert client.revision == "2025-11-25"
         slow.set()
         async with Client(server.url) as client:

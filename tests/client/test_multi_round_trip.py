@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from accord import Client, Limits
+from accord import Client, ClientLimits, Limits
 from accord.client.handlers import ClientContext
 from accord.errors import (
     InternalError,
@@ -381,12 +381,12 @@ async def test_an_error_that_answers_the_retry_is_raised() -> None:
 
 @pytest.mark.parametrize("asks", [{"inputRequests": {"a": elicit(), "b": ROOTS}}, {"requestState": "s"}])
 async def test_a_server_that_asks_without_end_is_an_error_that_names_what_it_asked(asks: Message) -> None:
-    async with raw_server(S26, **answers(limits=Limits(rounds=3))) as (server, client):
+    async with raw_server(S26, **answers(limits=Limits(client=ClientLimits(rounds=3)))) as (server, client):
         call = asyncio.ensure_future(client.call_tool("book"))
         for _ in range(4):
             server.require(await server.hear(), **asks)
         named = "elicitation/create, roots/list" if "inputRequests" in asks else "nothing but to be sent again"
-        with pytest.raises(RemoteProtocolError, match=rf"after 3 rounds \(Limits.rounds\).*{named}"):
+        with pytest.raises(RemoteProtocolError, match=rf"after 3 rounds \(ClientLimits.rounds\).*{named}"):
             await call
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from accord.client.notifications import Notice, NotificationBuffer
 from accord.errors import ConnectionLost, LocalProtocolError, NotConnected, NotSupported
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.messages.revision import REVISIONS
 
 from tests.client.raw import OFFERS, Message, RawServer, raw_server
@@ -170,7 +170,7 @@ async def test_a_callback_that_was_removed_while_it_ran_is_ended_with_the_client
         finally:
             ended.set()
 
-    async with raw_server("2025-11-25", limits=Limits(callback_seconds=0.05)) as (server, client):
+    async with raw_server("2025-11-25", limits=Limits(client=ClientLimits(callback_seconds=0.05))) as (server, client):
         remove = client.on(TOOLS_CHANGED, wait)
         server.say({"method": TOOLS_CHANGED})
         await begun.wait()

@@ -13,7 +13,7 @@ from accord import Client
 from accord.client.retry import Reconnect
 from accord.client.subscription import ListChanged, Missed, Subscription
 from accord.errors import NotConnected, OutcomeUnknown
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.transport.base import Transport
 
 from tests.client.raw import Message, RawServer
@@ -22,7 +22,7 @@ S25, S26 = "2025-11-25", "2026-07-28"
 ID = "io.modelcontextprotocol/subscriptionId"
 OFFERS: Message = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}, "resources": {"listChanged": True}}
 SOON = Reconnect(attempts=4, first_seconds=0.01, most_seconds=0.05)
-LIMITS = Limits(connect_seconds=1000, probe_seconds=1, close_seconds=0.5)
+LIMITS = Limits(close_seconds=0.5, client=ClientLimits(connect_seconds=1000, probe_seconds=1))
 FORM = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": {"type": "object"}}}
 
 

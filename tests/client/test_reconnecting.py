@@ -19,7 +19,7 @@ from accord import Client, Server, Tool
 from accord.client.retry import Backoff, Reconnect
 from accord.client.subscription import Missed
 from accord.errors import ConnectError, ConnectionLost, NotConnected, OutcomeUnknown, RequestTimeout, TargetError
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.messages.capabilities import ServerCapabilities
 from accord.messages.revision import REVISIONS
 from accord.session.peer_info import PeerInfo
@@ -319,7 +319,7 @@ async def test_what_follows_the_opening_is_bounded_in_time(reconnect: Reconnect 
 
     reached = asyncio.Event()
     target: Any = SimpleNamespace(serve=serve)
-    limits = Limits(connect_seconds=60, close_seconds=0.2)
+    limits = Limits(close_seconds=0.2, client=ClientLimits(connect_seconds=60))
     client = Client(target, revisions=["2025-11-25"], log_level="info", limits=limits, reconnect=reconnect)
     async with asyncio.timeout(100):
         connecting = asyncio.ensure_future(client.connect())

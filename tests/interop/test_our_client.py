@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from accord import REVISIONS, Client, ConnectError, ImageContent, InvalidParams, Limits, ProtocolError, TextContent
+from accord import (
+    REVISIONS,
+    Client,
+    ClientLimits,
+    ConnectError,
+    ImageContent,
+    InvalidParams,
+    Limits,
+    ProtocolError,
+    TextContent,
+)
 
 from tests.interop.conftest import Visit, Visiting
 from tests.interop.peers import SDKS, peer_server
@@ -72,7 +82,7 @@ def peer(server: tuple[Any, str], visiting: Visiting) -> Iterator[Visit]:
     sdk, way = server
     if way == "stdio":
         # what imports for long on a busy machine answers the probe late, not never
-        with visiting(peer_server(sdk), strict=True, limits=Limits(probe_seconds=20)) as visit:
+        with visiting(peer_server(sdk), strict=True, limits=Limits(client=ClientLimits(probe_seconds=20))) as visit:
             yield visit
         return
     with serving([*peer_server(sdk), way]) as at, visiting(f"{at.url}/{PATHS[way]}", strict=True) as visit:

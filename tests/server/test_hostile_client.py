@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from accord import Server
-from accord.limits import Limits
 from accord.messages.revision import REVISIONS, RULES
 from accord.server import run
 from accord.transport import memory
 from accord.transport.connection import Connection
 
+from tests.limits import limits_of
 from tests.server.raw import META, RawPeer
 from tests.server.test_stdio_process import AT_ONCE, INIT, call, end_of, hear, lines, opened, running, say
 from tests.waiting import turns, until
@@ -34,7 +34,7 @@ WITHOUT_ID = ("2025-11-25", "2026-07-28")
 
 
 def server(**limits: Any) -> Server:
-    made = Server("test", "1", limits=Limits(**limits))
+    made = Server("test", "1", limits=limits_of(**limits))
     made.started = 0  # type: ignore[attr-defined]
 
     @made.tool

@@ -10,9 +10,9 @@ from typing import Protocol
 import pytest
 
 from accord.errors import EventsGone, StoreError
-from accord.limits import Limits
 from accord.store.base import EVENT_BYTES, STREAM_BYTES, Events, Replay
 
+from tests.limits import limits_of
 from tests.store.stores import STORES, Clock, messages, opened
 
 
@@ -28,7 +28,7 @@ def clock() -> Clock:
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Open:
     """Opens a store with limits of the test's choice."""
-    return lambda **limits: opened(STORES[request.param](tmp_path, Limits(**limits), clock))
+    return lambda **limits: opened(STORES[request.param](tmp_path, limits_of(**limits), clock))
 
 
 # --- events ----------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ async def test_a_replay_has_no_more_events_than_were_asked_for(store: Open) -> N
 
 
 async def test_the_last_number_is_known_also_where_its_event_was_dropped(store: Open) -> None:
-    async with store(events_bytes=4 * EVENT_BYTES) as events:
+    async with store(http_events_bytes=4 * EVENT_BYTES) as events:
         assert await events.last("s", "a") is None
         await events.begin("s", "a", b"")
         assert await events.last("s", "a") == 0
@@ -274,7 +274,7 @@ async def test_opening_and_closing_again_does_nothing(store: Open) -> None:
 
 
 async def test_over_the_bytes_of_a_session_its_oldest_events_go_and_that_is_told(store: Open) -> None:
-    async with store(events_bytes=3 * (EVENT_BYTES + 10)) as events:
+    async with store(http_events_bytes=3 * (EVENT_BYTES + 10)) as events:
         await events.begin("s", "a", b"")
         for n in range(5):
             await events.append("s", "a", [b"%010d" % n])
@@ -286,7 +286,7 @@ async def test_over_the_bytes_of_a_session_its_oldest_events_go_and_that_is_told
 
 
 async def test_the_oldest_events_go_first_whatever_their_stream(store: Open) -> None:
-    async with store(events_bytes=2 * EVENT_BYTES) as events:
+    async with store(http_events_bytes=2 * EVENT_BYTES) as events:
         await events.begin("s", "a", b"")
         await events.begin("s", "b", b"")
         for stream in ("a", "b", "a"):
@@ -298,7 +298,7 @@ async def test_the_oldest_events_go_first_whatever_their_stream(store: Open) -> 
 
 
 async def test_one_session_that_is_full_drops_nothing_of_another(store: Open) -> None:
-    async with store(events_bytes=2 * EVENT_BYTES) as events:
+    async with store(http_events_bytes=2 * EVENT_BYTES) as events:
         await events.begin("quiet", "a", b"")
         await events.append("quiet", "a", [b""])
         await events.begin("loud", "a", b"")
@@ -307,7 +307,7 @@ async def test_one_session_that_is_full_drops_nothing_of_another(store: Open) ->
 
 
 async def test_a_message_over_all_bytes_has_a_number_and_is_told_as_dropped(store: Open) -> None:
-    async with store(events_bytes=1_000) as events:
+    async with store(http_events_bytes=1_000) as events:
         await events.begin("s", "a", b"")
         assert await events.append("s", "a", [b"small", b"x" * 1_001]) == 1
         assert await events.append("s", "a", [b"next"]) == 3
@@ -317,7 +317,7 @@ async def test_a_message_over_all_bytes_has_a_number_and_is_told_as_dropped(stor
 
 
 async def test_streams_that_ended_without_events_are_bounded_too(store: Open) -> None:
-    async with store(events_bytes=10 * STREAM_BYTES) as events:
+    async with store(http_events_bytes=10 * STREAM_BYTES) as events:
         for n in range(30):
             await events.begin("s", str(n), b"")
             await events.end("s", str(n))
@@ -326,7 +326,7 @@ async def test_streams_that_ended_without_events_are_bounded_too(store: Open) ->
 
 
 async def test_over_the_total_the_session_written_longest_ago_gives_way(store: Open, clock: Clock) -> None:
-    async with store(events_total_bytes=4 * EVENT_BYTES) as events:
+    async with store(http_events_total_bytes=4 * EVENT_BYTES) as events:
         for session in ("s", "t", "u"):
             clock.now += 1
             await events.begin(session, "a", b"")
@@ -342,7 +342,7 @@ async def test_over_the_total_the_session_written_longest_ago_gives_way(store: O
 
 
 async def test_over_the_total_the_account_that_has_most_gives_way(store: Open, clock: Clock) -> None:
-    async with store(events_bytes=6 * EVENT_BYTES, events_total_bytes=12 * EVENT_BYTES) as events:
+    async with store(http_events_bytes=6 * EVENT_BYTES, http_events_total_bytes=12 * EVENT_BYTES) as events:
         await events.begin("honest", "a", b"", "one")
         await events.append("honest", "a", [b""] * 4)
         for n in range(10):
@@ -358,7 +358,7 @@ async def test_over_the_total_the_account_that_has_most_gives_way(store: Open, c
 
 
 async def test_a_session_counts_for_the_account_that_it_has_now(store: Open, clock: Clock) -> None:
-    async with store(events_total_bytes=6 * EVENT_BYTES) as events:
+    async with store(http_events_total_bytes=6 * EVENT_BYTES) as events:
         await events.begin("s", "a", b"", "one")
         await events.append("s", "a", [b""] * 3)
         clock.now += 1
@@ -376,7 +376,9 @@ async def test_a_session_counts_for_the_account_that_it_has_now(store: Open, clo
 
 
 async def test_a_session_with_nothing_left_to_drop_is_passed_over(store: Open, clock: Clock) -> None:
-    async with store(events_bytes=2_000, events_total_bytes=2 * EVENT_BYTES, events_seconds=60) as events:
+    async with store(
+        http_events_bytes=2_000, http_events_total_bytes=2 * EVENT_BYTES, http_events_seconds=60
+    ) as events:
         for session in ("s", "t"):
             await events.begin(session, "a", b"")
             await events.append(session, "a", [b""])
@@ -391,7 +393,7 @@ async def test_a_session_with_nothing_left_to_drop_is_passed_over(store: Open, c
 
 
 async def test_what_is_forgotten_or_too_old_makes_room(store: Open, clock: Clock) -> None:
-    async with store(events_total_bytes=4 * EVENT_BYTES, session_kept_seconds=60) as events:
+    async with store(http_events_total_bytes=4 * EVENT_BYTES, http_session_kept_seconds=60) as events:
         for session in ("s", "t", "u"):
             await events.begin(session, "a", b"")
             await events.append(session, "a", [b""] * 4)
@@ -403,7 +405,7 @@ async def test_what_is_forgotten_or_too_old_makes_room(store: Open, clock: Clock
 
 
 async def test_a_stream_is_kept_for_a_while_after_it_ended_and_an_open_one_longer(store: Open, clock: Clock) -> None:
-    async with store(events_seconds=60, session_kept_seconds=3_600) as events:
+    async with store(http_events_seconds=60, http_session_kept_seconds=3_600) as events:
         for stream in ("ended", "open"):
             await events.begin("s", stream, b"")
             await events.append("s", stream, [b"one"])
@@ -420,7 +422,7 @@ async def test_a_stream_is_kept_for_a_while_after_it_ended_and_an_open_one_longe
 
 
 async def test_a_session_that_nobody_writes_to_is_dropped_in_the_end(store: Open, clock: Clock) -> None:
-    async with store(session_kept_seconds=3_600) as events:
+    async with store(http_session_kept_seconds=3_600) as events:
         for session in ("idle", "saved", "written"):
             await events.save(session, b"record")
             await events.begin(session, "a", b"")
@@ -435,7 +437,7 @@ async def test_a_session_that_nobody_writes_to_is_dropped_in_the_end(store: Open
 
 
 async def test_a_clock_that_is_set_back_drops_nothing(store: Open, clock: Clock) -> None:
-    async with store(events_seconds=60) as events:
+    async with store(http_events_seconds=60) as events:
         await events.begin("s", "a", b"")
         await events.append("s", "a", [b"one"], ends=True)
         clock.now -= 86_400

@@ -13,14 +13,16 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from accord.errors import EventsGone, StoreError
-from accord.limits import Limits
+from accord.limits import HTTPLimits, Limits
 from accord.store.base import EVENT_BYTES, STREAM_BYTES, Replay
 
 from tests.store.stores import STORES, Clock
 
 T = TypeVar("T")
 
-LIMITS = Limits(events_bytes=3_000, events_total_bytes=5_000, events_seconds=60, session_kept_seconds=600)
+LIMITS = Limits(
+    http=HTTPLimits(events_bytes=3_000, events_total_bytes=5_000, events_seconds=60, session_kept_seconds=600)
+)
 
 sessions = st.sampled_from(["s", "t", "u"])
 streams = st.sampled_from(["a", "b", "c"])
@@ -47,9 +49,10 @@ class Model:
         self.renewed[session] = (self.clock.now, self.turn)
 
     def expire(self) -> None:
-        for key in [key for key, at in self.ended.items() if at + LIMITS.events_seconds <= self.clock.now]:
+        for key in [key for key, at in self.ended.items() if at + LIMITS.http.events_seconds <= self.clock.now]:
             self.drop(*key)
-        for session in [s for s, (at, _) in self.renewed.items() if at + LIMITS.session_kept_seconds <= self.clock.now]:
+        kept = LIMITS.http.session_kept_seconds
+        for session in [s for s, (at, _) in self.renewed.items() if at + kept <= self.clock.now]:
             self.forget(session)
 
     def forget(self, session: str) -> None:
@@ -79,16 +82,16 @@ class Model:
         return first
 
     def shrink(self, session: str) -> None:
-        while self.size(session) > LIMITS.events_bytes:
+        while self.size(session) > LIMITS.http.events_bytes:
             self.drop_oldest(session)
-        while self.size() > LIMITS.events_total_bytes:
+        while self.size() > LIMITS.http.events_total_bytes:
             sizes = Counter[str]()
             for item in self.kept:
                 sizes[self.accounts[item[0]]] += self.cost(item)
             most = max(sizes, key=lambda account: (sizes[account], account))
             of_most = {item[0] for item in self.kept if self.accounts[item[0]] == most}
             oldest = min(of_most, key=self.renewed.__getitem__)
-            while self.size(oldest) and self.size() > LIMITS.events_total_bytes:
+            while self.size(oldest) and self.size() > LIMITS.http.events_total_bytes:
                 self.drop_oldest(oldest)
 
     def drop_oldest(self, session: str) -> None:
@@ -207,7 +210,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def bounds_hold(self) -> None:
-        assert self.model.size() <= LIMITS.events_total_bytes
+        assert self.model.size() <= LIMITS.http.events_total_bytes
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.events.close())
@@ -220,7 +223,7 @@ class MemoryMachine(Machine):
 
     @invariant()
     def bytes_are_counted(self) -> None:
-        assert self.events.bytes <= LIMITS.events_total_bytes  # type: ignore[attr-defined]
+        assert self.events.bytes <= LIMITS.http.events_total_bytes  # type: ignore[attr-defined]
         self.model.expire()
         self.loop.run_until_complete(self.events.load("s"))
         assert self.events.bytes == self.model.size()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from accord.errors import ConnectionLost, NotConnected, ProtocolError, RequestTimeout, copy_error
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.session.pending_request import PendingRequest
 from accord.transport import memory
 from accord.transport.connection import Connection
@@ -67,7 +67,7 @@ async def test_reports_are_told_in_order_and_all_of_them_before_the_answer() -> 
 
 
 async def test_a_callback_that_does_not_end_holds_up_the_answer_for_a_bounded_time() -> None:
-    client, server = await hand_made(Limits(callback_seconds=0.01))
+    client, server = await hand_made(Limits(client=ClientLimits(callback_seconds=0.01)))
     asking = asyncio.ensure_future(client.request("tools/list", on_progress=lambda *_: forever()))
     id = await asked(server)
     server.send(progress(id, 1))

@@ -20,7 +20,7 @@ from accord.cli.trace import tracing
 from accord.client.client import Client
 from accord.client.target import Command, Remote, Target, parse
 from accord.errors import ConnectionLost, TargetError
-from accord.limits import Limits
+from accord.limits import ClientLimits, Limits
 from accord.messages.revision import REVISIONS
 from accord.transport.http.settings import validated_headers
 from accord.transport.process import left_out
@@ -63,12 +63,14 @@ def _print_omitted_variables(target: Target) -> None:
 def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> Client:
     """Return an unconnected client with the settings. Raises `TargetError`."""
     seconds = settings.timeout
-    limits = Limits() if seconds is None else Limits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
+    limits = ClientLimits()
+    if seconds is not None:
+        limits = ClientLimits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
         target,
         revisions=[settings.revision] if settings.revision else REVISIONS,
         timeout=seconds,
-        limits=limits,
+        limits=Limits(client=limits),
         on_stderr=_show_stderr if settings.stderr else None,
         record=tracing(settings.verbose),
         roots=settings.roots or None,

@@ -55,7 +55,7 @@ class Cache:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, off: bool = False) -> None:
-        self._limits = msgspec.structs.replace(limits, cache_entries=0) if off else limits
+        self._limits = msgspec.structs.replace(limits.client, cache_entries=0) if off else limits.client
         self._entries: OrderedDict[_CacheKey, _CacheEntry] = OrderedDict()
         self._generations: Counter[tuple[Hashable, str]] = Counter()
         self.bytes: int = 0

@@ -154,7 +154,7 @@ class Client(RequestMethods):
             reconnect,
             prepare=self._prepare,
             lost=self._on_connection_lost,
-            prepare_seconds=limits.connect_seconds,
+            prepare_seconds=limits.client.connect_seconds,
         )
         self._cache = ClientCache(
             cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(where, http, principal)
@@ -165,8 +165,8 @@ class Client(RequestMethods):
             InputResponder(self._input_handlers, limits),
             self._cache,
             limits,
-            timeout if timeout is not None else limits.request_seconds,
-            total_timeout if total_timeout is not None else limits.total_seconds,
+            timeout if timeout is not None else limits.client.request_seconds,
+            total_timeout if total_timeout is not None else limits.client.total_seconds,
             log_level or ("info" if on_log is not None else None),
         )
         super().__init__(requests, name, limits, strict=strict, trusted=trusted)

@@ -75,7 +75,7 @@ class ElicitationHandler:
         if on_complete is not None and "url" not in self._modes:
             raise DeclarationError('on_elicitation_complete needs URL elicitation: add "url" to elicitation_modes')
         self._handler = UserHandler("elicitation", function, 2, threads)
-        self._most_fields = limits.form_fields
+        self._most_fields = limits.client.form_fields
         self._depth = limits.depth
         self._on_complete = on_complete
         self._pages: OrderedDict[str, None] = OrderedDict()
@@ -106,7 +106,7 @@ class ElicitationHandler:
             raise InvalidParams(f"elicitation/create: `requestedSchema`: {exc}") from exc
         if len(_field_names(schema)) > self._most_fields:
             raise InvalidParams(
-                f"elicitation/create: the form has more than {self._most_fields} fields (Limits.form_fields)"
+                f"elicitation/create: the form has more than {self._most_fields} fields (ClientLimits.form_fields)"
             )
 
     async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:

@@ -71,7 +71,7 @@ class InputResponder:
         """
         clock = _PausableBudget(total, f"{required.method} to {required.name}")
         pause = _FIRST_PAUSE
-        for _ in range(self._limits.rounds):
+        for _ in range(self._limits.client.rounds):
             session = _session(stay)
             if session.rules.server_requests:  # asking inside a result is no part of this revision
                 raise required
@@ -89,8 +89,8 @@ class InputResponder:
             except InputRequiredError as exc:
                 required = exc
         raise RemoteProtocolError(
-            f"{required.name}: {required.method} still asks for input after {self._limits.rounds} rounds "
-            f"(Limits.rounds); the last time for {_described(self._read(required))}"
+            f"{required.name}: {required.method} still asks for input after {self._limits.client.rounds} rounds "
+            f"(ClientLimits.rounds); the last time for {_described(self._read(required))}"
         )
 
     def _read(self, required: InputRequiredError) -> _RawInputRequired:

@@ -204,9 +204,9 @@ class NotificationRouter:
             stream.end(error)
 
     async def close(self) -> None:
-        """End the streams, and let the callbacks finish, at most `Limits.callback_seconds`."""
+        """End the streams, and let the callbacks finish, at most `ClientLimits.callback_seconds`."""
         self.end()
         time = asyncio.get_running_loop().time
-        until = time() + self.limits.callback_seconds
+        until = time() + self.limits.client.callback_seconds
         for callback in [*self._removed, *(each for all_ in self._callbacks.values() for each in all_)]:
             await callback.finish(max(0, until - time()))  # in this task: one of them may be what closes

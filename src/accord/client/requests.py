@@ -232,7 +232,7 @@ class Requests:
         found: list[T] = []
         size = 0
         cursor: str | None = None
-        for _ in range(self._limits.pages):
+        for _ in range(self._limits.client.pages):
             params = None if cursor is None else PaginatedParams(cursor=cursor)
             try:
                 result, taken = await self._cached_or_requested(
@@ -248,12 +248,12 @@ class Requests:
                 return await self.all(method, type_, items, fresh=True, **timeouts)
             found += items(result)
             size += taken
-            if len(found) > self._limits.items or size > self._limits.list_bytes:
+            if len(found) > self._limits.client.items or size > self._limits.client.list_bytes:
                 break
             cursor = result.next_cursor
             if cursor is None:
                 return found
-        limits = self._limits
+        limits = self._limits.client
         raise RemoteProtocolError(
             f"{method} is too long: {len(found):,} items in {size:,} bytes so far (limits: {limits.pages:,} pages, "
             f"{limits.items:,} items, {limits.list_bytes:,} bytes)"

@@ -3,7 +3,7 @@
 Lengths of texts are in characters, lengths of lists and objects in members. No honest peer reaches them. They bound
 the cost of what is done with a field: lookup, comparison, a copy in an error or a log. Content (texts, blobs,
 descriptions, arguments of a tool, structured results) has no limit here: the size of the message limits it
-(`Limits.line_bytes`, `Limits.http_body_bytes`), and over HTTP `Limits.http_nodes` limits its structure.
+(`Limits.line_bytes`, `HTTPLimits.body_bytes`), and over HTTP `HTTPLimits.body_nodes` limits its structure.
 
 A field beyond its limit is an error that names both: "Expected `str` of length <= 8192 - at `$.uri`". The strict
 views of a revision, which the checker uses, do not have these limits, because the specification has none.

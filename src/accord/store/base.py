@@ -119,7 +119,7 @@ def events_dropped_error(stream: str, after: int, last: int) -> EventsGone:
     """Return the error of `read`."""
     return EventsGone(
         f"events {after + 1} to {last} of stream {stream!r} were dropped before they were read: the store was full "
-        "(Limits: events_bytes, events_total_bytes); begin a new session"
+        "(HTTPLimits: events_bytes, events_total_bytes); begin a new session"
     )
 
 

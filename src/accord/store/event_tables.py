@@ -187,7 +187,7 @@ class EventTables:
     def _expire(self, db: sqlite3.Connection) -> None:
         """Delete expired streams and sessions."""
         now = self._clock()
-        ended, renewed = now - self._limits.events_seconds, now - self._limits.session_kept_seconds
+        ended, renewed = now - self._limits.http.events_seconds, now - self._limits.http.session_kept_seconds
         if not db.execute(_HAS_EXPIRED, (ended, renewed)).fetchone()[0]:
             return
         for stream, session in db.execute("SELECT id, session FROM streams WHERE ended <= ?", (ended,)).fetchall():
@@ -198,11 +198,11 @@ class EventTables:
     def _evict(self, db: sqlite3.Connection, session: int) -> None:
         """Delete the oldest events beyond the limits."""
         size, total = db.execute(_BYTES, (session,)).fetchone()
-        if size > self._limits.events_bytes:
-            total -= self._evict_oldest(db, session, size - self._limits.events_bytes)
-        while total > self._limits.events_total_bytes:
+        if size > self._limits.http.events_bytes:
+            total -= self._evict_oldest(db, session, size - self._limits.http.events_bytes)
+        while total > self._limits.http.events_total_bytes:
             oldest = _scalar(db, _OLDEST_SESSION)
-            total -= self._evict_oldest(db, oldest, total - self._limits.events_total_bytes)
+            total -= self._evict_oldest(db, oldest, total - self._limits.http.events_total_bytes)
 
     def _evict_oldest(self, db: sqlite3.Connection, session: int, excess: int) -> int:
         """Delete events of a session until `excess` bytes are freed, or all; return the number of freed bytes."""

@@ -193,22 +193,22 @@ class MemoryEvents:
     def _expire(self) -> None:
         """Drop expired streams and sessions."""
         now = self._clock()
-        while self._ended and next(iter(self._ended.values())) <= now - self._limits.events_seconds:
+        while self._ended and next(iter(self._ended.values())) <= now - self._limits.http.events_seconds:
             self._drop_stream(*next(iter(self._ended)))
         while self._sessions:
             session, stored = next(iter(self._sessions.items()))
-            if stored.renewed > now - self._limits.session_kept_seconds:
+            if stored.renewed > now - self._limits.http.session_kept_seconds:
                 break
             self._forget(session)
 
     def _evict(self, session: str, stored: _MemorySession) -> None:
         """Drop the oldest events beyond the limits."""
-        while stored.bytes > self._limits.events_bytes:
+        while stored.bytes > self._limits.http.events_bytes:
             self._evict_oldest(session, stored)
-        while self.bytes > self._limits.events_total_bytes:
+        while self.bytes > self._limits.http.events_total_bytes:
             largest, _ = max(self._accounts.items(), key=lambda item: (item[1].bytes, item[0]))
             session, stored = next(iter(self._accounts[largest].sessions.items()))
-            while stored.items and self.bytes > self._limits.events_total_bytes:
+            while stored.items and self.bytes > self._limits.http.events_total_bytes:
                 self._evict_oldest(session, stored)
 
     def _evict_oldest(self, session: str, stored: _MemorySession) -> None:

@@ -46,10 +46,10 @@ class HandshakeDriver:
 
     async def open(self, *, handshake: bool) -> str:
         """Open the connection as a client, and return the revision. Raises `ConnectError` or `ConnectionLost`."""
-        session, timeout, client_handshake = self._session, self._limits.connect_seconds, self._session.handshake
+        session, timeout, client_handshake = self._session, self._limits.client.connect_seconds, self._session.handshake
         assert isinstance(client_handshake, ClientHandshake)
         self._transport.send(client_handshake.start(handshake=handshake))
-        probe_timer = self._loop.call_later(self._limits.probe_seconds, self._on_probe_timeout, client_handshake)
+        probe_timer = self._loop.call_later(self._limits.client.probe_seconds, self._on_probe_timeout, client_handshake)
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(self.revision)

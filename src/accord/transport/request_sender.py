@@ -146,7 +146,7 @@ class RequestSender:
             if waiting.timer is not None:
                 waiting.timer.cancel()
             for callback in waiting.callbacks():
-                await callback.finish(self._limits.callback_seconds)
+                await callback.finish(self._limits.client.callback_seconds)
 
     def _sink_for(self, of: PendingRequest | None) -> MessageSink:
         """Return the sink of a request: that of the peer's request to which it belongs, while that is in flight."""

@@ -30,8 +30,8 @@ class SubprocessTransport(LineTransport):
     """A transport that starts `command` (no shell), over its stdin and stdout.
 
     The child gets a safe subset of the current environment, or with `inherit_env` all of it, and `env`. The last
-    `Limits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each line. `name` is
-    its name in errors.
+    `ClientLimits.stderr_lines` lines of its stderr are kept for errors, and `on_stderr` is called with each line.
+    `name` is its name in errors.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SubprocessTransport(LineTransport):
         self._command = list(command)
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd
-        self._stderr = StderrTail(limits.stderr_lines, on_stderr)
+        self._stderr = StderrTail(limits.client.stderr_lines, on_stderr)
         self._group: ProcessGroup | None = None
         self._closing: asyncio.Task[None] | None = None
         self._settled = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 
-from accord import Context, Limits, Server
+from accord import Context, HTTPLimits, Limits, Server
 
 limits = {name.removeprefix("LIMIT_"): float(value) for name, value in os.environ.items() if name.startswith("LIMIT_")}
-server = Server("hosted", "1", limits=Limits(**limits))  # type: ignore[arg-type]
+server = Server("hosted", "1", limits=Limits(http=HTTPLimits(**limits)))  # type: ignore[arg-type]
 
 fates: dict[str, str] = {}
 going_on = asyncio.Event()

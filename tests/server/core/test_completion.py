@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import pytest
 
-from accord import Context, DeclarationError, Limits, Server
+from accord import Context, DeclarationError, Server
 from accord.messages.completion import Completion
 from accord.messages.revision import REVISIONS
 
+from tests.limits import limits_of
 from tests.server.raw import RawPeer, raw_peer
 
 CITIES = {"Norway": ["Oslo", "Odda", "Bergen"], "Spain": ["Oviedo", "Madrid"]}
@@ -169,7 +170,7 @@ async def test_a_function_that_fails_is_named_and_harms_nothing_else(function: A
 
 
 def proposing(function: Callable[..., Any], **limits: Any) -> Server:
-    made = Server("test", limits=Limits(**limits))
+    made = Server("test", limits=limits_of(**limits))
 
     @made.prompt(name="plan")
     def plan(city: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 
-from accord import Context, Limits, Server
+from accord import Context, HTTPLimits, Limits, Server
 from accord.server.http.options import HTTPOptions
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.serve import serve_app
@@ -22,7 +22,7 @@ REPORTS = 30
 
 
 def server() -> Server:
-    made = Server("mortal", "1", limits=Limits(progress_per_second=1e6, patience_seconds=0.01))
+    made = Server("mortal", "1", limits=Limits(progress_per_second=1e6, http=HTTPLimits(patience_seconds=0.01)))
 
     @made.tool
     async def steps(ctx: Context, name: str, count: int) -> str:

@@ -16,11 +16,12 @@ from typing import Any
 if "FILES" in os.environ:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(os.environ["FILES"]),) * 2)
 
-from accord.limits import Limits
 from accord.server.http.access_log import ACCESS_LOG_STATE
 from accord.server.http.serving.address import bind, bound_address, parse_address
 from accord.server.http.serving.serve import new_loop, serve_app
 from accord.server.run import run_to_end
+
+from tests.limits import limits_of
 
 HEAD = {"type": "http.response.start", "status": 200}
 
@@ -97,7 +98,7 @@ class App:
 async def main(address: str, *bounds: str) -> None:
     where = parse_address(address)
     sockets = bind(where)
-    limits = Limits(**{name: eval(value) for name, _, value in (each.partition("=") for each in bounds)})
+    limits = limits_of(**{name: eval(value) for name, _, value in (each.partition("=") for each in bounds)})
 
     def started() -> None:
         print(bound_address(where, sockets), flush=True)

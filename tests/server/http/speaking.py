@@ -19,6 +19,7 @@ from accord.server.http.endpoint import HTTPEndpoint
 from accord.server.http.options import HTTPOptions
 from accord.server.server import Server
 
+from tests.limits import limits_of
 from tests.server.http.raw import BASIC, JSON, Answer, Direct, Event, Raw, served
 from tests.waiting import until
 
@@ -244,4 +245,4 @@ def _files() -> int:
 
 def quick(**limits: Any) -> Limits:
     """Limits for tests that wait for them."""
-    return Limits(**{"patience_seconds": 0.05, "close_seconds": 0.5, **limits})
+    return limits_of(**{"http_patience_seconds": 0.05, "close_seconds": 0.5, **limits})

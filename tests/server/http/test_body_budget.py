@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accord import Context, Limits, Server
+from accord import Context, HTTPLimits, Limits, Server
 from accord.server.http.quotas import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import RequestRejected
 
@@ -236,7 +236,7 @@ async def test_roots_are_remembered_as_far_as_there_is_room_and_asked_for_again_
 
 
 def test_who_has_little_goes_on_where_others_have_used_up_the_whole() -> None:
-    budget = BodyBudget(Limits(http_bodies_bytes=256_000, http_bodies_bytes_per_address=128_000))
+    budget = BodyBudget(Limits(http=HTTPLimits(bodies_bytes=256_000, bodies_bytes_per_address=128_000)))
     for attacker in "ab":
         budget.charge(attacker, 128_000)
     budget.charge("honest", 1_000)
@@ -245,7 +245,7 @@ def test_who_has_little_goes_on_where_others_have_used_up_the_whole() -> None:
 
 
 def test_one_address_does_not_take_it_all() -> None:
-    budget = BodyBudget(Limits(http_bodies_bytes=100, http_bodies_bytes_per_address=60))
+    budget = BodyBudget(Limits(http=HTTPLimits(bodies_bytes=100, bodies_bytes_per_address=60)))
     budget.charge("\0a", 60)
     with pytest.raises(RequestRejected, match="of this address"):
         budget.charge("\0a", 1)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from accord.limits import Limits
 from accord.server.http.serving import asgi_server
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
@@ -18,6 +17,7 @@ from accord.server.http.serving.protocol import Application
 from accord.server.http.serving.refusals import unsent_bytes
 from accord.server.http.serving.serve import new_loop
 
+from tests.limits import limits_of
 from tests.server.http.raw import SECONDS
 from tests.server.http.speaking import until
 
@@ -36,7 +36,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def listening(app: Application = app, **limits: Any) -> AsyncIterator[tuple[int, ASGIServer]]:
     sockets = bind(parse_address("127.0.0.1:0"))
-    served = ASGIServer(app, Limits(**limits))
+    served = ASGIServer(app, limits_of(**limits))
     await served.start(sockets)
     try:
         yield sockets[0].getsockname()[1], served

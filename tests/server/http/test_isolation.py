@@ -155,7 +155,7 @@ async def test_both_forms_and_the_oldest_use_the_same_ids_at_once_over_one_port(
 
 @pytest.mark.parametrize("form", ["modern", "stateful"])
 async def test_two_thousand_calls_in_flight_are_each_answered_as_they_should(form: str) -> None:
-    server = Desk(requests_in_flight=2_000, patience_seconds=60)
+    server = Desk(requests_in_flight=2_000, http_patience_seconds=60)
     async with site(server) as here:
         client = Modern(here.raw) if form == "modern" else await Stateful(here.raw).open()
 

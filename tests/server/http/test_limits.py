@@ -115,7 +115,7 @@ async def test_a_body_in_pieces_is_taken_and_413_as_soon_as_it_is_too_large(form
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sent", ["nothing", "half"])
 async def test_a_body_that_does_not_come_is_408(sent: str, form: str) -> None:
-    async with site(desk(body_seconds=0.05), "socket") as here:
+    async with site(desk(http_body_seconds=0.05), "socket") as here:
         assert isinstance(here.raw, Socket)
         it = await form_of(form, here)
         part = it.body[: len(it.body) // 2] if sent == "half" else b""
@@ -199,7 +199,7 @@ async def test_two_requests_on_one_connection_are_answered_in_order() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_too_many_subscriptions_of_one_are_refused_and_the_others_go_on(known: bool) -> None:
-    limits = quick(streams=2) if known else quick(sessions=2)
+    limits = quick(http_streams=2) if known else quick(http_sessions=2)
     server = Server("desk", "1", limits=limits, auth=APIKeys({"k-ann": "ann"}) if known else None)
     server.tool(name="any")(lambda: "x")
     async with site(server) as here:

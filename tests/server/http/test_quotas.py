@@ -124,7 +124,7 @@ def at(here: Here, address: str) -> Any:
 
 
 async def test_an_attacker_with_many_idle_sessions_takes_its_own_room_and_nobody_elses() -> None:
-    async with site(desk(sessions=20, sessions_per_address=5)) as here:
+    async with site(desk(http_sessions=20, http_sessions_per_address=5)) as here:
         honest = [await Stateful(at(here, OTHER)).open() for _ in range(3)]
         flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(50)]
         assert [(await each.ask("ping")).status for each in honest] == [200] * 3
@@ -133,7 +133,7 @@ async def test_an_attacker_with_many_idle_sessions_takes_its_own_room_and_nobody
 
 
 async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> None:
-    async with site(desk(sessions=10, sessions_per_address=5)) as here:
+    async with site(desk(http_sessions=10, http_sessions_per_address=5)) as here:
         flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(5)]
         streams = [await each.listen() for each in flood]
         assert (await Stateful(at(here, ATTACKER)).post(flood[0].hello())).status == 503
@@ -144,7 +144,7 @@ async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> 
 
 
 async def test_an_attacker_with_many_sessions_has_no_stored_events_of_others_dropped() -> None:
-    server = desk(events_bytes=20_000, events_total_bytes=60_000)
+    server = desk(http_events_bytes=20_000, http_events_total_bytes=60_000)
 
     @server.tool
     async def large(ctx: Context) -> str:
@@ -259,7 +259,7 @@ async def test_many_headers_of_a_call_that_waits_for_an_answer_count() -> None:
 
 
 async def test_where_all_are_full_the_address_that_has_most_makes_room_once_it_was_idle_for_a_while() -> None:
-    async with site(desk(sessions=6, sessions_per_address=5, session_unused_seconds=0)) as here:
+    async with site(desk(http_sessions=6, http_sessions_per_address=5, http_session_unused_seconds=0)) as here:
         honest = await Stateful(at(here, OTHER)).open()
         flood = [await Stateful(at(here, ATTACKER)).open() for _ in range(5)]
         second = await Stateful(at(here, OTHER)).open()
@@ -272,7 +272,7 @@ async def test_where_all_are_full_the_address_that_has_most_makes_room_once_it_w
 
 
 async def test_sessions_in_use_do_not_end_for_those_of_others() -> None:
-    async with site(desk(sessions=6, sessions_per_address=5)) as here:
+    async with site(desk(http_sessions=6, http_sessions_per_address=5)) as here:
         kept = [await Stateful(at(here, OTHER)).open() for _ in range(5)]
         await Stateful(at(here, ATTACKER)).open()
         assert (await Stateful(at(here, "192.0.2.2")).post(kept[0].hello())).status == 503
@@ -283,7 +283,7 @@ async def test_addresses_over_their_share_make_room_though_their_sessions_are_us
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sessions, "_FEW", 2)
-    async with site(desk(sessions=7, sessions_per_address=4)) as here:
+    async with site(desk(http_sessions=7, http_sessions_per_address=4)) as here:
         honest = await Stateful(at(here, OTHER)).open()
         flood = [await Stateful(at(here, f"203.0.113.{number % 2}")).open() for number in range(6)]
         for each in flood:
@@ -298,7 +298,7 @@ async def test_addresses_over_their_share_make_room_though_all_their_sessions_ha
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "_FEW", 1)
-    server = desk(sessions=6, sessions_per_address=3)
+    server = desk(http_sessions=6, http_sessions_per_address=3)
     release = add_waiting_tool(server)
 
     async def connect(address: str) -> Any:
@@ -322,7 +322,7 @@ async def test_addresses_over_their_share_make_room_though_all_their_sessions_ha
 
 async def test_behind_a_proxy_each_forwarded_address_has_a_quota_of_its_own() -> None:
     options = HTTPOptions(public_url="https://localhost/mcp")
-    async with site(desk(sessions_per_address=2), options=options) as here:
+    async with site(desk(http_sessions_per_address=2), options=options) as here:
         honest = await Stateful(here.raw, **{"x-forwarded-for": f"1.1.1.1, {OTHER}"}).open()
         for number in range(5):
             await Stateful(here.raw, **{"x-forwarded-for": f"1.1.1.{number}, {ATTACKER}"}).open()

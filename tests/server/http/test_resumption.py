@@ -274,7 +274,7 @@ async def test_a_number_that_was_not_reached_yet_is_refused_rather_than_waited_f
 
 
 async def test_events_that_were_dropped_are_told_and_not_passed_over(tmp_path: Path) -> None:
-    server = Desk(events_bytes=2000, progress_per_second=1e6)
+    server = Desk(http_events_bytes=2000, progress_per_second=1e6)
     async with site(server, options=HTTPOptions(events=MemoryEvents(server.limits))) as here:
         client = await Stateful(here.raw).open()
         found = await (await client.call("steps", {"name": "a", "count": 50}, progressToken=1)).events()
@@ -350,7 +350,7 @@ async def test_a_call_of_older_revisions_keeps_its_stream(events: Events) -> Non
 
 @both_ways
 async def test_an_answer_that_is_larger_than_a_stream_may_owe_is_sent_all_the_same(way: str, events: Events) -> None:
-    async with site(Desk(stream_bytes=100_000), way, HTTPOptions(events=events)) as here:
+    async with site(Desk(http_stream_bytes=100_000), way, HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
         call = await client.call("large", {"size": 1_000_000}, progressToken=1)
         assert len(text(await call.result())) == 1_000_000
@@ -358,7 +358,7 @@ async def test_an_answer_that_is_larger_than_a_stream_may_owe_is_sent_all_the_sa
 
 @both_ways
 async def test_many_events_are_more_than_a_stream_may_owe_and_none_is_lost(way: str, events: Events) -> None:
-    limits = {"stream_bytes": 50_000, "events_bytes": 1 << 22, "progress_per_second": 1e6}
+    limits = {"http_stream_bytes": 50_000, "http_events_bytes": 1 << 22, "progress_per_second": 1e6}
     async with site(Desk(**limits), way, HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
         name, count = "x" * 5_000, 100

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from accord import Context, Limits, Server
+from accord import Context, HTTPLimits, Limits, Server
 from accord.server.http.app import HTTPApp
 
 from tests.server.http.raw import Answer, Raw, Socket
@@ -35,7 +35,7 @@ Server("many").run(http="127.0.0.1:0")
 
 def crowd(count: int) -> Server:
     """A server whose calls wait until so many are in it, and then end in any order."""
-    server = Server("crowd", limits=Limits(http_requests=count))
+    server = Server("crowd", limits=Limits(http=HTTPLimits(requests=count)))
     inside: list[asyncio.Event] = []
 
     @server.tool
@@ -157,7 +157,7 @@ async def test_twenty_thousand_calls_of_one_session_leave_nothing_behind() -> No
 
 
 async def test_streams_leave_no_more_than_may_be_kept_of_them() -> None:
-    async with site(grown(Server("grown", limits=Limits(events_bytes=20_000)))) as here:
+    async with site(grown(Server("grown", limits=Limits(http=HTTPLimits(events_bytes=20_000))))) as here:
         client = await Stateful(here.raw).open()
         caller = Caller(here.app, client.headers, client.calling("count", progressToken=1))
         assert await least_left_by(CALLS // 4, caller.call) < CALLS // 400

@@ -275,7 +275,7 @@ async def test_after_delete_it_is_404_and_what_ran_is_answered_and_cancelled(way
 
 
 async def test_delete_leaves_nothing_in_the_store(tmp_path: Path) -> None:
-    server, file = Desk(limits=quick(patience_seconds=60)), tmp_path / "events.db"
+    server, file = Desk(limits=quick(http_patience_seconds=60)), tmp_path / "events.db"
     async with site(server, options=HTTPOptions(events=SQLiteEvents(file))) as here:
         client = await Stateful(here.raw).open()
         await (await client.call("steps", {"count": 3}, progressToken=1)).end()
@@ -407,7 +407,7 @@ async def test_a_duplicate_id_in_flight_does_not_end_the_first() -> None:
 @both_ways
 @pytest.mark.parametrize("report", [False, True])
 async def test_a_call_is_cancelled_by_a_notification_and_gets_no_answer(report: bool, way: str) -> None:
-    server = Desk(limits=quick(patience_seconds=60))
+    server = Desk(limits=quick(http_patience_seconds=60))
     async with site(server, way) as here:
         client = await Stateful(here.raw).open()
         body = json.dumps(client.calling("waits", {"report": report}, id=8, progressToken=1)).encode()
@@ -767,7 +767,7 @@ async def test_a_session_ends_when_it_is_too_old_whoever_listens() -> None:
 
 
 async def test_too_many_sessions_are_503_with_a_time_to_come_back_and_room_is_found_again() -> None:
-    async with site(Desk(limits=quick(sessions=2))) as here:
+    async with site(Desk(limits=quick(http_sessions=2))) as here:
         clients = [await Stateful(here.raw).open() for _ in range(2)]
         answer = await Stateful(here.raw).post(clients[0].hello())
         assert int(answer.headers["retry-after"]) > 0
@@ -777,7 +777,7 @@ async def test_too_many_sessions_are_503_with_a_time_to_come_back_and_room_is_fo
 
 
 async def test_sessions_that_nobody_uses_make_room_for_others_the_oldest_first() -> None:
-    async with site(Desk(limits=quick(sessions=3))) as here:
+    async with site(Desk(limits=quick(http_sessions=3))) as here:
         used = await Stateful(here.raw).open()
         flood = [Stateful(here.raw) for _ in range(4)]
         for each in flood:
@@ -788,7 +788,7 @@ async def test_sessions_that_nobody_uses_make_room_for_others_the_oldest_first()
 
 
 async def test_a_principal_makes_room_with_its_own_unused_sessions_only() -> None:
-    server = Desk(limits=quick(sessions_per_principal=1), auth=APIKeys(KEYS))
+    server = Desk(limits=quick(http_sessions_per_principal=1), auth=APIKeys(KEYS))
     async with site(server) as here:
         ann, again, bob = (Stateful(here.raw, authorization=f"Bearer k-{name}") for name in ("ann", "ann", "bob"))
         for each in (ann, bob, again):
@@ -797,7 +797,7 @@ async def test_a_principal_makes_room_with_its_own_unused_sessions_only() -> Non
 
 
 async def test_a_session_that_is_not_used_after_initialize_ends_early() -> None:
-    async with site(Desk(limits=quick(session_unused_seconds=60, session_idle_seconds=600))) as here:
+    async with site(Desk(limits=quick(http_session_unused_seconds=60, http_session_idle_seconds=600))) as here:
         used, unused = await Stateful(here.raw).open(), Stateful(here.raw)
         await unused.initialize()
         await Clock().jump(61)
@@ -807,7 +807,7 @@ async def test_a_session_that_is_not_used_after_initialize_ends_early() -> None:
 
 
 async def test_a_principal_that_has_too_many_loses_its_own_that_was_idle_for_the_longest_time() -> None:
-    server = Desk(auth=APIKeys(KEYS), limits=quick(sessions_per_principal=2))
+    server = Desk(auth=APIKeys(KEYS), limits=quick(http_sessions_per_principal=2))
     async with site(server) as here:
         bob = await Stateful(here.raw, authorization="Bearer k-bob").open()
         anns = [await Stateful(here.raw, authorization="Bearer k-ann").open() for _ in range(2)]
@@ -817,7 +817,7 @@ async def test_a_principal_that_has_too_many_loses_its_own_that_was_idle_for_the
 
 
 async def test_where_none_of_its_sessions_is_idle_one_more_is_503_with_a_time_to_come_back() -> None:
-    server = Desk(auth=APIKeys(KEYS), limits=quick(sessions_per_principal=2))
+    server = Desk(auth=APIKeys(KEYS), limits=quick(http_sessions_per_principal=2))
     async with site(server) as here:
         anns = [await Stateful(here.raw, authorization="Bearer k-ann").open() for _ in range(2)]
         streams = [await each.listen() for each in anns]
@@ -844,7 +844,7 @@ async def test_too_many_requests_in_flight_are_refused_one_by_one() -> None:
 
 
 async def test_too_many_streams_of_a_session_are_429() -> None:
-    server = Desk(limits=quick(streams=2))
+    server = Desk(limits=quick(http_streams=2))
     async with site(server) as here:
         client = await Stateful(here.raw).open()
         calls = [await client.call("waits", {"report": True}, id=id, progressToken=id) for id in range(2)]

@@ -22,7 +22,7 @@ CURE = "HTTPOptions(stateless=True)"
 
 
 def desk(**options: Any) -> Server:
-    server = Server("desk", "1", **{"limits": quick(patience_seconds=30), **options})
+    server = Server("desk", "1", **{"limits": quick(http_patience_seconds=30), **options})
 
     @server.tool
     async def ask(ctx: Context) -> str:

@@ -42,7 +42,7 @@ def asking() -> bytes:
 
 @pytest.mark.parametrize("stream_bytes", [2_000_000, 1 << 40], ids=["it is cut", "it waits"])
 async def test_the_call_of_a_client_that_does_not_read_is_cancelled(stream_bytes: int) -> None:
-    pouring = Pouring(write_seconds=0.3, stream_bytes=stream_bytes)
+    pouring = Pouring(http_write_seconds=0.3, http_stream_bytes=stream_bytes)
     async with served(pouring.server.app, pouring.server.limits) as port:
         _, writer = await port.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ async def test_what_waits_for_slow_readers_of_http_sse_is_bounded_and_the_addres
 
 @without_waiting
 async def test_a_client_has_time_for_each_part_of_a_large_event() -> None:
-    server = Server("large", "1", limits=quick(write_seconds=10.0))
+    server = Server("large", "1", limits=quick(http_write_seconds=10.0))
 
     @server.tool
     async def large() -> str:

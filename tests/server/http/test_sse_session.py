@@ -166,7 +166,7 @@ async def test_a_body_of_another_type_is_415() -> None:
 
 
 async def test_too_many_are_503_with_a_time_to_come_back() -> None:
-    async with site(Desk(limits=quick(sessions=2))) as here:
+    async with site(Desk(limits=quick(http_sessions=2))) as here:
         clients = [await Legacy.connect(here.raw) for _ in range(2)]
         answer = await here.raw.send("GET", "/sse", BASIC)
         assert answer.status == 503
@@ -203,7 +203,7 @@ async def test_changes_are_told_on_the_stream() -> None:
 
 
 async def test_a_quiet_stream_says_now_and_then_that_it_lives() -> None:
-    async with site(Desk(limits=quick(keep_alive_seconds=0.01))) as here:
+    async with site(Desk(limits=quick(http_keep_alive_seconds=0.01))) as here:
         client = await (await Legacy.connect(here.raw)).open()
         await until(lambda: b":\n\n" in client.stream._buffer)
         await client.stream.leave()

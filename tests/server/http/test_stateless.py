@@ -721,7 +721,7 @@ async def test_two_subscriptions_of_one_id_are_two() -> None:
 
 
 async def test_a_quiet_stream_says_now_and_then_that_it_lives() -> None:
-    async with site(desk(limits=quick(keep_alive_seconds=0.01))) as here:
+    async with site(desk(limits=quick(http_keep_alive_seconds=0.01))) as here:
         stream = await Modern(here.raw).ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         await stream.message()
         await until(lambda: b":\n\n" in stream._buffer)
@@ -827,7 +827,7 @@ async def test_three_eras_on_one_port() -> None:
 
 async def test_a_stream_that_nobody_reads_is_cut_and_its_handler_cancelled() -> None:
     ended = asyncio.Event()
-    server = desk(limits=quick(logs_per_second=1e6, stream_bytes=100_000, write_seconds=0.2))
+    server = desk(limits=quick(logs_per_second=1e6, http_stream_bytes=100_000, http_write_seconds=0.2))
 
     @server.tool
     async def floods(ctx: Context) -> str:

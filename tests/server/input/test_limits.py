@@ -9,19 +9,19 @@ import pytest
 
 from accord import Context, Server
 from accord.errors import ToolError
-from accord.limits import Limits
 from accord.server import run
 from accord.server.core.peer import Peer
 from accord.server.input import suspended_calls as asking_runs
 from accord.server.input.questions import Elicit
 
 from tests.clock import Clock
+from tests.limits import limits_of
 from tests.server.input.caller import JSON, Later, asks, caller, retry, texts, yes
 
 
 def serving(**limits: Any) -> tuple[Server, list[str]]:
     """A server, and what happened to its handlers."""
-    server = Server("limits", limits=Limits(**limits))
+    server = Server("limits", limits=limits_of(**limits))
     happened: list[str] = []
 
     @server.tool

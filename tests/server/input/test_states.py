@@ -20,6 +20,7 @@ from accord.server.input.questions import Elicit
 from accord.server.input.request_state import NOT_OURS, Keyring, RequestState, RequestStates
 
 from tests.clock import Clock
+from tests.limits import limits_of
 from tests.server.input.caller import JSON, Caller, asks, caller, questions, retry, texts
 
 SAFE = ToolAnnotations(read_only_hint=True)
@@ -33,7 +34,7 @@ def serving(
     *, name: str = "test", keys: list[bytes] | None = None, about: str = "", asked: str = "Name?", **limits: Any
 ) -> Server:
     """A server with a safe tool, one that is not, one with a declared question, and resources that ask."""
-    server = Server(name, state_keys=keys, limits=Limits(**limits))
+    server = Server(name, state_keys=keys, limits=limits_of(**limits))
 
     @server.tool(annotations=SAFE, description=about)
     async def safe(ctx: Context, what: dict[str, Any] | None = None) -> str:
@@ -287,7 +288,7 @@ async def test_keys_change_without_a_break() -> None:
 
 def long_talk(**limits: Any) -> Server:
     """A server whose tool keeps a good deal from round to round."""
-    server = Server("long", limits=Limits(**limits), state_keys=[OLD])
+    server = Server("long", limits=limits_of(**limits), state_keys=[OLD])
 
     @server.tool(annotations=SAFE)
     async def talk(size: int, ctx: Context) -> str:

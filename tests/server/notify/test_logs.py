@@ -7,10 +7,11 @@ from typing import Any, get_args
 
 import pytest
 
-from accord import Context, Limits, Server
+from accord import Context, Server
 from accord.messages.base import LoggingLevel
 from accord.messages.revision import HANDSHAKE, REVISIONS
 
+from tests.limits import limits_of
 from tests.server.raw import RawPeer, raw_peer
 from tests.waiting import until
 
@@ -19,7 +20,7 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 def server(**limits: Any) -> Server:
-    made = Server("test", "1", limits=Limits(**limits))
+    made = Server("test", "1", limits=limits_of(**limits))
     kept: list[Context] = []
 
     @made.tool

@@ -23,6 +23,7 @@ from accord.server.notify.subscription_index import SubscriptionIndex, make_subs
 from accord.server.run import serve
 from accord.transport import memory
 
+from tests.limits import limits_of
 from tests.server.raw import RawPeer, raw_peer
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -31,7 +32,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 def server(**limits: Any) -> Server:
-    made = Server("test", "1", limits=Limits(**limits))
+    made = Server("test", "1", limits=limits_of(**limits))
 
     @made.resource("test://first")
     def first() -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from accord import Client, Limits
+from accord import Client, ClientLimits, Limits
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, RemoteProtocolError
 from accord.transport.http.event_stream import EventStreamReader
 from accord.transport.http.failures import translate_read_errors
@@ -20,7 +20,7 @@ from accord.transport.http.settings import HTTPSettings
 
 from .site import Visit, modern, runs_out_of_time, site
 
-QUICK = Limits(connect_seconds=20, close_seconds=0.5)
+QUICK = Limits(close_seconds=0.5, client=ClientLimits(connect_seconds=20))
 
 
 async def refused_to_connect(url: str, http: HTTPSettings | None = None) -> ConnectError:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from accord import Client, Limits
+from accord import Client, ClientLimits, Limits
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotConnected, RequestTimeout
 from accord.transport.http.settings import HTTPSettings
 
@@ -105,7 +105,7 @@ async def test_a_stream_that_begins_with_anything_else_is_no_such_server() -> No
 async def test_a_stream_that_says_nothing_is_given_up_in_time() -> None:
     async with site(await first(b": hello\n\n"), path="/sse") as server:
         with pytest.raises(ConnectError, match=r"sent no endpoint event in 0\.2 s"):
-            await Client(config(server), limits=Limits(connect_seconds=0.2)).connect()
+            await Client(config(server), limits=Limits(client=ClientLimits(connect_seconds=0.2))).connect()
 
 
 async def test_the_end_of_the_stream_is_the_end_of_the_connection() -> None:

@@ -192,7 +192,7 @@ class HTTPApp:
     async def _authenticate(self, request: ASGIRequest) -> Principal | None:
         """Who asks; None where nobody is asked. Raises `AuthRefused`."""
         auth = self._server.auth
-        return None if auth is None else await identify(auth, request, self._server.limits.auth_seconds)
+        return None if auth is None else await identify(auth, request, self._server.limits.http.auth_seconds)
 
     # --- CORS --------------------------------------------------------------------------------------------------
 

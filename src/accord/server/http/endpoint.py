@@ -119,10 +119,10 @@ class HTTPEndpoint:
 
     def _check_nodes(self, body: bytes) -> None:
         """Raise `MalformedMessage` for a message that would hold up others while it is read."""
-        most = self.context.limits.http_nodes
+        most = self.context.limits.http.body_nodes
         if has_more_nodes(body, most):
             id = next((each.id for each in outlines(body)), None)
-            why = f"more than {most:,} arrays, objects and members, or twice as many items (Limits.http_nodes)"
+            why = f"more than {most:,} arrays, objects and members, or twice as many items (HTTPLimits.body_nodes)"
             raise MalformedMessage(InvalidRequest(f"a message has {why}: send less at once"), id)
 
     async def _session_for(self, body: bytes, request: ASGIRequest, who: Principal | None) -> HTTPSession:
@@ -249,7 +249,7 @@ class HTTPEndpoint:
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(min(_SWEEP_SECONDS, self.context.limits.session_idle_seconds / 4))
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.context.limits.http.session_idle_seconds / 4))
             await self.sessions.sweep()
             await self.sse.sweep()
 

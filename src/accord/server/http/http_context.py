@@ -72,10 +72,10 @@ class HTTPContext:
         self.body_budget: BodyBudget = BodyBudget(self.limits)
         self.handshake_budget: BodyBudget = BodyBudget(self.limits)
         """What sessions keep of larger `initialize` requests, and of the roots of their clients."""
-        self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http_unsent_bytes, SSEResponse.abort)
+        self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http.unsent_bytes, SSEResponse.abort)
         """Streams of events of which clients take too little."""
         self._proxied = options.public_url is not None
-        self._load = RequestLoad(self.limits.http_requests, self.limits.http_bodies_bytes)
+        self._load = RequestLoad(self.limits.http.requests, self.limits.http.bodies_bytes)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._warned_about_workers = False
         self._limiters: dict[str, tuple[RateLimiter, RateLimiter]] = {}
@@ -110,7 +110,7 @@ class HTTPContext:
         if load is None:
             whole = self._load if is_address(account) else None
             limits = self.limits
-            load = RequestLoad(limits.http_requests_per_address, limits.http_bodies_bytes_per_address, whole)
+            load = RequestLoad(limits.http.requests_per_address, limits.http.bodies_bytes_per_address, whole)
             self._loads[account] = load
         return load
 
@@ -179,14 +179,14 @@ class HTTPContext:
 
 def http_limits(limits: Limits) -> Limits:
     """Limits as they hold here."""
-    return msgspec.structs.replace(limits, tool_seconds=limits.tool_seconds or limits.http_tool_seconds)
+    return msgspec.structs.replace(limits, tool_seconds=limits.tool_seconds or limits.http.tool_seconds)
 
 
 def anonymous_limits(limits: Limits) -> Limits:
     """Return the limits of one peer as they hold for all anonymous clients of one address together."""
     return msgspec.structs.replace(
         limits,
-        requests_in_flight=min(limits.http_requests, limits.http_requests_per_address),
-        parked=min(limits.http_parked, limits.http_parked_per_address),
-        completions_per_second=limits.http_completions_per_second,
+        requests_in_flight=min(limits.http.requests, limits.http.requests_per_address),
+        parked=min(limits.http.parked, limits.http.parked_per_address),
+        completions_per_second=limits.http.completions_per_second,
     )

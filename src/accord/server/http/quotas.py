@@ -101,7 +101,7 @@ def counted_address(address: str) -> str:
 
 SMALL_BYTES = 1 << 10
 """A body up to this size that is there at once is not counted, though it may take 30 times as much once it is decoded:
-`Limits.http_requests_per_address` bounds those.
+`HTTPLimits.requests_per_address` bounds those.
 """
 
 _FEW_FIELDS = 32
@@ -117,8 +117,8 @@ class BodyBudget:
     """What the bodies of one site take, all together and by account."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.http_bodies_bytes
-        self._most_of_one = limits.http_bodies_bytes_per_address
+        self._most = limits.http.bodies_bytes
+        self._most_of_one = limits.http.bodies_bytes_per_address
         self._of: dict[str, int] = {}
         self.total: int = 0
         """Bytes, as they are estimated."""

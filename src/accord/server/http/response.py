@@ -272,7 +272,7 @@ class SessionResponse(PostResponse):
     def on_suspended(self) -> None:
         """A call that takes long is given an event id to come back with."""
         if self.exchange.rules.primes_streams:
-            seconds = self.driver.limits.patience_seconds
+            seconds = self.driver.limits.http.patience_seconds
             self.priming_timer = asyncio.get_running_loop().call_later(seconds, self._prime)
 
     def _prime(self) -> None:

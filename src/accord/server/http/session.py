@@ -158,8 +158,9 @@ class HTTPSession(BaseHTTPSession):
 
         Raises `RequestRejected`.
         """
-        if self.open_requests >= self.context.limits.streams:
-            raise RequestRejected(429, f"too many streams are open: the limit is {self.context.limits.streams}", _LATER)
+        most = self.context.limits.http.streams
+        if self.open_requests >= most:
+            raise RequestRejected(429, f"too many streams are open: the limit is {most}", _LATER)
         with self, self.with_stream():
             stream = SSEResponse(send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:

@@ -59,7 +59,7 @@ class SessionTable(Generic[V]):
             if spare is None:
                 limits = self._context.limits
                 whose = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
-                most = self._most(full) if full else limits.sessions
+                most = self._most(full) if full else limits.http.sessions
                 raise RequestRejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
             await self.end(spare, "the session was idle, and others need its room")
 
@@ -67,11 +67,11 @@ class SessionTable(Generic[V]):
         """The account that has too many, or an empty string for all; None where there is room."""
         if len(self._by_account.get(account, ())) >= self._most(account):
             return account
-        return "" if len(self._by_id) >= self._context.limits.sessions else None
+        return "" if len(self._by_id) >= self._context.limits.http.sessions else None
 
     def _most(self, account: str) -> int:
         limits = self._context.limits
-        return limits.sessions_per_address if is_address(account) else limits.sessions_per_principal
+        return limits.http.sessions_per_address if is_address(account) else limits.http.sessions_per_principal
 
     def _oldest_unused(self, account: str) -> V | None:
         """Of this account, or of all."""
@@ -96,9 +96,9 @@ class SessionTable(Generic[V]):
             return self._idle_of(self._by_account[account])
         most, limits = max(self._by_account.values(), key=len), self._context.limits
         found = self._idle_of(most)
-        if len(most) > max(_FEW, limits.sessions // (len(self._by_account) + 1)):
+        if len(most) > max(_FEW, limits.http.sessions // (len(self._by_account) + 1)):
             return found or self._idle_of(most, may_listen=True)
-        idle = self._context.loop.time() - limits.session_unused_seconds
+        idle = self._context.loop.time() - limits.http.session_unused_seconds
         return found if found is not None and found.last_used_at <= idle else None
 
     def _idle_of(self, visitors: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
@@ -149,7 +149,7 @@ class SessionTable(Generic[V]):
         now, limits = self._context.loop.time(), self._context.limits
         over: list[Coroutine[Any, Any, None]] = []
         for visitor in self:
-            if now - visitor.created_at > limits.session_seconds:
+            if now - visitor.created_at > limits.http.session_seconds:
                 over.append(self.end(visitor, "the session has lasted as long as it may"))
             elif not visitor.busy and now - visitor.last_used_at > self._idle_limit(visitor):
                 over.append(self.end(visitor, "the session was idle"))
@@ -158,8 +158,8 @@ class SessionTable(Generic[V]):
     def _idle_limit(self, visitor: V) -> float:
         """Seconds that it may have nothing to do."""
         limits = self._context.limits
-        idle = limits.session_idle_seconds
-        return min(idle, limits.session_unused_seconds) if visitor.unused else idle
+        idle = limits.http.session_idle_seconds
+        return min(idle, limits.http.session_unused_seconds) if visitor.unused else idle
 
     async def close(self, why: str) -> None:
         """The process ends: close all of them, which another process may take up again."""

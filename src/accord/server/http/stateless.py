@@ -237,7 +237,7 @@ class StatelessHandler:
     async def _listen(
         self, exchange: PendingRequest, caller: StatelessClient, request: ASGIRequest, receive: Receive, send: Send
     ) -> None:
-        limits = self._context.limits
+        limits = self._context.limits.http
         most = min(limits.sessions, limits.sessions_per_address) if exchange.principal is None else limits.streams
         if caller.session.incoming_requests.subscription_count > most:
             error = InternalError(f"too many streams are open: the limit is {most:,}")

@@ -125,7 +125,7 @@ class SuspendedCalls:
         limits, own = run.peer.channel.session.limits, self.waiting.get(run.account)
         if own is not None and len(own) >= limits.parked:
             self._evict(next(iter(own)))
-        elif run.anonymous and self._anonymous >= self._limits.http_parked:
+        elif run.anonymous and self._anonymous >= self._limits.http.parked:
             accounts: list[OrderedDict[SuspendedCall, None]] = [
                 runs for runs in self.waiting.values() if next(iter(runs)).anonymous
             ]
@@ -149,9 +149,9 @@ class SuspendedCalls:
     def _make_room(self, run: SuspendedCall, size: int) -> None:
         """End others that wait until so many bytes more are within bounds."""
         limits, held = self._limits, self._waiting_bytes
-        while held[run.account] + size > limits.http_bodies_bytes_per_address and self._evict_first(run.account, run):
+        while held[run.account] + size > limits.http.bodies_bytes_per_address and self._evict_first(run.account, run):
             pass
-        while held and held.total() + size > limits.http_bodies_bytes:
+        while held and held.total() + size > limits.http.bodies_bytes:
             if not self._evict_first(max(held, key=held.__getitem__), run):
                 break
 

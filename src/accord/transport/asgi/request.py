@@ -73,10 +73,10 @@ class ASGIRequest:
     async def body(self, receive: Receive, limits: Limits, charge: Charge) -> bytes:
         """Return the body.
 
-        Raises `RequestRejected` for more than `Limits.http_body_bytes` (413), or if it has not arrived within
-        `Limits.body_seconds` (408), the errors of `charge`, and `ClientDisconnected`.
+        Raises `RequestRejected` for more than `HTTPLimits.body_bytes` (413), or if it has not arrived within
+        `HTTPLimits.body_seconds` (408), the errors of `charge`, and `ClientDisconnected`.
         """
-        limit, seconds = limits.http_body_bytes, limits.body_seconds
+        limit, seconds = limits.http.body_bytes, limits.http.body_seconds
         length = self.headers.get(b"content-length", b"")
         if length.isdigit() and int(length) > limit:
             raise _too_large(limit)

@@ -30,7 +30,7 @@ _LITTLE = 64 << 10
 """Unsent bytes of a stream that are not reported."""
 
 _PART = 256 << 10
-"""Bytes that are written at once: a client has `Limits.write_seconds` for each part of a large event."""
+"""Bytes that are written at once: a client has `HTTPLimits.write_seconds` for each part of a large event."""
 
 
 UnsentCallback = Callable[["SSEResponse", int], None]
@@ -63,13 +63,13 @@ class SSEResponse:
     @property
     def is_writable(self) -> bool:
         """Return whether the stream is open and few bytes are unsent."""
-        return not self.is_closed and self.size < min(self._limits.pending_bytes, self._limits.stream_bytes)
+        return not self.is_closed and self.size < min(self._limits.pending_bytes, self._limits.http.stream_bytes)
 
     def send(self, event: bytes) -> None:
         """Queue an encoded event, of any size."""
         if self.is_closed or self._ended:
             return None
-        if self.size > self._limits.stream_bytes:
+        if self.size > self._limits.http.stream_bytes:
             log.info("accord: a client takes too little of its stream, which has %d bytes; it is cut", self.size)
             return self.abort()
         self._pending.append(event)
@@ -144,7 +144,7 @@ class SSEResponse:
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()
-        keep_alive = self._loop.call_later(self._limits.keep_alive_seconds, self.send, KEEP_ALIVE)
+        keep_alive = self._loop.call_later(self._limits.http.keep_alive_seconds, self.send, KEEP_ALIVE)
         try:
             await self._waiter
         finally:
@@ -152,7 +152,7 @@ class SSEResponse:
 
     async def _write(self, message: object) -> None:
         try:
-            await with_deadline(self._limits.write_seconds, self._written(message), self._on_write_waits)
+            await with_deadline(self._limits.http.write_seconds, self._written(message), self._on_write_waits)
         finally:
             self._write_timeout = None
 

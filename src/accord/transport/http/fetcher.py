@@ -120,7 +120,7 @@ class Fetcher:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=self._static(url),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.client.connect_seconds),
         )
 
     def _parsed(self) -> URL:

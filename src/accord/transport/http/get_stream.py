@@ -78,7 +78,7 @@ class GetStream:
             log.exception("accord: a defect in %s", self._what)
 
     async def _wait(self, delay: float) -> bool:
-        if delay > self._limits.retry_seconds:
+        if delay > self._limits.client.retry_seconds:
             return self._give_up(f"the server asks to reconnect in {delay:g} s; that is never")
         await asyncio.sleep(delay)
         return True

@@ -54,10 +54,10 @@ class NotificationSender:
         size = len(message) + (ANSWER_BYTES if out.method is None else 0)
         self._backlog.add(size)
         try:
-            async with asyncio.timeout(self._limits.connect_seconds):
+            async with asyncio.timeout(self._limits.client.connect_seconds):
                 await (self._post if out.method is not None else self._send_answer)(out, message, what)
         except (AccordError, TimeoutError) as exc:
-            reason = str(exc) or f"{what}: not taken in {self._limits.connect_seconds:g} s"
+            reason = str(exc) or f"{what}: not taken in {self._limits.client.connect_seconds:g} s"
             self._complaints.log(out.method or "answer", "accord: %s", reason)
         finally:
             self._backlog.remove(size)

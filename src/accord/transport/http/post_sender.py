@@ -127,10 +127,10 @@ class Resumption:
 
     async def _wait(self, post: PostRequest, stream: EventStreamReader) -> None:
         """Wait for the delay that the server sets. Raise `ConnectionLost` if it is too long."""
-        if stream.retry_delay > self._limits.retry_seconds:
+        if stream.retry_delay > self._limits.client.retry_seconds:
             raise ConnectionLost(
                 f"{post.what}: the server closed the stream and asks to reconnect in {stream.retry_delay:g} s; "
-                f"the limit is {self._limits.retry_seconds:g} s (Limits.retry_seconds)"
+                f"the limit is {self._limits.client.retry_seconds:g} s (ClientLimits.retry_seconds)"
             )
         await asyncio.sleep(stream.retry_delay)
 

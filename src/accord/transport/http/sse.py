@@ -60,12 +60,12 @@ class SSETransport:
         await self._fetcher.open()
         self._endpoint = loop.create_future()
         try:
-            async with asyncio.timeout(self._limits.connect_seconds):
+            async with asyncio.timeout(self._limits.client.connect_seconds):
                 response = await self._stream()
                 self._reading = loop.create_task(self._read(response, self._endpoint))
                 await asyncio.shield(self._endpoint)
         except TimeoutError:
-            seconds = self._limits.connect_seconds
+            seconds = self._limits.client.connect_seconds
             raise ConnectError(f"{self._name} (HTTP+SSE) sent no endpoint event in {seconds:g} s") from None
         except ConnectError:
             raise
@@ -191,10 +191,10 @@ class SSETransport:
     async def _post(self, out: SentMessage, message: bytes) -> None:
         what = f"{out.method or 'an answer'} to {self._name}"
         try:
-            async with asyncio.timeout(self._limits.connect_seconds):
+            async with asyncio.timeout(self._limits.client.connect_seconds):
                 await self._deliver(out, message, what)
         except TimeoutError:
-            seconds = self._limits.connect_seconds
+            seconds = self._limits.client.connect_seconds
             self._fail(out, ConnectionLost(f"{what}: its POST was not answered in {seconds:g} s"))
         except AccordError as exc:
             self._fail(out, exc)

@@ -38,14 +38,14 @@ def raise_descriptor_limit() -> None:
 
 
 def connection_cap(limits: Limits) -> int:
-    """`limits.http_connections`, or what leaves some descriptors: handlers open files, too."""
+    """`limits.http.connections`, or what leaves some descriptors: handlers open files, too."""
     if resource is None:
-        return limits.http_connections
+        return limits.http.connections
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
-        limits.http_connections
+        limits.http.connections
         if soft == resource.RLIM_INFINITY
-        else min(limits.http_connections, soft - min(soft // 2, 256))
+        else min(limits.http.connections, soft - min(soft // 2, 256))
     )
 
 
@@ -120,5 +120,5 @@ _SLACK = 64 << 10
 def budget_of(limits: Limits) -> ConnectionBudget:
     """What one connection may hold."""
     return ConnectionBudget(
-        head_bytes=limits.http_head_bytes, fields=limits.http_head_fields, body_bytes=limits.http_body_bytes + _SLACK
+        head_bytes=limits.http.head_bytes, fields=limits.http.head_fields, body_bytes=limits.http.body_bytes + _SLACK
     )

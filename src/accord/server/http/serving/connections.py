@@ -37,9 +37,9 @@ class Connections(Generic[C]):
         self._per_address = _per_address(limits, cap)
         self._open: dict[C, str] = {}  # and their addresses
         self._count: Counter[str] = Counter()  # by address
-        self.slow_readers: SlowReaders[C] = SlowReaders(limits.http_unsent_bytes, _cut)
+        self.slow_readers: SlowReaders[C] = SlowReaders(limits.http.unsent_bytes, _cut)
         """Those whose clients take too little of their answers."""
-        self.early_senders: SlowReaders[C] = SlowReaders(limits.http_unsent_bytes, _cut)
+        self.early_senders: SlowReaders[C] = SlowReaders(limits.http.unsent_bytes, _cut)
         """Those whose clients have sent what the server does not take yet."""
 
     def __len__(self) -> int:
@@ -86,8 +86,8 @@ class Connections(Generic[C]):
 
 def _per_address(limits: Limits, cap: int) -> int | None:
     """Return how many connections one address may have: at most half of them where descriptors leave fewer."""
-    most = limits.http_connections_per_address
-    return most if most is None or cap >= limits.http_connections else min(most, max(1, cap // 2))
+    most = limits.http.connections_per_address
+    return most if most is None or cap >= limits.http.connections else min(most, max(1, cap // 2))
 
 
 def _cut(connection: CountedConnection) -> None:

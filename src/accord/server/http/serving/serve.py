@@ -185,7 +185,8 @@ async def _serve(server: Server, where: Address, sockets: Sequence[socket], opti
     await app.start()  # what is wrong with its store is said now, not to the first client
     limits = server.limits
     if options.public_url is not None:  # all connections come from the proxy
-        limits = msgspec.structs.replace(limits, http_connections_per_address=None)
+        http = msgspec.structs.replace(limits.http, connections_per_address=None)
+        limits = msgspec.structs.replace(limits, http=http)
     await serve_app(app, sockets, limits, started, access_log=options.access_log)
 
 

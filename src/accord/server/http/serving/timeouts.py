@@ -48,9 +48,9 @@ class ConnectionTimeouts:
     def __init__(self, connections: Iterable[MonitoredConnection], limits: Limits) -> None:
         self._connections = connections
         self._seconds = {
-            _UNSENT: limits.http_unread_seconds,
-            _IDLE: limits.http_idle_seconds,
-            _HEAD: limits.http_head_seconds,
+            _UNSENT: limits.http.unread_seconds,
+            _IDLE: limits.http.idle_seconds,
+            _HEAD: limits.http.head_seconds,
         }
         self._every = min(_LONGEST, *(seconds / 8 for seconds in self._seconds.values()))
         self._waits: dict[MonitoredConnection, _WaitState] = {}
