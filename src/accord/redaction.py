@@ -127,7 +127,7 @@ class _Redaction:
         return redacted if isinstance(value, list) else tuple(redacted)
 
 
-# --- by form ------------------------------------------------------------------------------------------------------
+# --- secrets by form ----------------------------------------------------------------------------------------------
 
 # Each form begins with a plain letter, and each letter occurs once: the search then skips all other characters in a
 # tight loop. `(?<!(?<!\\)\w...)` matches the beginning of a word, also after a line break that is written as `\n`.
@@ -197,7 +197,7 @@ _MARKED = (
 )
 """The second element is searched for in texts that contain the first; the secret follows the first group."""
 
-# --- by name ------------------------------------------------------------------------------------------------------
+# --- secrets by name ----------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -249,7 +249,7 @@ def _is_secret(name: str) -> bool:
     )
 
 
-# --- in a text ----------------------------------------------------------------------------------------------------
+# --- names in a text ----------------------------------------------------------------------------------------------
 
 _LETTERS = ascii_letters + digits + "_-"
 _REST = re.compile(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")

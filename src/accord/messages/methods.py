@@ -102,7 +102,7 @@ METHODS: tuple[Method, ...] = (
     _row("notifications/initialized", CLIENT, EmptyNotificationParams, until="2026-07-28"),
     _row("server/discover", CLIENT, EmptyParams, DiscoverResult, since="2026-07-28"),
     _row("ping", BOTH, EmptyParams, EmptyResult, until="2026-07-28"),
-    # About a request in flight
+    # Requests in flight
     _row("notifications/cancelled", BOTH, CancelledParams),
     _row("notifications/progress", SERVER, ProgressParams),
     _row("notifications/progress", CLIENT, ProgressParams, until="2026-07-28"),

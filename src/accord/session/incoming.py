@@ -58,7 +58,7 @@ class IncomingRequests:
     def _answer_ping(self, request: PendingRequest) -> Event:
         return ReplyReady(self.respond(request, Raw(b"{}")) or b"")
 
-    # --- in ----------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     def receive(self, incoming: Incoming, batch: Batch | None) -> Event:
         """Process a request of the peer."""
@@ -179,7 +179,7 @@ class IncomingRequests:
             self._forget(request)
             self._state.stats.cancels_received += 1
 
-    # --- out ---------------------------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------------------
 
     def respond(self, request: PendingRequest, result: Any) -> bytes | None:
         """Return the bytes of a result, or None if the request has ended or waits for its batch."""

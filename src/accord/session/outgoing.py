@@ -53,7 +53,7 @@ class OutgoingRequests:
         """Continue with the ids after this one: ids up to it belong to the previous owner of the session."""
         self._first_id = self._last_id = id
 
-    # --- out ---------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     def record_notification_sent(self) -> None:
         """Record that a notification was sent."""
@@ -131,7 +131,7 @@ class OutgoingRequests:
         self.in_flight.clear()
         return lost
 
-    # --- answers -----------------------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------------------
 
     def receive(self, incoming: Incoming) -> list[Event]:
         """Process a response of the peer."""

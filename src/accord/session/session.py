@@ -70,7 +70,7 @@ class Session(SessionState):
             self, self.incoming_requests, self.outgoing_requests, received
         )
 
-    # --- messages in -------------------------------------------------------------------------------------------
+    # --- incoming messages -------------------------------------------------------------------------------------
 
     def receive(self, message: bytes) -> list[Event]:
         """Process one message and return the events. Never raises: the session answers, counts or passes on every
@@ -235,7 +235,7 @@ class Session(SessionState):
         """Return the last held progress notification, to send before the response; None for a cancelled request."""
         return self.progress.pop_held(request)
 
-    # --- requests of ours --------------------------------------------------------------------------------------
+    # --- requests of this side ---------------------------------------------------------------------------------
 
     def request(
         self,

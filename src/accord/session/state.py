@@ -66,7 +66,7 @@ class SessionState:
             raise missing_capability(str(needs), name)
         raise NotSupported(f"the server does not offer {needs!r}, which {name} needs")
 
-    # --- what was dropped --------------------------------------------------------------------------------------
+    # --- dropped messages --------------------------------------------------------------------------------------
 
     def drop(self, kind: str, detail: str, *, log: bool = True) -> Event:
         """Count and ignore a message."""

@@ -182,7 +182,7 @@ class EventTables:
         db.execute(_ADD_BYTES_AND_RENEW, (sum(row[3] for row in rows), now, stream_row.session))
         self._evict(db, stream_row.session)
 
-    # --- what is dropped ---------------------------------------------------------------------------------------
+    # --- expiry and eviction -----------------------------------------------------------------------------------
 
     def _expire(self, db: sqlite3.Connection) -> None:
         """Delete expired streams and sessions."""

@@ -138,7 +138,7 @@ class MemoryEvents:
         stored_stream = stored.streams.get(stream) if stored is not None else None
         return None if stored_stream is None else stored_stream.last
 
-    # --- what comes in -----------------------------------------------------------------------------------------
+    # --- writing -----------------------------------------------------------------------------------------------
 
     def _open_stream(self, session: str, stream: str) -> _MemoryStream | None:
         stored = self._sessions.get(session)
@@ -188,7 +188,7 @@ class MemoryEvents:
         self._ended[session, stream] = self._clock()
         self._add_event(session, stored, (stream, ending.last + 1), b"", stream_cost(ending.about))
 
-    # --- what is dropped ---------------------------------------------------------------------------------------
+    # --- expiry and eviction -----------------------------------------------------------------------------------
 
     def _expire(self) -> None:
         """Drop expired streams and sessions."""

@@ -181,7 +181,7 @@ class Connection(SessionDriver):
         if messages and request.driver is not asyncio.current_task():
             request.driver.cancel()
 
-    # --- what the session says ---------------------------------------------------------------------------------
+    # --- events of the session ---------------------------------------------------------------------------------
 
     def _read_event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {

@@ -145,6 +145,6 @@ class PipeTransport(LineTransport):
         self._start(*self._fds)
 
     async def close(self) -> None:
-        if self._reader is None:  # never opened
+        if self._reader is None:  # not opened
             self._start(*self._fds)
         await super().close()

@@ -186,7 +186,7 @@ class RequestSender:
         for callback in waiting.callbacks():
             callback.cancel()
 
-    # --- the end -----------------------------------------------------------------------------------------------
+    # --- results and errors ------------------------------------------------------------------------------------
 
     def on_result(self, event: events.ResultReceived) -> None:
         """Set the result of the request."""
@@ -231,7 +231,7 @@ class RequestSender:
         if isinstance(waiting, ResponseWaiter) and not waiting.future.done():
             waiting.future.set_exception(error)
 
-    # --- what is told meanwhile --------------------------------------------------------------------------------
+    # --- progress and notifications ----------------------------------------------------------------------------
 
     def on_progress(self, event: events.ProgressReceived) -> None:
         """Call the progress callback, and restart the timer."""
@@ -249,10 +249,10 @@ class RequestSender:
         request = self._session.outgoing.get(event.subscription)  # type: ignore[arg-type]
         if (
             request is not None and request.driver.on_notification is not None
-        ):  # None when a callback before has ended it
+        ):  # None if an earlier callback has ended it
             request.driver.on_notification.call(event, size=size_of(event))
 
-    # --- time --------------------------------------------------------------------------------------------------
+    # --- timeouts ----------------------------------------------------------------------------------------------
 
     def _start_timer(
         self, request: PendingRequest, waiting: ResponseWaiter, idle: float | None, total: float | None

@@ -146,7 +146,7 @@ class SessionDriver:
             if request.stage != "active":
                 continue
             sink, task = request.sink or self.sink, request.driver
-            if (message := self.session.fail(request, InternalError(why))) is not None:  # else its batch waits
+            if (message := self.session.fail(request, InternalError(why))) is not None:  # otherwise its batch waits
                 sink.send(message)
             if task is not None:
                 task.cancel()
@@ -178,7 +178,7 @@ class SessionDriver:
         """Send progress of the peer's request, if the peer asked for it. From any thread."""
         self._progress_reporter.report(request, progress, total, message)
 
-    # --- telling and asking ------------------------------------------------------------------------------------
+    # --- notifications and requests ----------------------------------------------------------------------------
 
     def notify(
         self,
@@ -262,7 +262,7 @@ class SessionDriver:
         if self._notification_callback is not None:
             await self._notification_callback.finish(seconds)
 
-    # --- what the session says ---------------------------------------------------------------------------------
+    # --- events of the session ---------------------------------------------------------------------------------
 
     def _make_event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {

@@ -1,9 +1,9 @@
 """HTTP headers that repeat parts of a message: names, values, and mirrored arguments of tools.
 
-  encode_value("Hello, 世界")     "=?base64?SGVsbG8sIOS4lueVjA==?="
-  mirrored(tool.input_schema)     {"Region": ("region",)}     for "region": {..., "x-mcp-header": "Region"}
-  parameter_headers(mirrored, arguments)             {"Mcp-Param-Region": "us-west1"}, sent by a client
-  check_parameters(mirrored, headers, arguments)     the check of a server
+    encode_value("Hello, 世界")     "=?base64?SGVsbG8sIOS4lueVjA==?="
+    mirrored(tool.input_schema)     {"Region": ("region",)}     for "region": {..., "x-mcp-header": "Region"}
+    parameter_headers(mirrored, arguments)             {"Mcp-Param-Region": "us-west1"}, sent by a client
+    check_parameters(mirrored, headers, arguments)     the check of a server
 
 (2026-07-28, Streamable HTTP: Request Metadata.) Names of received headers are lower-case bytes, as in ASGI.
 """

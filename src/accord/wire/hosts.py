@@ -7,11 +7,11 @@ validate the `Origin` header on all incoming connections to prevent DNS rebindin
 Values are parsed by a grammar narrower than that of URLs (no user-info, no path, no blank, no second value); any other
 value is refused. There are no prefixes and no wildcards in names:
 
-  example.com         a host; the port is that of http or https, explicit or not
-  example.com:8443    with this port only
-  127.0.0.1:*         with any port or none, as [::1]:*
-  http://localhost:*  an origin: the scheme is part of it
-  *                   anything, absent and invalid values too
+    example.com         a host; the port is that of http or https, explicit or not
+    example.com:8443    with this port only
+    127.0.0.1:*         with any port or none, as [::1]:*
+    http://localhost:*  an origin: the scheme is part of it
+    *                   anything, absent and invalid values too
 
 `CORS` makes the headers without which a browser does not let a page of another origin read a response (Fetch standard).
 Only configured origins get these headers. Credentials are not allowed: a page sends a bearer token in `Authorization`,

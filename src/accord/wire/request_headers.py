@@ -2,13 +2,13 @@
 
 The era of a POST (2026-07-28, Protocol Version Header, Server Validation; 2025-11-25, Protocol Version Header):
 
-  header      `_meta`      meaning
-  2026-07-28  the same     a request without a session
-  other       2026-07-28   -32020: "The header value MUST match"
-  unknown     the same     -32022, with the supported revisions
-  2026-07-28  none         -32602: requests carry `_meta`
-  older       none         part of a session
-  none        none         the revision of the session, or 2025-03-26
+    header      `_meta`      meaning
+    2026-07-28  the same     a request without a session
+    other       2026-07-28   -32020: "The header value MUST match"
+    unknown     the same     -32022, with the supported revisions
+    2026-07-28  none         -32602: requests carry `_meta`
+    older       none         part of a session
+    none        none         the revision of the session, or 2025-03-26
 """
 
 from __future__ import annotations

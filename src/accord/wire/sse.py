@@ -1,7 +1,7 @@
 """Server-sent events: encoding of one event, and a parser for bytes, however they are split.
 
-  encode(b'{"jsonrpc":"2.0",...}', id="4-1")      b'id: 4-1\\ndata: {"jsonrpc":"2.0",...}\\n\\n'
-  parser.feed(chunk)                              [ServerSentEvent(data=b'{"jsonrpc":"2.0",...}', id="4-1")]
+    encode(b'{"jsonrpc":"2.0",...}', id="4-1")      b'id: 4-1\\ndata: {"jsonrpc":"2.0",...}\\n\\n'
+    parser.feed(chunk)                              [ServerSentEvent(data=b'{"jsonrpc":"2.0",...}', id="4-1")]
 
 The parser follows the HTML standard (9.2.6, Interpreting an event stream): lines end at LF, CR or CRLF, a BOM may come
 first, comments and unknown fields are ignored, and an event without a blank line at its end is discarded.

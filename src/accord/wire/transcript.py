@@ -2,8 +2,8 @@
 
 One line per message, `→` for sent and `←` for received:
 
-  → {"jsonrpc":"2.0","id":1,"method":"ping"}
-  ← {"jsonrpc":"2.0","id":1,"result":{}}
+    → {"jsonrpc":"2.0","id":1,"method":"ping"}
+    ← {"jsonrpc":"2.0","id":1,"result":{}}
 
 A message that is not one line of text (invalid UTF-8, or control characters, which a terminal would execute) is written
 as a Python literal, `← b'\\xff'`. Lines with `#` are comments.

@@ -180,7 +180,7 @@ class InFlightRequests:
         else:
             self._inbox.put(data)
 
-    # --- the end of one ----------------------------------------------------------------------------------------
+    # --- end of one request ------------------------------------------------------------------------------------
 
     def _finish_with_answer(self, post: PostRequest, data: bytes) -> None:
         if post.sent.method == INITIALIZE:
@@ -218,7 +218,7 @@ class InFlightRequests:
             self.fail(post, ConnectionLost(f"{post.what}: the server asked, and did not take the answer: {error}"))
             self.cancel(post)
 
-    # --- the end of all ----------------------------------------------------------------------------------------
+    # --- end of all requests -----------------------------------------------------------------------------------
 
     async def refuse(self, error: SessionEnded) -> None:
         """Send no further request; wait until the sent ones have a response, in bounded time."""

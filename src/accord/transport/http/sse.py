@@ -135,7 +135,7 @@ class SSETransport:
     def lost(self) -> ConnectionLost:
         return self._lost
 
-    # --- out ---------------------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
         if self._closing is not None:

@@ -221,7 +221,7 @@ class StreamableTransport:
     def lost(self) -> ConnectionLost:
         return self._ended or ConnectionLost(f"{self._name}: the connection was closed")
 
-    # --- out ---------------------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
         out = parse_sent(message)
@@ -256,7 +256,7 @@ class StreamableTransport:
         self._get_stream.start()
         await self._get_stream.wait_known(_GET_STREAM_WAIT_SECONDS)
 
-    # --- the end -----------------------------------------------------------------------------------------------
+    # --- shutdown ----------------------------------------------------------------------------------------------
 
     def _on_session_ended(self) -> None:
         """End the connection, because the server no longer knows the session."""

@@ -1,11 +1,11 @@
 """A state machine of one HTTP/1.1 server connection: bytes in, events out; responses in, bytes out. No I/O.
 
-       head complete        body complete           response over
-HEAD ────────────────► BODY ───────────────► COMPLETE ───────────────► HEAD
-                        │ response over       body complete              ▲
-                        └───────────────────► DRAINING ──────────────────┘
+           head complete        body complete           response over
+    HEAD ────────────────► BODY ───────────────► COMPLETE ───────────────► HEAD
+                            │ response over       body complete              ▲
+                            └───────────────────► DRAINING ──────────────────┘
 
-any state ──► CLOSED: a request was refused, or the response was the last one of the connection
+    any state ──► CLOSED: a request was refused, or the response was the last one of the connection
 
 One request is parsed at a time: pipelined requests stay bytes until the response to the previous one is complete.
 The limits hold in every state, and `reading` says whether there is room for more:
@@ -242,7 +242,7 @@ class HTTPConnection:
         if self._is_last:
             self._drop()
 
-    # --- answering ----------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------
 
     def send_continue(self) -> bytes:
         """Return the interim response that the client waits for before it sends the body; empty if it does not wait
