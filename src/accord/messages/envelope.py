@@ -141,9 +141,9 @@ def read(message: bytes | Raw) -> Incoming:
     except msgspec.ValidationError as exc:
         raise _diagnose(message, str(exc)) from exc
     except RecursionError:
-        raise _unreadable(message, "not readable: nested too deep") from None
+        raise _unreadable_error(message, "not readable: nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise _invalid(bytes(message), exc) from exc
+        raise _invalid_error(bytes(message), exc) from exc
     method, params = incoming.method, incoming.params
     if method is UNSET:
         if incoming.result is UNSET and incoming.error is UNSET:
@@ -191,7 +191,7 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if is_response else "method"})
     if len(rest) > _MAX_REST_BYTES:
         why = f"more than {_MAX_REST_BYTES:,} bytes beside params, result or error"
-    elif (problem := _repeats(rest)) is not None:
+    elif (problem := _member_problem(rest)) is not None:
         why = problem
     else:
         return
@@ -200,7 +200,7 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     )
 
 
-def _repeats(text: bytes) -> str | None:
+def _member_problem(text: bytes) -> str | None:
     """Return what is wrong with the members of an envelope, or None."""
     try:
         name = find_duplicate(text)
@@ -270,7 +270,7 @@ def _id(value: re.Match[bytes]) -> RequestId | None:
         return None
 
 
-def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
+def _invalid_error(message: bytes, exc: Exception) -> MalformedMessage:
     """Return the error for bytes that are not JSON, or JSON whose text is not Unicode."""
     # Replace surrogates by other escapes: if the result is valid JSON, the surrogates were the only problem.
     repaired = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
@@ -278,7 +278,7 @@ def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
         message.decode()
         first, second = map(_decode, repaired)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _unreadable(message, f"not JSON: {exc}")
+        return _unreadable_error(message, f"not JSON: {exc}")
     error = InvalidRequest(r"a text has half of a surrogate pair (such as \ud83d alone), which is no character")
     id = first.id if first.id is not UNSET and first.id == second.id else None
     if first.method is UNSET:
@@ -287,7 +287,7 @@ def _invalid(message: bytes, exc: Exception) -> MalformedMessage:
     return MalformedMessage(error, id, answerable=not notifies)
 
 
-def _unreadable(message: bytes | Raw, what: str) -> MalformedMessage:
+def _unreadable_error(message: bytes | Raw, what: str) -> MalformedMessage:
     """Return the error for a message that is not JSON. It is sent without an id, unless all objects in the message are
     responses."""
     objects = outlines(bytes(message))
@@ -301,11 +301,11 @@ def _diagnose(message: bytes | Raw, reason: str) -> MalformedMessage:
     try:
         value = _decode_any(message)
     except RecursionError:
-        return _unreadable(message, "not readable: nested too deep")
+        return _unreadable_error(message, "not readable: nested too deep")
     except msgspec.ValidationError:
         return MalformedMessage(InvalidRequest("not a JSON object"))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        return _unreadable(message, f"not JSON: {exc}")
+        return _unreadable_error(message, f"not JSON: {exc}")
     method, id = value.get("method"), value.get("id")
     outline = Outline(_known_id(id), {key for key in value if value[key] is not None})
     notifies = "id" not in value and isinstance(method, str) and method.startswith("notifications/")

@@ -83,7 +83,7 @@ class ArgumentDecoder:
                     for field, type_ in zip(self._fields, self._types, strict=True)
                 ]
             )
-            rest = self._extra(given, failures)
+            rest = self._convert_rest(given, failures)
         except RecursionError:
             raise InvalidArguments("the arguments are nested too deeply") from None
         if failures.count:
@@ -97,14 +97,14 @@ class ArgumentDecoder:
             failures.add(f'missing argument "{field.key}"')
         return field.factory() if field.factory else field.default
 
-    def _extra(self, given: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
+    def _convert_rest(self, given: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
         if self._rest is None and self._ignore_unknown:
             return {}
         others = {key: value for key, value in given.items() if key not in self._known}
         if self._rest is None:
             listed = list(islice(others, failures.remaining))
             for key in listed:
-                failures.add(self._unknown(key))
+                failures.add(self._unknown_argument_text(key))
             failures.count += len(others) - len(listed)
             return {}
         try:
@@ -136,7 +136,7 @@ class ArgumentDecoder:
             failures.add(line)
         return None
 
-    def _unknown(self, key: str) -> str:
+    def _unknown_argument_text(self, key: str) -> str:
         close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _MAX_GUESS_LENGTH else []
         known = f"known are: {self._known_names}" if self._known else "it takes none"
         hint = f'did you mean "{close[0]}"?' if close else known

@@ -69,10 +69,10 @@ class FormType:
         nullable = {name for name, about in schema.get("properties", {}).items() if without_null(about, schema)[1]}
         own_fields = [field for field in fields(schema) if field.name != _tag(node)]
         self._none = {field.name for field in own_fields if field.required and field.name in nullable}
-        self.fields = tuple(self._present(field, titles) for field in own_fields)
+        self.fields = tuple(self._display_field(field, titles) for field in own_fields)
         self._choice_values = {field.name: _choice_values(field) for field in self.fields}
 
-    def _present(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
+    def _display_field(self, field: FormField, titles: Mapping[Any, str] | None) -> FormField:
         """Return a field for display: its choices have titles, and a nullable field is optional."""
         if field.kind == "other":
             raise DeclarationError(

@@ -75,7 +75,7 @@ class Work:
         seen: list[set[frozenset[Any]]] = []
         widest = 0
         for _ in range(depth + 1):
-            looks = [self._look(group) for group in groups]
+            looks = [self._measure_group(group) for group in groups]
             width = max((work for work, _ in looks), default=0)
             yield width
             widest = max(widest, width)
@@ -89,7 +89,7 @@ class Work:
             seen.append(set(below))
             groups = list(below.values())
 
-    def _look(self, group: _Group) -> tuple[int, dict[str, _Group]]:
+    def _measure_group(self, group: _Group) -> tuple[int, dict[str, _Group]]:
         """Return the work at one place, and the subschemas for the places inside it."""
         work = 0
         inside: dict[str, _Group] = {}

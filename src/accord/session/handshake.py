@@ -204,7 +204,7 @@ class ClientHandshake:
         if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
             return self._open_undiscovered(choose_revision(PER_REQUEST, self._state.revisions))
         if self._refusal is not None:
-            probe = _probe_refused(self._probe_refusal, self._refusal)
+            probe = _probe_refusal_text(self._probe_refusal, self._refusal)
             raise ConnectError(f"the server refused initialize: {self._refusal}{probe}") from self._refusal
         if newest_handshake(self._state.revisions) is None and self._probe_refusal is not None:
             raise ConnectError(
@@ -222,12 +222,12 @@ class ClientHandshake:
             return event
         try:
             if event.exchange.method.name == "initialize":
-                return self._initialize_answered(event)
-            return self._probe_answered(event)
+                return self._on_initialize_response(event)
+            return self._on_probe_response(event)
         except AccordError as error:
             return HandshakeFailed(error)
 
-    def _probe_answered(self, event: ResultReceived | ErrorReceived) -> Event:
+    def _on_probe_response(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
             offered = revisions_in_error(event.error) if isinstance(event.error, ProtocolError) else None
             # "any other error" is that of an older server. A header mismatch is that of a newer one, which this
@@ -246,7 +246,7 @@ class ClientHandshake:
         if revision is None:
             return self._negotiate_older(result.supported_versions)
         info = codec.convert(Implementation, (result.meta or {}).get(SERVER_INFO))
-        return self._opened("discovered", revision, PeerInfo(info, result.capabilities, result.instructions))
+        return self._finish_opening("discovered", revision, PeerInfo(info, result.capabilities, result.instructions))
 
     def _open_per_request(self, offered: list[str], error: Exception) -> Event:
         """Handle an error to the probe from a server of 2026-07-28 or later."""
@@ -264,7 +264,7 @@ class ClientHandshake:
         """Open the connection without the result of `server/discover`."""
         assert revision is not None, "only who speaks such a revision sends a probe"
         self.is_older = False
-        return self._opened("discovered", revision, None)
+        return self._finish_opening("discovered", revision, None)
 
     def _negotiate_older(self, offered: list[str]) -> Event:
         """Fall back to `initialize` if the two sides share only revisions with a handshake, else raise
@@ -274,9 +274,9 @@ class ClientHandshake:
         ours, theirs = ", ".join(self._state.revisions), ", ".join(map(str, offered)) or "nothing"
         raise ConnectError(f"no revision in common: the server speaks {theirs}, we speak {ours}")
 
-    def _initialize_answered(self, event: ResultReceived | ErrorReceived) -> Event:
+    def _on_initialize_response(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
-            return self._initialize_refused(event.error)
+            return self._on_initialize_error(event.error)
         try:
             result = codec.decode_result(InitializeResult, event.result)
         except ProtocolError as exc:
@@ -289,9 +289,9 @@ class ClientHandshake:
         peer = PeerInfo(result.server_info, result.capabilities, result.instructions)
         confirm = codec.encode(Notification("notifications/initialized"))
         self._outgoing.record_notification_sent()
-        return self._opened("initialized", result.protocol_version, peer, confirm)
+        return self._finish_opening("initialized", result.protocol_version, peer, confirm)
 
-    def _initialize_refused(self, error: Exception) -> Event:
+    def _on_initialize_error(self, error: Exception) -> Event:
         """Handle an error to `initialize`: the probe remains, in flight or sent again."""
         self._refusal = error
         offered = revisions_in_error(error) if isinstance(error, ProtocolError) else None
@@ -304,7 +304,7 @@ class ClientHandshake:
             raise error
         return self._fall_back_to_initialize()
 
-    def _opened(self, how: str, revision: str, peer: PeerInfo | None, reply: bytes | None = None) -> Event:
+    def _finish_opening(self, how: str, revision: str, peer: PeerInfo | None, reply: bytes | None = None) -> Event:
         state = self._state
         self._transition(how)
         state.rules, state.peer_info = RULES[revision], peer
@@ -318,7 +318,7 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, ConnectionLost) or (isinstance(error, HTTPError) and error.final)
 
 
-def _probe_refused(refusal: Exception | None, other: Exception) -> str:
+def _probe_refusal_text(refusal: Exception | None, other: Exception) -> str:
     """Return the reason for the refused probe, for an error that begins with `other`; the same reason is not
     repeated."""
     if refusal is None:

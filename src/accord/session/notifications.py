@@ -40,8 +40,8 @@ class Notifications:
         self._incoming = incoming
         self._outgoing = outgoing
         self._built_in: dict[str, Callable[[Raw | UnsetType], Event]] = {
-            "notifications/cancelled": self._cancelled,
-            "$/cancelRequest": self._cancelled_by_legacy_form,
+            "notifications/cancelled": self._on_cancelled,
+            "$/cancelRequest": self._on_legacy_cancel,
             **built_in,
         }
         """Handlers of the session itself, by notification."""
@@ -84,11 +84,11 @@ class Notifications:
         is_late = self._outgoing.is_abandoned(id)
         return state.drop("notification of no subscription", f"{name} of {id!r:.100}", log=not is_late)
 
-    def _cancelled(self, params: Raw | UnsetType) -> Event:
+    def _on_cancelled(self, params: Raw | UnsetType) -> Event:
         cancelled = codec.decode_params(CancelledParams, params)
         return self._end(cancelled.request_id, cancelled.reason)
 
-    def _cancelled_by_legacy_form(self, params: Raw | UnsetType) -> Event:
+    def _on_legacy_cancel(self, params: Raw | UnsetType) -> Event:
         return self._end(codec.decode_params(_LegacyCancelParams, params).id, None)
 
     def _end(self, id: RequestId | None, reason: str | None) -> Event:

@@ -81,7 +81,7 @@ class Session(SessionState):
         try:
             incoming = envelope.read(message)
         except MalformedMessage as exc:
-            return self._receive_batch(message) if envelope.is_array(message) else self._malformed(exc)
+            return self._receive_batch(message) if envelope.is_array(message) else self._handle_malformed(exc)
         return self._dispatch(incoming, None)
 
     def receive_standalone_request(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
@@ -109,7 +109,7 @@ class Session(SessionState):
             return lost or [self.ignore("end of an unreadable message", "", log=False)]
         self.stats.received += 1
         if not lost:
-            return self._malformed(MalformedMessage(InvalidRequest(reason), answerable=self.role == "server"))
+            return self._handle_malformed(MalformedMessage(InvalidRequest(reason), answerable=self.role == "server"))
         self.stats.malformed += 1
         return lost
 
@@ -132,9 +132,9 @@ class Session(SessionState):
         objects = envelope.outlines(message)
         id = next((each.id for each in objects if each.names_method), None)
         error = InvalidRequest(f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items")
-        return self._malformed(MalformedMessage(error, id, answerable=id is not None, outlines=objects))
+        return self._handle_malformed(MalformedMessage(error, id, answerable=id is not None, outlines=objects))
 
-    def _malformed(self, exc: MalformedMessage) -> list[Event]:
+    def _handle_malformed(self, exc: MalformedMessage) -> list[Event]:
         self.stats.malformed += 1
         if ended := self._fail_answered(exc.outlines, str(exc)):
             return ended
@@ -157,9 +157,9 @@ class Session(SessionState):
         """Process a message that is an array: 2025-03-26 requires support for it, no other revision allows it."""
         items = envelope.items(message)
         if items is None:
-            return self._malformed(MalformedMessage(ParseError("not JSON"), outlines=envelope.outlines(message)))
+            return self._handle_malformed(MalformedMessage(ParseError("not JSON"), outlines=envelope.outlines(message)))
         if (why := self._batch_refusal(items)) is not None:
-            return self._malformed(MalformedMessage(InvalidRequest(why), outlines=envelope.outlines(message)))
+            return self._handle_malformed(MalformedMessage(InvalidRequest(why), outlines=envelope.outlines(message)))
         batch = Batch(self.incoming_requests.load)
         batch.pending = 1  # one more, so that the batch stays open until every item is read
         events = [event for item in items for event in self._receive_batch_item(item, batch)]
@@ -186,7 +186,7 @@ class Session(SessionState):
             events = self._dispatch(incoming, batch)
         except MalformedMessage as exc:
             id = exc.id
-            events = self._malformed(exc)
+            events = self._handle_malformed(exc)
         event = events[0]
         if isinstance(event, RequestReceived):
             return events

@@ -28,7 +28,7 @@ async def with_deadline(
 ) -> T:
     """Await `work`, at most `seconds` from its first suspension. `started` gets the timeout, which it may reschedule.
     Raise `OutOfTime`, and the errors of `work`."""
-    running: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _awaited(work)
+    running: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _await_work(work)
     try:
         waits_for = running.send(None)
     except StopIteration as stop:
@@ -47,7 +47,7 @@ async def with_deadline(
         raise
 
 
-async def _awaited(work: Awaitable[T]) -> T:
+async def _await_work(work: Awaitable[T]) -> T:
     return await work
 
 

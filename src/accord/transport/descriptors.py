@@ -50,7 +50,7 @@ def open_readable(fd: int) -> ReadableDescriptor:
     if stat.S_ISSOCK(os.fstat(fd).st_mode):
         sock = socket.socket(fileno=fd)
         return ReadableDescriptor(fd, partial(sock.recv, READ_SIZE, socket.MSG_DONTWAIT), sock.close)
-    fd, close = _own_pipe(fd, os.O_RDONLY)
+    fd, close = _reopen_pipe(fd, os.O_RDONLY)
     return ReadableDescriptor(fd, partial(os.read, fd, READ_SIZE), close)
 
 
@@ -67,7 +67,7 @@ def open_writable(fd: int) -> WritableDescriptor:
             sock.close()
 
         return WritableDescriptor(fd, send, close_sock)
-    fd, close = _own_pipe(fd, os.O_WRONLY)
+    fd, close = _reopen_pipe(fd, os.O_WRONLY)
     return WritableDescriptor(fd, partial(os.writev, fd), close)
 
 
@@ -79,17 +79,17 @@ def _shut_for_writing(sock: socket.socket) -> None:
         return  # no longer connected
 
 
-def _own_pipe(fd: int, mode: int) -> tuple[int, Callable[[], None]]:
+def _reopen_pipe(fd: int, mode: int) -> tuple[int, Callable[[], None]]:
     try:
         # A pipe whose other end is closed cannot be reopened (ENXIO); the first write reports it.
         reopened = os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return fd, _borrow_nonblocking(fd)
+        return fd, _set_nonblocking(fd)
     os.close(fd)
     return reopened, partial(os.close, reopened)
 
 
-def _borrow_nonblocking(fd: int) -> Callable[[], None]:
+def _set_nonblocking(fd: int) -> Callable[[], None]:
     was_blocking = os.get_blocking(fd)
     os.set_blocking(fd, False)
 

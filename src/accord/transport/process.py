@@ -88,15 +88,15 @@ class ProcessGroup:
     def _on_pidfd(self, pidfd: int) -> None:
         self._loop.remove_reader(pidfd)
         os.close(pidfd)
-        self._has_exited()
+        self._on_exited()
 
     def _poll(self) -> None:
         if self._process.poll() is None:
             self._loop.call_later(_POLL_SECONDS, self._poll)
         else:
-            self._has_exited()
+            self._on_exited()
 
-    def _has_exited(self) -> None:
+    def _on_exited(self) -> None:
         # The others in the group get SIGTERM while the leader still holds the number of the group.
         if sys.platform != "win32":
             self._signal(signal.SIGTERM)
@@ -111,12 +111,12 @@ class ProcessGroup:
             self.kill()
 
     def _has_members(self) -> bool:
-        if not self._empty and not self._group_answers():
+        if not self._empty and not self._group_accepts_signals():
             self._empty = True
             _RUNNING.discard(self)
         return not self._empty
 
-    def _group_answers(self) -> bool:
+    def _group_accepts_signals(self) -> bool:
         if sys.platform == "win32":
             return False
         try:

@@ -276,7 +276,9 @@ class RequestSender:
             why, option = f"no answer or progress for {waiting.idle:g} s", "timeout"
         self._cancel(request, waiting, why)
         hint = f"; if it may take longer, raise {option}=" if self._session.role == "client" else ""
-        self._settle(request, RequestTimeout(f"{_described(request, waiting)} to {self._sink.name}: {why}{hint}"))
+        self._settle(
+            request, RequestTimeout(f"{_describe_request(request, waiting)} to {self._sink.name}: {why}{hint}")
+        )
 
     @contextmanager
     def pause_timers(self) -> Iterator[None]:
@@ -311,7 +313,7 @@ class RequestSender:
         self._restart_timer(request, waiting)
 
 
-def _described(request: PendingRequest, waiting: ResponseWaiter) -> str:
+def _describe_request(request: PendingRequest, waiting: ResponseWaiter) -> str:
     """Return the method, and the tool, prompt or resource of the request: "tools/call 'forecast'"."""
     method = request.method
     name = getattr(waiting.params, method.named_by, None) if method.named_by else None

@@ -105,11 +105,11 @@ class StdioTransport(LineTransport):
             undo.callback(guard_streams())
             if self._exit_when_stuck:
                 loop, grace = asyncio.get_running_loop(), self._limits.grace_seconds
-                undo.callback(watch_hangup(read_fd, loop, grace_seconds=grace, on_hangup=self._give_up_when_stalled))
+                undo.callback(watch_hangup(read_fd, loop, grace_seconds=grace, on_hangup=self._close_when_stalled))
             self._start(read_fd, write_fd)
             self._restore = undo.pop_all()
 
-    def _give_up_when_stalled(self, before: int = -1) -> None:
+    def _close_when_stalled(self, before: int = -1) -> None:
         """Close the output if the client has closed its end of stdin and reads none of the pending bytes: it is
         gone."""
         writer = self._writer
@@ -118,9 +118,7 @@ class StdioTransport(LineTransport):
         if writer.pending and writer.pending == before:
             writer.close()
             return
-        asyncio.get_running_loop().call_later(
-            self._limits.grace_seconds / 2, self._give_up_when_stalled, writer.pending
-        )
+        asyncio.get_running_loop().call_later(self._limits.grace_seconds / 2, self._close_when_stalled, writer.pending)
 
     async def close(self) -> None:
         """Restore the streams, after the queued messages are sent."""

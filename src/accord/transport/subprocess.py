@@ -45,7 +45,7 @@ class SubprocessTransport(LineTransport):
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(_shortened(name or display_command(command)), limits)
+        super().__init__(_shorten(name or display_command(command)), limits)
         self._command = list(command)
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd
@@ -206,5 +206,5 @@ def display_command(command: Sequence[str]) -> str:
     return shlex.join(os.path.basename(word) or word if os.path.isabs(word) else word for word in command)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"

@@ -68,7 +68,7 @@ class DescriptorWriter:
         self._flush_is_due = False
         self.flush()
 
-    def _wrote(self, size: int) -> None:
+    def _on_written(self, size: int) -> None:
         self.pending -= size
         self._progress.set()
 
@@ -107,7 +107,7 @@ class LoopWriter(DescriptorWriter):
         try:
             while unsent:
                 written = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
-                self._wrote(written)
+                self._on_written(written)
                 if written == len(unsent[0]):  # nearly always: all of it at once
                     unsent.popleft()
                 else:
@@ -158,7 +158,7 @@ class ThreadWriter(DescriptorWriter):
         while rest:
             written = os.write(self._fd, rest)
             rest = rest[written:]
-            self._loop.call_soon_threadsafe(self._wrote, written)
+            self._loop.call_soon_threadsafe(self._on_written, written)
 
     def _call_in_loop(self, function: Callable[[], None]) -> None:
         if not self._loop.is_closed():

@@ -102,12 +102,12 @@ class HostCheck:
             if not self.hosts.allows_any:
                 return "the request has no Host header: send the name of the server"
         elif not self.hosts.allows(host):
-            return self._refused_host(host)
+            return self._host_refusal(host)
         if origin is None or self.origins.allows(origin):
             return None
-        return self._refused_origin(origin)
+        return self._origin_refusal(origin)
 
-    def _refused_host(self, host: bytes) -> str:
+    def _host_refusal(self, host: bytes) -> str:
         shown = _quote(host)
         if not self.hosts.is_well_formed(host):
             return f"the Host {shown} is not a name and a port"
@@ -116,7 +116,7 @@ class HostCheck:
             f"HTTPOptions(hosts=[{shown}]) or --allow-host, or tell its address with public_url or --public-url"
         )
 
-    def _refused_origin(self, origin: bytes) -> str:
+    def _origin_refusal(self, origin: bytes) -> str:
         shown = _quote(origin)
         if not self.origins.is_well_formed(origin):
             return f"the Origin {shown} is not a scheme, a name and a port: nothing that comes from there is let in"

@@ -95,7 +95,7 @@ class SSEParser:
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent | SkippedMessage]:
         """Return the events that `chunk` completes, and reports of skipped ones."""
-        lines = self._normal(chunk).split(b"\n")
+        lines = self._normalize(chunk).split(b"\n")
         rest = lines.pop()
         for line in lines:
             self._end_line(line)
@@ -104,7 +104,7 @@ class SSEParser:
         events, self._events = self._events, []
         return events
 
-    def _normal(self, chunk: bytes) -> bytes:
+    def _normalize(self, chunk: bytes) -> bytes:
         """Return the chunk with LF as line ends, and without a BOM."""
         if self._head is not None and chunk:
             chunk = self._head + chunk

@@ -459,7 +459,7 @@ def follows_redirects_with_all_it_has(change: Change) -> None:
     def target(self: Fetcher, response: Any, *_: Any) -> URL:
         return URL(response.headers["Location"])
 
-    change.patches.append((Fetcher, "_target", target))
+    change.patches.append((Fetcher, "_redirect_target", target))
 
 
 # --- stdio -------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class ASGIRequest:
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
         self.method: str = scope["method"]
-        self.path: str = _below(scope) if scope.get("root_path") else scope["path"]
+        self.path: str = _path_below_root(scope) if scope.get("root_path") else scope["path"]
         fields = scope["headers"]
         self.headers: dict[bytes, bytes] = dict(fields)
         self.conflicting_header: bytes | None = None
@@ -57,8 +57,8 @@ class ASGIRequest:
         reader of the last one would see different requests.
         """
         if len(self.headers) != len(fields):
-            self.headers = _joined(fields)
-            self.conflicting_header = _repeated(fields, self.headers)
+            self.headers = _combine_headers(fields)
+            self.conflicting_header = _find_conflict(fields, self.headers)
         self.size: int = 0
         """Bytes of the body, once it has arrived."""
         state = scope.get("state")
@@ -85,7 +85,7 @@ class ASGIRequest:
             if message["type"] == "http.request" and not message.get("more_body"):
                 body: bytes = message.get("body", b"")
             else:
-                body = await with_deadline(seconds, _read_on(receive, limit, message, charge))
+                body = await with_deadline(seconds, _read_parts(receive, limit, message, charge))
         except TimeoutError:
             raise RequestRejected(408, f"the body did not arrive within {seconds:g} s", _CLOSE) from None
         if len(body) > limit:
@@ -103,11 +103,11 @@ def _is_single(name: bytes) -> bool:
     return name in _SINGLE or name.startswith((b"content-", b"mcp-"))
 
 
-def _repeated(fields: Sequence[tuple[bytes, bytes]], headers: dict[bytes, bytes]) -> bytes | None:
+def _find_conflict(fields: Sequence[tuple[bytes, bytes]], headers: dict[bytes, bytes]) -> bytes | None:
     return next((name for name, value in fields if _is_single(name) and headers[name] != value), None)
 
 
-def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _combine_headers(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """ "A recipient MAY combine multiple field lines [...] separated by a comma" (RFC 9110, 5.3)."""
     lines: dict[bytes, list[bytes]] = {}
     for name, value in fields:
@@ -115,7 +115,7 @@ def _joined(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return {name: values[-1] if _is_single(name) else b", ".join(values) for name, values in lines.items()}
 
 
-def _below(scope: Scope) -> str:
+def _path_below_root(scope: Scope) -> str:
     """Return the path without that of the mount: "the root path this application is mounted at" (ASGI, HTTP scope)."""
     path: str = scope["path"]
     root = _root(scope)
@@ -129,7 +129,7 @@ def _root(scope: Scope) -> str:
     return root.rstrip("/")
 
 
-async def _read_on(receive: Receive, limit: int, message: Any, charge: Charge) -> bytes:
+async def _read_parts(receive: Receive, limit: int, message: Any, charge: Charge) -> bytes:
     parts, size = [], 0
     while True:
         if message["type"] == "http.disconnect":

@@ -152,14 +152,14 @@ class SSEResponse:
 
     async def _write(self, message: object) -> None:
         try:
-            await with_deadline(self._limits.http.write_seconds, self._written(message), self._on_write_waits)
+            await with_deadline(self._limits.http.write_seconds, self._send_message(message), self._on_write_waits)
         finally:
             self._write_timeout = None
 
     def _on_write_waits(self, timeout: asyncio.Timeout) -> None:
         self._write_timeout = timeout
 
-    async def _written(self, message: object) -> None:
+    async def _send_message(self, message: object) -> None:
         await self._send(message)
 
     def _wake(self) -> None:

@@ -132,11 +132,13 @@ class EventStreamReader:
 
     def _handle(self, events: Sequence[ServerSentEvent | SkippedMessage], take: HandleEvent) -> bool:
         done = False
-        for event in self._new(events):
+        for event in self._new_events(events):
             done |= take(event)
         return done
 
-    def _new(self, events: Sequence[ServerSentEvent | SkippedMessage]) -> Iterator[ServerSentEvent | SkippedMessage]:
+    def _new_events(
+        self, events: Sequence[ServerSentEvent | SkippedMessage]
+    ) -> Iterator[ServerSentEvent | SkippedMessage]:
         """Yield the events that have data and are new: a replay may overlap."""
         for event in events:
             if isinstance(event, ServerSentEvent):

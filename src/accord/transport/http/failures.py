@@ -95,9 +95,9 @@ def _connect_error_text(exc: Exception, host: str) -> str:
     if isinstance(exc, aiohttp.ClientHttpProxyError):
         return f"the proxy refused to connect to {host}: {exc.status} {visible(exc.message)}"
     if isinstance(exc, aiohttp.ClientProxyConnectionError):
-        return f"the proxy cannot be reached: {_system(exc)}"
+        return f"the proxy cannot be reached: {_system_error_text(exc)}"
     if isinstance(exc, aiohttp.ClientConnectorDNSError):
-        return f"DNS: there is no address for {host}: {_system(exc)}"
+        return f"DNS: there is no address for {host}: {_system_error_text(exc)}"
     if isinstance(exc, aiohttp.ClientConnectorCertificateError):
         why = getattr(exc.certificate_error, "verify_message", "") or exc.certificate_error
         return (
@@ -105,11 +105,11 @@ def _connect_error_text(exc: Exception, host: str) -> str:
             "HTTPSettings(ssl=...) takes a context that knows its authority"
         )
     if isinstance(exc, aiohttp.ClientConnectorSSLError):
-        return f"TLS: no handshake with {host}: {_system(exc)}; is it http:// there?"
-    return f"TCP: no connection to {host}: {_system(exc)}; is the server running?"
+        return f"TLS: no handshake with {host}: {_system_error_text(exc)}; is it http:// there?"
+    return f"TCP: no connection to {host}: {_system_error_text(exc)}; is the server running?"
 
 
-def _system(exc: Exception) -> str:
+def _system_error_text(exc: Exception) -> str:
     """Return the error text of the operating system."""
     error: Any = getattr(exc, "os_error", exc)
     text = str(getattr(error, "strerror", None) or error)
@@ -125,14 +125,14 @@ def response_error(response: ClientResponse, body: bytes, what: str, secrets: Se
     """Return the error for a response that is not a message: its status, its body, and what to do if that is known."""
     status, shown = response.status, excerpt(body, secrets)
     challenge = visible(secrets.redact(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
-    parts = [f"{what}: HTTP {status} {_phrase(status)}".rstrip()]
+    parts = [f"{what}: HTTP {status} {_status_phrase(status)}".rstrip()]
     if status < 300:
         parts = [f"{what}: {visible(media_type(response)) or 'nothing said'} (HTTP {status}) in the place of an answer"]
     if challenge:
         parts.append(f"it asks for {challenge}")
     if shown:
         parts.append(f"it says {excerpt(_message(body), secrets)}")
-    if _names_host(status, body):
+    if _refuses_host(status, body):
         parts.append(f"the server does not answer to the name {response.url.host!r}: have it accept this Host")
     return HTTPError("; ".join(parts), status=status, body=shown, challenge=challenge)
 
@@ -154,11 +154,11 @@ def ends_session(status: int, body: bytes) -> bool:
     return status == 404 or (status == 400 and b"No valid session ID" in body)
 
 
-def _names_host(status: int, body: bytes) -> bool:
+def _refuses_host(status: int, body: bytes) -> bool:
     return status == 421 or (status == 403 and b"host" in body.lower())
 
 
-def _phrase(status: int) -> str:
+def _status_phrase(status: int) -> str:
     try:
         return http.HTTPStatus(status).phrase
     except ValueError:

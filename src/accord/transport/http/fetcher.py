@@ -109,30 +109,33 @@ class Fetcher:
         """Create the HTTP session; nothing is connected yet. Raises `TargetError` for an invalid URL."""
         import aiohttp
 
-        url = self._parsed()
+        url = self._validated_url()
         self._url, self._proxy = url.with_user(None), proxy_for(url, self._settings.proxy)
         self.redactor.add_permanent(
-            [url.password or "", *url.query.values(), *(pair.partition("=")[2] for pair in _pairs(url))]
+            [url.password or "", *url.query.values(), *(pair.partition("=")[2] for pair in _query_pairs(url))]
         )
         connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=self._settings.ssl or True, socket_factory=_socket
+            limit=0,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            ssl=self._settings.ssl or True,
+            socket_factory=_keep_alive_socket,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers=self._static(url),
+            headers=self._static_headers(url),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.client.connect_seconds),
         )
 
-    def _parsed(self) -> URL:
+    def _validated_url(self) -> URL:
         try:
-            url = _url(self._given).with_fragment(None)
+            url = _parse_url(self._given).with_fragment(None)
             if url.host and url.scheme in ("http", "https"):
                 return url
         except ValueError:  # such as an invalid host name
             pass
         raise TargetError(f"{visible(without_credentials(self._given))[:500]!r} is not the URL of a server")
 
-    def _static(self, url: URL) -> dict[str, str]:
+    def _static_headers(self, url: URL) -> dict[str, str]:
         """Return the headers of all requests."""
         headers: dict[str, str] = {}
         if url.user is not None:
@@ -160,7 +163,7 @@ class Fetcher:
     def set_endpoint(self, reference: str) -> bool:
         """Set the URL of further requests, absolute or relative, on the same origin; return whether it is on that
         origin."""
-        target = _on_the_origin(self.url, reference)
+        target = _resolve_same_origin(self.url, reference)
         self._url = target or self._url
         return target is not None
 
@@ -173,12 +176,12 @@ class Fetcher:
         broke, `HTTPError` for a redirect that is not followed.
         """
         if self._source is not None:
-            headers = {**await self._current(what), **headers}
+            headers = {**await self._current_headers(what), **headers}
         if SESSION in headers:
             self.redactor.add_recent([headers[SESSION]])
         url, redirects = self.url, 0
         while (response := await self._send(method, url, headers, body, what)).status in _REDIRECT_STATUSES:
-            target = self._target(response, url, method, what)
+            target = self._redirect_target(response, url, method, what)
             redirects += 1
             if redirects > _REDIRECTS:
                 raise HTTPError(f"{what}: redirected more than {_REDIRECTS} times", status=response.status)
@@ -211,7 +214,7 @@ class Fetcher:
             session.cookie_jar.clear()
         return response
 
-    async def _current(self, what: str) -> dict[str, str]:
+    async def _current_headers(self, what: str) -> dict[str, str]:
         """Return the current headers of the function."""
         assert self._source is not None
         try:
@@ -221,14 +224,14 @@ class Fetcher:
         self.redactor.add_recent(headers.values())
         return headers
 
-    def _target(self, response: ClientResponse, url: URL, method: str, what: str) -> URL:
+    def _redirect_target(self, response: ClientResponse, url: URL, method: str, what: str) -> URL:
         """Return the target of a redirect of `url`: on the same origin, and only if method and body stay the same."""
         location = response.headers.get("Location", "")
         response.close()
         if not location:
             raise response_error(response, b"", f"{what}: a redirect without a Location", self.redactor)
         keeps_method = response.status in (307, 308) or method == "GET"
-        target = _on_the_origin(url, location)
+        target = _resolve_same_origin(url, location)
         if keeps_method and target is not None:
             return target
         reason = "another origin" if keeps_method else f"HTTP {response.status}, which a {method} does not follow"
@@ -243,27 +246,27 @@ class Fetcher:
             await self._session.close()
 
 
-def _url(text: str) -> URL:
+def _parse_url(text: str) -> URL:
     """Parse a URL without a change to its encoding, if it can be sent so: a signature may depend on it."""
     from yarl import URL
 
     return URL(text, encoded=text.isascii() and text.isprintable() and " " not in text)
 
 
-def _on_the_origin(base: URL, reference: str) -> URL | None:
+def _resolve_same_origin(base: URL, reference: str) -> URL | None:
     """Resolve a reference relative to `base`; return None if it is invalid or on another origin."""
     try:
-        target = base.join(_url(reference)).with_fragment(None)
+        target = base.join(_parse_url(reference)).with_fragment(None)
         return target.with_user(None) if target.origin() == base.origin() else None
     except ValueError:
         return None
 
 
-def _pairs(url: URL) -> list[str]:
+def _query_pairs(url: URL) -> list[str]:
     return url.raw_query_string.split("&")
 
 
-def _socket(address: tuple[Any, ...]) -> socket.socket:
+def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
     """Return a socket with TCP keep-alive, which detects that the peer is gone."""
     sock = socket.socket(*address[:3])
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

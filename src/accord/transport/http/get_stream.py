@@ -73,17 +73,17 @@ class GetStream:
             stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
             reconnects = True
             while reconnects:
-                reconnects = await self._once(stream) and await self._wait(stream.retry_delay)
+                reconnects = await self._read_response(stream) and await self._wait(stream.retry_delay)
         except Exception:
             log.exception("accord: a defect in %s", self._what)
 
     async def _wait(self, delay: float) -> bool:
         if delay > self._limits.client.retry_seconds:
-            return self._give_up(f"the server asks to reconnect in {delay:g} s; that is never")
+            return self._stop(f"the server asks to reconnect in {delay:g} s; that is never")
         await asyncio.sleep(delay)
         return True
 
-    async def _once(self, stream: EventStreamReader) -> bool:
+    async def _read_response(self, stream: EventStreamReader) -> bool:
         """Read one response to its end; return whether to reconnect."""
         resume_headers = {} if stream.last_id is None else {"Last-Event-ID": stream.last_id}
         try:
@@ -92,7 +92,7 @@ class GetStream:
             )
         except AccordError as exc:
             if not self._opened and not isinstance(exc, ConnectionLost):
-                return self._give_up(str(exc))
+                return self._stop(str(exc))
             log.debug("accord: %s", exc)
             stream.failures += 1
             return True
@@ -103,7 +103,7 @@ class GetStream:
     async def _read(self, stream: EventStreamReader, response: ClientResponse) -> bool:
         try:
             if not is_stream(response):
-                return self._retries_after(stream, response.status)
+                return self._handle_refusal(stream, response.status)
             if self._opened and stream.last_id is None:
                 self._report_missed("the stream had ended, and could not be resumed where it was")
             self._opened = True
@@ -114,7 +114,7 @@ class GetStream:
             response.close()
         return True
 
-    def _retries_after(self, stream: EventStreamReader, status: int) -> bool:
+    def _handle_refusal(self, stream: EventStreamReader, status: int) -> bool:
         """Handle a response without a stream: there is none ("405 Method Not Allowed"), not now, or no longer. Return
         whether to retry."""
         if status in (404, 410) and stream.last_id is not None:  # the events are gone: start a new stream
@@ -123,11 +123,11 @@ class GetStream:
             self._on_session_ended()
             return False
         elif status == 405 or (status < 500 and not self._opened):
-            return self._give_up(f"HTTP {status}; the server tells nothing unasked")
+            return self._stop(f"HTTP {status}; the server tells nothing unasked")
         stream.failures += 1
         return True
 
-    def _give_up(self, reason: str) -> bool:
+    def _stop(self, reason: str) -> bool:
         """Stop, and return False."""
         log.info("accord: %s: %s", self._what, reason)
         if self._opened:

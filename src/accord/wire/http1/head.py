@@ -49,7 +49,7 @@ class HeadReceived(msgspec.Struct, frozen=True):
     expects_continue: bool
 
 
-class _Remembered(msgspec.Struct):
+class _CachedHead(msgspec.Struct):
     """A cached head, split at the number of its Content-Length."""
 
     before: bytes
@@ -74,7 +74,7 @@ class _Remembered(msgspec.Struct):
         )
 
 
-def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Remembered | None:
+def _cache_head(head: HeadReceived, block: bytes, lines: list[bytes]) -> _CachedHead | None:
     """Return the cache entry of a head; None if its Content-Length is absent, or not written in the usual form."""
     if head.length is None:
         return None
@@ -87,7 +87,7 @@ def _remembered(head: HeadReceived, block: bytes, lines: list[bytes]) -> _Rememb
         return None
     before, _, after = block.partition(CRLF + lines[at])  # there is one, otherwise `_interpret` would have refused it
     name = lines[at].removesuffix(number)
-    return _Remembered(before + CRLF + name, after, head, tuple(head.headers), at)
+    return _CachedHead(before + CRLF + name, after, head, tuple(head.headers), at)
 
 
 class HeadReader:
@@ -115,7 +115,7 @@ class HeadReader:
         self._known: dict[bytes, Header] = {}  # parsed lines: most are the same in the next head
         self._first = b""  # the last request line
         self._request = ("", b"", "")
-        self._last: _Remembered | None = None
+        self._last: _CachedHead | None = None
         self._empty = 0  # bytes of empty lines before the head
         self._line = 0  # start of the first unfinished line, from the first byte of the head
         self._lines = 0  # number of finished lines
@@ -169,7 +169,7 @@ class HeadReader:
             if len(first) <= _KNOWN_BYTES:
                 self._first, self._request = first, request
         head = _interpret(request, headers)
-        self._last = _remembered(head, block, lines) if len(block) <= _KNOWN_HEAD_BYTES else None
+        self._last = _cache_head(head, block, lines) if len(block) <= _KNOWN_HEAD_BYTES else None
         return head
 
     def _field(self, line: bytes) -> Header | None:
