@@ -15,11 +15,12 @@ from accord.messages.base import JSONObject
 from accord.messages.extension import Extension, settings_of
 from accord.messages.identity import Icon, Implementation
 from accord.messages.revision import REVISIONS, Rules
+from accord.server.compose.composition_mixin import CompositionMixin
 from accord.server.core.content import NO_CACHE, CacheHint
 from accord.server.core.context import Context
 from accord.server.core.extension_methods import ExtensionMethods
 from accord.server.core.registry import Registry
-from accord.server.declare.import_mixin import ImportMixin
+from accord.server.declare.declaration_mixin import DeclarationMixin
 from accord.server.middleware.chain import middleware_steps
 from accord.server.notify.subscription_index import ChangeBus
 from accord.session.negotiation import check_revisions
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server(ImportMixin):
+class Server(DeclarationMixin, CompositionMixin):
     """A Model Context Protocol server: declare tools, resources and prompts on it, then `run()`.
 
     One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
