@@ -1,8 +1,9 @@
-"""Results that a server lets its clients keep (2026-07-28, Caching). No I/O and no clock: `now` is passed in.
+"""The cache of results that a server allows clients to store (2026-07-28, Caching). No I/O and no clock: `now` is
+passed in.
 
-A `Cache` may be shared between clients of one thread. What a server calls `public` is then shared between the
-clients of that server; what is `private` stays with the client that got it. A result is stale after its `ttlMs`, and
-at once when the server says that it has changed. Each page of a list is a result of its own.
+Clients of one thread may share a `Cache`. `public` results are shared between the clients of a server; `private`
+results stay with the client that received them. A result is stale after its `ttlMs`, and as soon as the server reports
+a change. Each page of a list is a separate result.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ INVALIDATED_BY: dict[str, tuple[str, ...]] = {
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
 }
-"""Which lists a notification makes stale."""
+"""The lists that each notification makes stale."""
 
 READ_METHOD = "resources/read"
 _METHODS = {READ_METHOD, *(method for methods in INVALIDATED_BY.values() for method in methods)}
 
 
 class CacheableRequest(msgspec.Struct, frozen=True):
-    """What is asked, as far as the answer depends on it: the cursor of a page, or a URI."""
+    """The parts of a request that its result depends on: the cursor of a page, or a URI."""
 
     method: str
     key: str | None = None
@@ -38,7 +39,7 @@ class CacheableRequest(msgspec.Struct, frozen=True):
 class _CacheKey(msgspec.Struct, frozen=True):
     server: Hashable
     owner: object | None
-    """The client that may have it; None for all clients of the server."""
+    """The client of a private result, or None for a public one."""
     request: CacheableRequest
 
 
@@ -50,8 +51,8 @@ class _CacheEntry(msgspec.Struct):
 class Cache:
     """Results by server and request, bounded by `limits`: `cache_entries`, `cache_bytes`, `cache_seconds`.
 
-    The one that was not used for the longest time goes first; with `off` none is kept. Give one to several clients as
-    `Client(cache=...)`.
+    The least recently used result is dropped first; with `off` the cache stores nothing. Several clients can share
+    one: `Client(cache=...)`.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, off: bool = False) -> None:
@@ -59,7 +60,7 @@ class Cache:
         self._entries: OrderedDict[_CacheKey, _CacheEntry] = OrderedDict()
         self._generations: Counter[tuple[Hashable, str]] = Counter()
         self.bytes: int = 0
-        """Bytes of the results that are kept."""
+        """The size of the cached results in bytes."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -92,7 +93,7 @@ class Cache:
 
 
 class ClientCache:
-    """What one client may have from a cache. `server` says whom it asks."""
+    """The part of a cache that one client may read. `server` identifies its server."""
 
     def __init__(self, cache: Cache, server: Hashable) -> None:
         self._cache = cache
@@ -100,7 +101,7 @@ class ClientCache:
         self._owner = object()
 
     def get(self, request: CacheableRequest, now: float) -> Raw | None:
-        """A result that is still fresh; None where there is none."""
+        """Return a fresh result, or None."""
         for owner in (self._owner, None):
             raw = self._cache._get(_CacheKey(self._server, owner, request), now)
             if raw is not None:
@@ -108,47 +109,47 @@ class ClientCache:
         return None
 
     def generation(self, method: str) -> int:
-        """How often the answers to `method` have changed so far: take it before asking, and give it to `put`."""
+        """Return the number of changes of the results of `method`; read it before a request, and pass it to `put`."""
         return self._cache._generations[self._server, method]
 
     def put(self, request: CacheableRequest, raw: Raw, hints: CacheableResult, changes: int, now: float) -> None:
-        """Keep a result that came just now, in the place of any that was kept before, as long as `hints` allow.
+        """Store a result that was just received, for as long as `hints` allow, in place of older ones.
 
-        What has changed while it was under way is not kept.
+        A result that changed while its request was in flight is not stored.
         """
-        both = [_CacheKey(self._server, owner, request) for owner in (self._owner, None)]
-        self._cache._drop(both)
+        keys = [_CacheKey(self._server, owner, request) for owner in (self._owner, None)]
+        self._cache._drop(keys)
         # "If ttlMs is negative, clients SHOULD ignore it and treat it as 0"; absent is 0, and private
         seconds = min(hints.ttl_ms or 0, int(1000 * self._cache._limits.cache_seconds)) / 1000
         if seconds > 0 and changes == self.generation(request.method):
-            key = both[1] if hints.cache_scope == "public" else both[0]
+            key = keys[1] if hints.cache_scope == "public" else keys[0]
             self._cache._put(key, bytes(raw), now + seconds)
 
     def invalidate_method(self, method: str) -> None:
-        """The server says that its answers to `method` are others now, on all pages."""
+        """Drop the results of `method`, on all pages."""
         self._invalidate(method, lambda _: True)
 
     def invalidate_resource(self, uri: str) -> None:
-        """The server says that a resource is another now, and with it its parts and what it is a part of."""
-        self._invalidate(READ_METHOD, lambda known: is_part(known, uri) or is_part(uri, known))
+        """Drop a changed resource, its sub-resources, and the resources that it is a part of."""
+        self._invalidate(READ_METHOD, lambda cached_uri: is_part(cached_uri, uri) or is_part(uri, cached_uri))
 
-    def _invalidate(self, method: str, concerns: Callable[[Any], bool]) -> None:
+    def _invalidate(self, method: str, is_affected: Callable[[Any], bool]) -> None:
         self._cache._generations[self._server, method] += 1
-        mine = (key for key in self._cache._of(self._server, self._owner) if key.request.method == method)
-        self._cache._drop([key for key in mine if concerns(key.request.key)])
+        keys = (key for key in self._cache._of(self._server, self._owner) if key.request.method == method)
+        self._cache._drop([key for key in keys if is_affected(key.request.key)])
 
     def on_notification(self, name: str) -> None:
-        """Take a notification that a list has changed into account."""
+        """Drop the lists that a notification makes stale."""
         for method in INVALIDATED_BY.get(name, ()):
             self.invalidate_method(method)
 
     def clear(self) -> None:
-        """Keep nothing of this server: another one may have taken its place."""
+        """Drop all results of this server, which another server may have replaced."""
         for method in _METHODS:
             self.invalidate_method(method)
 
 
 def is_part(uri: str, of: str) -> bool:
-    """Whether `uri` is `of` or a part of it: an update may name "a sub-resource of the one [...] subscribed to"."""
-    whole = of.rstrip("/")
-    return uri == of or (uri.startswith(whole) and uri[len(whole) : len(whole) + 1] in ("/", "?", "#"))
+    """Return whether `uri` is `of` or in it: updates may name "a sub-resource of the one [...] subscribed to"."""
+    base = of.rstrip("/")
+    return uri == of or (uri.startswith(base) and uri[len(base) : len(base) + 1] in ("/", "?", "#"))

@@ -1,4 +1,4 @@
-"""`Client`: one object for any server."""
+"""`Client`: a connection to any server."""
 
 from __future__ import annotations
 
@@ -54,35 +54,35 @@ _INFO = Implementation(name="accord", version="0.1.0")
 
 
 class Client(RequestMethods):
-    """A connection to a Model Context Protocol server, whatever it is and whichever revision it speaks.
+    """A connection to a Model Context Protocol server, over any transport and in any revision.
 
     `target`: a URL, a command line or list, `FILE.py[:server]`, an `mcpServers` entry, a `Server`, or a transport (see
-    `accord.client.target`). Use it as `async with Client(target) as client:`, or call `connect()` and `close()`,
-    from whichever tasks you like.
+    `accord.client.target`). Use it as `async with Client(target) as client:`, or call `connect()` and `close()`, from
+    any task.
 
-    `timeout` (seconds) bounds the silence before a request fails, and progress resets it; `total_timeout` bounds
-    the whole request. `strict` makes an error of what is otherwise a warning: results that break their own schema.
-    `on_stderr` gets the lines that a child process writes to stderr.
+    `timeout` (seconds) bounds the time without a message before a request fails, and progress resets it;
+    `total_timeout` bounds the whole request. `strict` turns warnings about results that violate their own schema into
+    errors. `on_stderr` receives the lines that a child process writes to stderr.
 
-    What a server may ask is declared by what is given here. `elicitation(params)` asks the person and gives what they
-    filled in (a mapping, a record, or a plain value for a form of one field), `None` for no, or an `ElicitResult`;
-    `elicitation_modes` are the ways of asking that it can show: "form", "url"; `on_elicitation_complete(id)` hears that
-    the person is done with a page, where the server tells. `sampling(params)` asks the model and gives a
-    `CreateMessageResult`, a text, or `None` for no; `sampling_tools` says that it hands tools on. `roots` are paths,
-    `file:` URIs, or a function that gives them. Each may be `async def` or, in a thread of its own, plain, and take a
-    `ClientContext` as well. The time that they take, at most `Limits.answer_seconds`, counts neither for `timeout` nor
-    for `total_timeout`, in any revision.
+    The handlers decide which capabilities the client declares. `elicitation(params)` asks the user and returns the
+    content of the form (a mapping, a record, or a plain value for a form of one field), `None` to decline, or an
+    `ElicitResult`; `elicitation_modes` are the modes that it supports: "form", "url"; `on_elicitation_complete(id)` is
+    called when the server reports that the user has finished a URL elicitation. `sampling(params)` asks the model and
+    returns a `CreateMessageResult`, a text, or `None` to decline; `sampling_tools` declares that it passes tools to
+    the model. `roots` are paths, `file:` URIs, or a function that returns them. Each handler may be `async def` or, in
+    a thread of its own, plain, and may take a `ClientContext` as well. The time of handlers, at most
+    `Limits.answer_seconds`, counts neither for `timeout` nor for `total_timeout`, in any revision.
 
-    `on_log(message)` gets the log messages of the server, from `log_level` on ("info" if there is an `on_log`), and
-    `on_notification(notice)` all that the server tells. With `cache`, results are kept as long as the server allows;
-    give several clients one `Cache` to share what is public. With `reconnect=Reconnect()` a server that dies is
-    started again; `trusted` says that the hints of its tools are believed, so that a call that says it is read-only
-    or idempotent may be sent again. `http` is for a server at a URL: headers and a token, a proxy, whom to trust.
-    `principal` is for a `Server` in this process, to test what it shows to whom: it is asked for the scopes of that
-    `Principal`, as over HTTP; without one, for none.
+    `on_log(message)` receives the log messages of the server, from `log_level` on ("info" if there is an `on_log`),
+    and `on_notification(notice)` all notifications. With `cache`, results are stored as long as the server allows;
+    clients that share one `Cache` share public results. With `reconnect=Reconnect()`, a server that dies is started
+    again; `trusted` means that the client trusts the annotations of its tools, so that a call of a read-only or
+    idempotent tool may be sent again. `http` is for a server at a URL: headers and a token, a proxy, TLS settings.
+    `principal` is for a `Server` in this process, to test access control: the server checks the scopes of that
+    `Principal`, as over HTTP; without one, the client has no scopes.
 
-    `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` speak of what extensions
-    add. `telemetry` is told of requests: `OpenTelemetry()`.
+    `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` send and receive the
+    messages of extensions. `telemetry` observes the requests: `OpenTelemetry()`.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Client(RequestMethods):
         principal: PrincipalLike | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        where = parse(target)
-        if reconnect is not None and not isinstance(where, Command | Remote | InProcessServer):
+        parsed = parse(target)
+        if reconnect is not None and not isinstance(parsed, Command | Remote | InProcessServer):
             raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
-        name = str(getattr(where, "name", where))
+        name = str(getattr(parsed, "name", parsed))
         self.limits = limits
         self._input_handlers = InputHandlers(
             name,
@@ -135,13 +135,15 @@ class Client(RequestMethods):
             extensions=settings_of(extensions),
             experimental=dict(experimental) if experimental else None,
         )
-        watched = None if telemetry is None else _instrument(telemetry, where)
+        instrumentation = None if telemetry is None else _instrument(telemetry, parsed)
         connector = Connector(
-            where,
+            parsed,
             PeerInfo(info, capabilities),
             check_revisions(revisions),
             limits,
-            self._input_handlers.handle if watched is None else watched.handler(self._input_handlers.handle),
+            self._input_handlers.handle
+            if instrumentation is None
+            else instrumentation.handler(self._input_handlers.handle),
             on_stderr,
             record,
             on_notification=self._on_notification,
@@ -157,9 +159,9 @@ class Client(RequestMethods):
             prepare_seconds=limits.client.connect_seconds,
         )
         self._cache = ClientCache(
-            cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(where, http, principal)
+            cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(parsed, http, principal)
         )
-        requests = (Requests if watched is None else watched.requests)(
+        requests = (Requests if instrumentation is None else instrumentation.requests)(
             self._connection,
             ResultReader(name, strict=strict, kinds=results_of(extensions)),
             InputResponder(self._input_handlers, limits),
@@ -185,7 +187,7 @@ class Client(RequestMethods):
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def connect(self) -> Client:
-        """Open the connection, also when it has died; when it is open, do nothing.
+        """Open the connection, or reopen a lost one; do nothing when it is open.
 
         Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
         """
@@ -193,14 +195,14 @@ class Client(RequestMethods):
         return self
 
     async def close(self) -> None:
-        """End the connection and, if it is a child process, the server; bounded in time, from any task."""
+        """Close the connection and end a server that is a child process; bounded in time, from any task."""
         self._subscriptions.close()
         self._notifications.end()
         await self._connection.close()
         await self._notifications.close()
 
     async def _prepare(self, connection: Connection, again: bool) -> None:
-        """Make a new connection what the last one was: nothing that was known of the server holds for sure."""
+        """Restore the state of the client on a new connection, and discard cached server state."""
         if again:
             self._invalidate()
         self._mirrored_tools.use(connection)
@@ -220,74 +222,75 @@ class Client(RequestMethods):
     ) -> None:
         await self.close()
 
-    # --- who is there ------------------------------------------------------------------------------------------
+    # --- connection --------------------------------------------------------------------------------------------
 
     @property
     def connection(self) -> Connection:
-        """The connection. Raises `NotConnected`."""
+        """Return the connection. Raises `NotConnected`."""
         return self._connection.connection
 
     @property
     def revision(self) -> str:
-        """The revision in use: "2026-07-28"."""
+        """Return the protocol revision in use: "2026-07-28"."""
         return self.connection.revision
 
     @property
     def server_info(self) -> Implementation | None:
-        """What the server says it is, if it says so. For display, never for decisions."""
+        """Return the server's name and version, if it sent them. For display, never for decisions."""
         peer = self.connection.session.peer_info
         return peer.info if peer is not None else None
 
     @property
     def server_capabilities(self) -> ServerCapabilities | None:
-        """What the server says it offers."""
+        """Return the capabilities that the server declares."""
         peer = self.connection.session.peer_info
         return peer.capabilities if peer is not None else None
 
     @property
     def instructions(self) -> str | None:
-        """How the server wants to be used, for a model to read."""
+        """Return the server's instructions for a model."""
         peer = self.connection.session.peer_info
         return peer.instructions if peer is not None else None
 
     @property
     def stats(self) -> Stats:
-        """Counters of this connection."""
+        """Return the counters of this connection."""
         return self.connection.stats
 
     async def ping(self) -> None:
-        """Ask the server for a sign of life: `ping`, or `server/discover` where the revision has no ping."""
+        """Check that the server responds: by `ping`, or by `server/discover` in revisions without a ping."""
         connection = await self._connection.ready(self._requests.timeout)
         await self._requests.raw("ping" if connection.session.rules.handshake else "server/discover")
 
-    # --- what the server tells ---------------------------------------------------------------------------------
+    # --- notifications -----------------------------------------------------------------------------------------
 
     async def set_log_level(self, level: LoggingLevel) -> None:
-        """Have the server send log messages from `level` on; on a new connection too.
+        """Make the server send log messages from `level` on, also on later connections.
 
-        Raises `NotSupported` through 2025-11-25 when it has none, `LocalProtocolError` for what is no level.
+        Raises `NotSupported` through 2025-11-25 when the server has no log messages, `LocalProtocolError` for an
+        invalid level.
         """
         await self._requests.set_level(level)
 
     def on(self, method: str, callback: Callable[[Notice], Any]) -> Callable[[], None]:
-        """Call `callback(notice)`, plain or async, for each notification of `method`; the returned function ends that.
+        """Call `callback(notice)`, sync or async, for each notification of `method`; the returned function removes it.
 
-        Calls are made in order. What a callback raises is logged; beyond `Limits.notices` that wait, the oldest is
-        dropped.
+        Calls are made in order. An exception in a callback is logged; when more than `Limits.notices` wait, the oldest
+        is dropped.
         """
         return self._notifications.on(method, callback)
 
     def notifications(self, *methods: str) -> NoticeStream:
-        """Notifications of these methods, or all, to iterate over: `async with client.notifications() as stream`."""
+        """Return a stream of these notifications, or all: `async with client.notifications() as stream`."""
         return NoticeStream(self._notifications, frozenset(methods))
 
     def subscribe(
         self, *uris: str, tools: bool = False, prompts: bool = False, resources: bool = False
     ) -> Subscription:
-        """Changes of resources and of lists, to iterate over: `async with client.subscribe(uri) as subscription`.
+        """Return a subscription to resources and lists: `async with client.subscribe(uri) as subscription`.
 
         Entering it raises `NotSupported` when the server grants nothing of it, `RequestTimeout`, `ConnectionLost` and
-        what the server answers. It outlives a reconnect. Raises `LocalProtocolError` when nothing is asked for.
+        errors of the server. It continues after a reconnect. Raises `LocalProtocolError` for an empty subscription.
         """
         return Subscription(
             self._subscriptions, subscription_filter(uris, tools, prompts, resources), self.limits.notices
@@ -305,19 +308,19 @@ class Client(RequestMethods):
             self._subscriptions.on_notification(notice)
             self._notifications.dispatch(notice, size_of(event))
 
-    # --- what the server may know ------------------------------------------------------------------------------
+    # --- roots and extensions ----------------------------------------------------------------------------------
 
     def set_roots(self, roots: RootsLike) -> None:
-        """Let the server work in other folders from now on, and tell it so where the revision has a way to.
+        """Change the roots, and notify the server where the revision allows it.
 
-        Raises `NotSupported` for a client that was made without `roots`, `LocalProtocolError` for what is no folder.
+        Raises `NotSupported` for a client without `roots`, `LocalProtocolError` for a root that is no folder.
         """
         self._input_handlers.set_roots(roots)
         if self._connection.is_open and _ROOTS_CHANGED in table(self.revision, "client"):
             self.connection.notify(_ROOTS_CHANGED)
 
     async def notify(self, method: str, params: Any = None, *, meta: Meta | None = None) -> None:
-        """Send any notification. Raises `NotSupported`, `NotConnected`."""
+        """Send a notification of the protocol or an extension. Raises `NotSupported`, `NotConnected`."""
         connection = await self._connection.ready(self._requests.timeout)
         connection.notify(method, params, meta=meta)
 
@@ -325,7 +328,7 @@ class Client(RequestMethods):
 def _identity(
     target: Command | Remote | InProcessServer | Transport, http: HTTPSettings | None, principal: PrincipalLike | None
 ) -> Hashable:
-    """Return whose results are cached together: of one server, and in this process of one principal."""
+    """Return the key under which clients share results: the server, and in this process also the principal."""
     server = identity(target, http)
     return server if principal is None else (server, principal.id, principal.scopes)
 

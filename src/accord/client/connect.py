@@ -1,11 +1,9 @@
-"""From a target to an open connection: whichever transport, whichever revision.
+"""Opening a connection to a target, over its transport and in its revision.
 
-Ways to a server, and which of them led there: so that the next client goes it at once.
+This process remembers how each server was reached, so that the next client tries that first. For a command, it
+remembers that the server did not respond to `server/discover`, because that probe delays each start by seconds.
 
-Of a command it is remembered that its server said nothing to `server/discover`, which costs seconds at each start.
-
-Memory only says what to try first: a way that fails is forgotten, and after an hour it is looked for anew, as a server
-may have learnt more.
+A remembered method that fails is dropped, and each one expires after an hour, as the server may have been updated.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _TTL_SECONDS = 3_600.0
 
 
 class ConnectMethod(Enum):
-    """How a connection is opened."""
+    """A method of opening a connection."""
 
     PROBE = "server/discover, and initialize if the server is an older one"
     HANDSHAKE = "initialize"
@@ -50,46 +48,48 @@ class ConnectMethod(Enum):
 
 
 class ConnectMethodCache:
-    """What is known of servers; the one that was not used for the longest time goes first."""
+    """The methods that reached servers; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._methods: OrderedDict[Hashable, tuple[ConnectMethod, float]] = OrderedDict()
 
     def get(self, server: Hashable) -> ConnectMethod | None:
-        """The way that led there."""
-        way, ends_at = self._methods.get(server, (None, 0.0))
-        if way is not None and time.monotonic() >= ends_at:
+        """Return the method that reached a server, or None."""
+        method, ends_at = self._methods.get(server, (None, 0.0))
+        if method is not None and time.monotonic() >= ends_at:
             self.forget(server)
             return None
-        return way
+        return method
 
-    def set(self, server: Hashable, way: ConnectMethod) -> None:
-        """This way led there."""
-        self._methods[server] = (way, time.monotonic() + _TTL_SECONDS)
+    def set(self, server: Hashable, method: ConnectMethod) -> None:
+        """Store the method that reached a server."""
+        self._methods[server] = (method, time.monotonic() + _TTL_SECONDS)
         self._methods.move_to_end(server)
         if len(self._methods) > _MAX_SERVERS:
             self._methods.popitem(last=False)
 
     def forget(self, server: Hashable) -> None:
-        """The way that was known leads there no more."""
+        """Drop the method of a server, because it failed."""
         self._methods.pop(server, None)
 
 
 CONNECT_METHODS = ConnectMethodCache()
-"""What this process knows, by `target.identity`: two paths of one host may be two servers."""
+"""The methods that this process knows, by `target.identity`: two paths of one host may be two servers."""
 
 
 def may_try_other_method(error: AccordError) -> bool:
-    """Whether a server was there, so that another way may lead to it."""
+    """Return whether the server responded, so that another method may reach it."""
     return not any(
-        isinstance(each, ConnectionLost | TimeoutError) or (isinstance(each, HTTPError) and each.final)
-        for each in _causes(error)
+        isinstance(cause, ConnectionLost | TimeoutError) or (isinstance(cause, HTTPError) and cause.final)
+        for cause in _causes(error)
     )
 
 
 def may_be_sse(error: AccordError) -> bool:
-    """Whether to try that: "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET request"."""
-    return any(isinstance(each, HTTPError) and each.status in (400, 404, 405) for each in _causes(error))
+    """Return whether to try HTTP+SSE after "400 Bad Request", "404 Not Found" or "405 Method Not Allowed": Issue a GET
+    request".
+    """
+    return any(isinstance(cause, HTTPError) and cause.status in (400, 404, 405) for cause in _causes(error))
 
 
 def have_same_response(first: AccordError, second: AccordError) -> bool:
@@ -108,7 +108,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class Connector:
-    """Opens connections for one client to one target. Raises `TargetError` for settings that are not for it."""
+    """Opens connections of one client to one target. Raises `TargetError` for settings of another target."""
 
     def __init__(
         self,
@@ -142,39 +142,37 @@ class Connector:
         self._server = identity(target, self._http)
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
-        self._answers = 0  # that came before the last opening failed
+        self._answers = 0  # responses received in the last failed attempt
 
     async def open(self) -> Connection:
-        """An open connection. Raises `ConnectError`, `ConnectionLost`.
+        """Return an open connection. Raises `ConnectError`, `ConnectionLost`.
 
         A server that ends at the probe is an older one: it is started again and opened by the handshake (stdio,
-        Backward Compatibility), and the next time at once. One that was opened before does not end for that reason.
-        So is one that said nothing to the probe: the next one of the same command is opened by the handshake at once.
+        Backward Compatibility), and the next time without a probe. A server that was opened before does not end for
+        that reason. If a server does not respond to the probe, the next one of the same command is opened without it.
         """
         if isinstance(self._target, Remote):
             return await self._open_remote(self._target)
         connection = await self._open_remembered()
         if connection is not None:
             return connection
-        ends = bool(self._ends_at_probe)
+        ends_at_probe = bool(self._ends_at_probe)
         try:
-            connection = await self._open(self._make_transport(), handshake=ends)
+            connection = await self._open(self._make_transport(), handshake=ends_at_probe)
         except ConnectionLost:
             if not self._may_be_older():
                 raise
-            connection, ends = await self._open_older(), True
-        self._ends_at_probe = ends
+            connection, ends_at_probe = await self._open_older(), True
+        self._ends_at_probe = ends_at_probe
         self._remember_silence(connection)
         return connection
 
     async def _open_remembered(self) -> Connection | None:
-        """Skip the probe of a command whose server did not answer it before; None where that is not so, or leads
-        nowhere any more.
-        """
-        shakes = newest_handshake(self._revisions) is not None
+        """Open a command without the probe if its server ignored it before; return None if not, or if that fails."""
+        has_handshake = newest_handshake(self._revisions) is not None
         if not (
             isinstance(self._target, Command)
-            and shakes
+            and has_handshake
             and CONNECT_METHODS.get(self._server) is ConnectMethod.HANDSHAKE
         ):
             return None
@@ -188,9 +186,9 @@ class Connector:
         return connection
 
     def _remember_silence(self, connection: Connection) -> None:
-        """Skip the probe the next time where nobody answered it."""
-        opening = connection.session.handshake
-        silent = isinstance(opening, ClientHandshake) and opening.probe_timed_out
+        """Skip the probe the next time if the server did not respond to it."""
+        handshake = connection.session.handshake
+        silent = isinstance(handshake, ClientHandshake) and handshake.probe_timed_out
         if isinstance(self._target, Command) and silent and connection.session.rules.handshake:
             CONNECT_METHODS.set(self._server, ConnectMethod.HANDSHAKE)
 
@@ -201,19 +199,19 @@ class Connector:
             raise second from None
 
     def _may_be_older(self) -> bool:
-        """Whether the server may have ended because it does not know the probe."""
-        older = newest_handshake(self._revisions) is not None
+        """Return whether the server may have ended because it does not support the probe."""
+        has_handshake = newest_handshake(self._revisions) is not None
         died_at_the_probe = self._answers == 0 and self._ends_at_probe is None
-        return isinstance(self._target, Command) and self._probes and older and died_at_the_probe
+        return isinstance(self._target, Command) and self._probes and has_handshake and died_at_the_probe
 
     async def _open_remote(self, remote: Remote) -> Connection:
-        """By the way that is known to lead there, or else by each that there is."""
-        known = CONNECT_METHODS.get(self._server)
+        """Open a URL by the method that reached it before, or else by each method."""
+        method = CONNECT_METHODS.get(self._server)
         if remote.sse:
             return await self._open_with(remote, ConnectMethod.SSE)
-        if known is not None:
+        if method is not None:
             try:
-                return await self._open_with(remote, known)
+                return await self._open_with(remote, method)
             except (ConnectError, ConnectionLost) as exc:
                 CONNECT_METHODS.forget(self._server)
                 if not may_try_other_method(exc):
@@ -229,24 +227,24 @@ class Connector:
         try:
             return await self._open_with(remote, ConnectMethod.SSE)
         except ConnectError as second:
-            then = "HTTP+SSE likewise" if have_same_response(first, second) else f"and then {second}"
-            raise ConnectError(f"{first}; {then}") from first
+            result = "HTTP+SSE likewise" if have_same_response(first, second) else f"and then {second}"
+            raise ConnectError(f"{first}; {result}") from first
 
-    async def _open_with(self, remote: Remote, way: ConnectMethod) -> Connection:
-        transport = (SSETransport if way is ConnectMethod.SSE else StreamableTransport)(
+    async def _open_with(self, remote: Remote, method: ConnectMethod) -> Connection:
+        transport = (SSETransport if method is ConnectMethod.SSE else StreamableTransport)(
             remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
         )
-        connection = await self._open(transport, handshake=way is not ConnectMethod.PROBE)
-        opening = connection.session.handshake
-        if isinstance(opening, ClientHandshake) and opening.is_older:
-            way = ConnectMethod.HANDSHAKE
-        if way is not ConnectMethod.PROBE:
-            CONNECT_METHODS.set(self._server, way)
+        connection = await self._open(transport, handshake=method is not ConnectMethod.PROBE)
+        handshake = connection.session.handshake
+        if isinstance(handshake, ClientHandshake) and handshake.is_older:
+            method = ConnectMethod.HANDSHAKE
+        if method is not ConnectMethod.PROBE:
+            CONNECT_METHODS.set(self._server, method)
         return connection
 
     @property
     def _probes(self) -> bool:
-        """Whether we speak a revision without a handshake at all: else nothing is known of the server's."""
+        """Return whether this client supports a revision without a handshake; otherwise it does not send the probe."""
         return choose_revision(PER_REQUEST, self._revisions) is not None
 
     def _settings(self, remote: Remote) -> HTTPSettings:
@@ -284,22 +282,22 @@ class Connector:
             )
         if isinstance(target, InProcessServer):
             ours, theirs = memory.pair(self._limits)
-            who = {} if self._principal is None else {"principal": self._principal}
-            serve: Coroutine[Any, Any, None] = target.serve(theirs, **who)  # type: ignore[assignment]
+            options = {} if self._principal is None else {"principal": self._principal}
+            serve: Coroutine[Any, Any, None] = target.serve(theirs, **options)  # type: ignore[assignment]
             self._serving = asyncio.get_running_loop().create_task(serve)
-            self._serving.add_done_callback(lambda serving: _report_failure(serving, theirs))
+            self._serving.add_done_callback(lambda task: _report_failure(task, theirs))
             return ours
-        made: Transport = target
-        return made
+        transport: Transport = target
+        return transport
 
     async def close(self) -> None:
-        """Wait for a server in this process to have ended."""
+        """Wait until a server in this process has ended."""
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
 
 
-def _report_failure(serving: asyncio.Task[None], transport: memory.MemoryTransport) -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
+def _report_failure(task: asyncio.Task[None], transport: memory.MemoryTransport) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
         transport.fail(error)

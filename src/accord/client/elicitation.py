@@ -1,8 +1,9 @@
-"""A person's answers (client, Elicitation): from what a handler gives to an `ElicitResult` that fits what was asked.
+"""Answers to elicitation (client, Elicitation): from a handler's return value to an `ElicitResult` that fits the
+request.
 
-A handler says no with `None`, or yes with what the person filled in: a mapping, a record (dataclass, Struct, model),
-or a plain value for a form of one field. For a page to visit, and for a form without fields, yes is `True` and no
-`False`. An `ElicitResult` is the long form of any of these, and can say "cancel".
+A handler declines with `None`, or accepts with the content of the form: a mapping, a record (dataclass, Struct,
+model), or a plain value for a form of one field. For a URL, and for a form without fields, it returns `True` or
+`False`. It may also return an `ElicitResult`, for example with the action "cancel".
 """
 
 from __future__ import annotations
@@ -32,30 +33,30 @@ from accord.schema.json_values import to_json
 Mode: TypeAlias = Literal["form", "url"]
 
 _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#][^\s\x00-\x1f\x7f]*", re.IGNORECASE)
-"""What a person may be sent to; `javascript:` and `file:` are no pages to visit."""
+"""URLs that a user may be sent to, which excludes `javascript:` and `file:`."""
 
 _MAX_URL_LENGTH = 8 << 10
-"""The longest address that a person is sent to."""
+"""The maximum length of a URL that a user is sent to."""
 
 _MAX_HOST_LENGTH = 1_000
-"""The longest host, with its port: names have 253 characters at most, and `urlsplit` takes the square of what it gets.
+"""The maximum length of a host with its port: names have 253 characters at most, and `urlsplit` takes quadratic time.
 """
 
 _METADATA_HOSTS = frozenset(
     ("metadata.google.internal", "metadata", "instance-data", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")
 )
-"""Where machines in a cloud find their credentials: no person has anything to do there."""
+"""Hosts where cloud machines read their credentials, and which a user never needs."""
 
 _FORM_VALUES = 20_000
-"""Values in the schema of a form: choices, mostly."""
+"""The maximum number of values in the schema of a form, mostly choices."""
 
 _MAX_OPEN_PAGES = 1_024
-"""Pages whose completion may still be told; beyond that the oldest is forgotten."""
+"""The maximum number of URL elicitations that may still be completed; beyond it, the oldest is dropped."""
 
 
 class ElicitationHandler:
-    """Answers `elicitation/create` with a user's function. `modes` are the ways of asking that it can handle;
-    `on_complete` is told the id of each page that the person is done with (2025-11-25).
+    """A handler of `elicitation/create` that calls a user's function. `modes` are the supported modes; `on_complete`
+    is called with the id of each completed URL elicitation (2025-11-25).
     """
 
     method: ClassVar[str] = "elicitation/create"
@@ -82,11 +83,11 @@ class ElicitationHandler:
 
     @property
     def capability(self) -> ElicitationCapability:
-        """What is declared."""
+        """Return the capability to declare."""
         return ElicitationCapability(**{mode: {} for mode in self._modes})
 
     def read(self, raw: Any, rules: Rules) -> ElicitParams:
-        """The params of a question. Raises `InvalidParams`, and `NotSupported` for a mode that is not offered."""
+        """Return the validated params. Raises `InvalidParams`, and `NotSupported` for a mode that is not declared."""
         params = codec.decode_params(ElicitParams, raw)
         mode = params.mode or "form"  # "Clients MUST treat requests without a `mode` field as form mode"
         if mode not in self._modes or (mode == "url" and not rules.elicitation_urls):
@@ -110,8 +111,8 @@ class ElicitationHandler:
             )
 
     async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
-        """What the person says. Raises what the handler raises, `Mismatch` for content that does not fit the form."""
-        self.expect_page(params.elicitation_id)  # the person may be done before the handler is
+        """Return the user's answer. Raises the handler's errors, and `Mismatch` for content that violates the form."""
+        self.expect_page(params.elicitation_id)  # the user may finish before the handler returns
         result = _result(params, await self._handler(params, context))
         if result.action != "accept":
             self._pages.pop(params.elicitation_id or "", None)
@@ -123,34 +124,34 @@ class ElicitationHandler:
         return msgspec.structs.replace(result, content=content)
 
     def expect_page(self, elicitation_id: Any) -> None:
-        """A page has been named whose completion the server may tell (2025-11-25)."""
+        """Remember a URL elicitation whose completion the server may report (2025-11-25)."""
         if isinstance(elicitation_id, str) and len(elicitation_id) <= NAME_LENGTH:
             self._pages[elicitation_id] = None
         if len(self._pages) > _MAX_OPEN_PAGES:
             self._pages.popitem(last=False)
 
-    def complete_page(self, told: ElicitationCompleteParams) -> Any:
-        """Tell whoever wants to know, once: "Clients MUST ignore notifications referencing unknown or already-completed
-        IDs".
+    def complete_page(self, params: ElicitationCompleteParams) -> Any:
+        """Call `on_complete` once per elicitation: "Clients MUST ignore notifications referencing unknown or
+        already-completed IDs".
         """
-        is_news = self._pages.pop(told.elicitation_id, self) is None
-        return self._on_complete(told.elicitation_id) if is_news and self._on_complete is not None else None
+        is_new = self._pages.pop(params.elicitation_id, self) is None
+        return self._on_complete(params.elicitation_id) if is_new and self._on_complete is not None else None
 
 
 def check_url(url: Any) -> None:
-    """Raise `InvalidParams` for what is no URL of a page, or one that a person must not be sent to."""
+    """Raise `InvalidParams` for an invalid URL, or one that a user must not be sent to."""
     if not isinstance(url, str):
         raise InvalidParams("elicitation/create: `url` must be a string")
     if len(url) > _MAX_URL_LENGTH:
         raise InvalidParams(f"elicitation/create: `url` is longer than {_MAX_URL_LENGTH} characters")
     if not _URL.fullmatch(url):
         raise InvalidParams(f"elicitation/create: `url` must be an http or https URL: {url[:200]!r}")
-    if why := _why_misleading(url):
-        raise InvalidParams(f"elicitation/create: `url` {why}: {url[:200]!a}")
+    if problem := _why_misleading(url):
+        raise InvalidParams(f"elicitation/create: `url` {problem}: {url[:200]!a}")
 
 
 def _why_misleading(url: str) -> str:
-    """Why a person would not see where a URL leads, or must not be sent there; nothing for any other."""
+    """Return why a URL misleads a user or must not be opened, or an empty string."""
     if "\\" in url or not url.isprintable() or INVISIBLE.search(url):
         return "has a backslash or characters that cannot be seen"
     if len(re.split("[/?#]", url, maxsplit=3)[2]) > _MAX_HOST_LENGTH:
@@ -168,8 +169,7 @@ def _why_misleading(url: str) -> str:
 
 
 def _is_internal(host: str) -> bool:
-    """Whether it is link-local (169.254.0.0/16, fe80::/10) or one of `_METADATA_HOSTS`, in any form that a browser
-    reads."""
+    """Return whether a host is link-local (169.254.0.0/16, fe80::/10) or in `_METADATA_HOSTS`, in any notation."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -181,19 +181,19 @@ def _is_internal(host: str) -> bool:
     return bool(mapped.is_link_local) or str(mapped) in _METADATA_HOSTS
 
 
-def _result(params: ElicitParams, given: Any) -> ElicitResult:
-    """What a handler gave, in the long form."""
-    if isinstance(given, ElicitResult):
-        return given
-    if given is None:
+def _result(params: ElicitParams, value: Any) -> ElicitResult:
+    """Return a handler's return value as an `ElicitResult`."""
+    if isinstance(value, ElicitResult):
+        return value
+    if value is None:
         return ElicitResult(action="decline")
     names = _field_names(params.requested_schema)
-    if isinstance(given, bool) and not names:
-        return ElicitResult(action="accept" if given else "decline")
-    content = msgspec.json.decode(to_json(dict(given) if isinstance(given, Mapping) else given))
+    if isinstance(value, bool) and not names:
+        return ElicitResult(action="accept" if value else "decline")
+    content = msgspec.json.decode(to_json(dict(value) if isinstance(value, Mapping) else value))
     if not isinstance(content, dict):
         if len(names) != 1:
-            raise Mismatch(f"a handler must return a mapping or a record for this form, not {type(given).__name__}")
+            raise Mismatch(f"a handler must return a mapping or a record for this form, not {type(value).__name__}")
         content = {names[0]: content}
     return ElicitResult(action="accept", content=content)
 
@@ -204,6 +204,6 @@ def _field_names(schema: Mapping[str, Any] | None) -> list[str]:
 
 
 def _without_nulls(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Content as JSON, without what was left open: a form has no null."""
+    """Return the content as JSON, without null values: a form has no null."""
     decoded = msgspec.json.decode(to_json(dict(content)))
     return {name: value for name, value in decoded.items() if value is not None}

@@ -1,8 +1,8 @@
-"""The functions that answer a server's questions, called in one way whatever they are.
+"""Calls of the user's functions that answer server requests.
 
-An `async def` runs on the loop. A plain function may wait for a person, so it runs in a thread of its own: a
-daemon, so that a question which nobody answers does not keep the process alive. Nothing that a function raises, not
-even `SystemExit`, reaches the loop: it ends the question.
+An `async def` function runs on the event loop. A plain function may wait for a user, so it runs in a daemon thread of
+its own, which does not keep the process alive. No exception of a function, not even `SystemExit`, reaches the event
+loop: it ends only the request.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from accord.messages.identity import Implementation
 from accord.redaction import describe_redacted
 
 Outcome = tuple[bool, Any]
-"""Whether it returned, and what; or what it raised."""
+"""Whether the function returned, and its result or exception."""
 
 
 class ClientContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler may know about a question, besides what is asked."""
+    """What a handler may read about a request, besides its params."""
 
     server: str
-    """Who asks: the server as this client was pointed at it. Show this one, it is not the server's to choose."""
+    """The server, under the name of the target. Show this name to users, because the server cannot choose it."""
     server_info: Implementation | None
-    """What the server says it is, if it says so."""
+    """The server's name and version, if it sent them."""
     revision: str
-    """The revision in use: "2026-07-28"."""
+    """The protocol revision in use: "2026-07-28"."""
     method: str | None
-    """The request of ours that the server needs the answer for: "tools/call". Not told through 2025-11-25: None."""
+    """The client's request that the server needs the answer for: "tools/call". Unknown through 2025-11-25: None."""
 
 
 class UserHandler:
-    """A user's function with at most the arguments that it takes: what is asked first, then the `ClientContext`.
+    """A user's function, called with the arguments that it takes: the params first, then the `ClientContext`.
 
-    `name` is the option it was given as. Raises `DeclarationError` for what cannot be called so.
+    `name` is the option of the function. Raises `DeclarationError` for a function with other parameters.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], most: int, threads: HandlerThreads) -> None:
@@ -51,54 +51,60 @@ class UserHandler:
         self._function = function
         self._threads = threads
         self._arity = min(_parameters(function, name, most), most)
-        called = getattr(function, "__call__", None)  # noqa: B004  an object with `async def __call__`
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+        call_method = getattr(function, "__call__", None)  # noqa: B004  an object with `async def __call__`
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
 
     async def __call__(self, *args: Any) -> Any:
-        """What the function gives. Raises what it raises, if that is an `Exception`; else `InternalError`."""
+        """Return the result of the function. Raises its `Exception`; any other exception becomes `InternalError`."""
         try:
             return await self._invoke(args[: self._arity])
         except (Exception, asyncio.CancelledError):
             raise
-        except BaseException as exc:  # sys.exit() of a handler must not end the loop
+        except BaseException as exc:  # sys.exit() in a handler must not end the loop
             raise InternalError(f"the {self._name} handler did not answer: {describe_redacted(exc)}") from exc
 
-    async def _invoke(self, given: tuple[Any, ...]) -> Any:
+    async def _invoke(self, arguments: tuple[Any, ...]) -> Any:
         if self._is_async:
-            return await self._function(*given)
-        result = await self._threads.call(self._function, *given)
+            return await self._function(*arguments)
+        result = await self._threads.call(self._function, *arguments)
         return await result if inspect.isawaitable(result) else result
 
 
 def _parameters(function: Callable[..., Any], name: str, most: int) -> int:
-    """How many arguments a function is given: those that it must have, one at least if it takes any."""
+    """Return the number of arguments to pass: the required ones, at least one if the function takes any."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a builtin that does not tell
+    except (TypeError, ValueError):  # a builtin without a signature
         return 1
-    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return most
-    places = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    needed = sum(each.default is each.empty for each in places)
-    keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
-    if needed > most or keywords:
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    required = sum(parameter.default is parameter.empty for parameter in positional)
+    keywords = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    ]
+    if required > most or keywords:
         raise DeclarationError(f"{name}: a handler takes the request and, optionally, a ClientContext")
-    return max(needed, min(1, len(places)))
+    return max(required, min(1, len(positional)))
 
 
 class HandlerThreads:
-    """Threads for the plain functions of one client, at most `most` at a time: one that nobody waits for any more
-    counts until its function returns.
-    """
+    """The threads of the plain functions of one client, at most `most` at a time, with abandoned ones."""
 
     def __init__(self, most: int) -> None:
         self._limit = most
         self._running: set[threading.Thread] = set()
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call `function` in a thread, in a copy of this context. A cancelled await leaves the thread to itself.
+        """Call `function` in a thread, in a copy of this context. A cancelled await abandons the thread.
 
-        Raises what it raises, `InternalError` when there are too many threads.
+        Raises the errors of the function, and `InternalError` when there are too many threads.
         """
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         work = partial(_run_in_thread, future, copy_context().run, function, *args)
@@ -109,7 +115,7 @@ class HandlerThreads:
         raise value
 
     def _start(self, thread: threading.Thread) -> None:
-        self._running = {each for each in self._running if each.is_alive()}
+        self._running = {running for running in self._running if running.is_alive()}
         if len(self._running) >= self._limit:
             raise InternalError(
                 f"{self._limit} requests of the server are already being answered (Limits.workers); "
@@ -119,15 +125,15 @@ class HandlerThreads:
         self._running.add(thread)
 
 
-def _run_in_thread(future: asyncio.Future[Outcome], run: Callable[..., Any], *call: Any) -> None:
-    """What a thread does."""
+def _run_in_thread(future: asyncio.Future[Outcome], run: Callable[..., Any], *arguments: Any) -> None:
+    """Run a function in a thread, and pass its outcome to the event loop."""
     try:
-        outcome = (True, run(*call))
-    except BaseException as exc:  # a handler may raise anything; the one who awaits gets it
+        outcome = (True, run(*arguments))
+    except BaseException as exc:  # a handler may raise anything; the caller receives it
         outcome = (False, exc)
     try:
         future.get_loop().call_soon_threadsafe(_settle, future, outcome)
-    except RuntimeError:  # the loop has closed: nobody waits any more
+    except RuntimeError:  # the loop has closed: no caller waits
         return
 
 

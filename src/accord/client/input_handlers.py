@@ -1,13 +1,12 @@
-"""What a server asks its client: of the person, of the model, and where it may work (client features).
+"""Requests of a server to its client: elicitation, sampling and roots (client features).
 
-Through 2025-11-25 these are requests of the server, taken by `handle`; from 2026-07-28 on they stand in a result,
-and `rounds` takes them. Both read all that is asked before anybody is bothered (`read`), then let the handlers
-answer (`IncomingQuestion.answer`). What is given decides what is declared: `capabilities`.
+Through 2025-11-25 they are requests of the server, served by `handle`; from 2026-07-28 on they are part of a result,
+and `multi_round_trip` serves them. Both validate all requests (`read`) before they call any handler
+(`IncomingQuestion.answer`). The handlers decide the declared `capabilities`.
 
-A model's answers (client, Sampling): from what a handler gives to a `CreateMessageResult`.
-
-A handler gives the whole result, or the text alone; `None` declines, as does raising `SamplingDeclined`. What it is
-asked goes to it as it came: `includeContext` too, which it may leave be. Nothing of other servers is added here.
+Sampling (client, Sampling): a handler returns a `CreateMessageResult`, or only its text; `None` declines, as does
+raising `SamplingDeclined`. It receives the params unchanged, with `includeContext`, which it may ignore: this module
+adds no context of other servers.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ from accord.session.session import Session
 from accord.transport.connection import Connection
 
 _UNKNOWN_MODEL = "unknown"
-"""The model, where a handler gives a text and does not say whose."""
+"""The model name when a handler returns only a text."""
 
 
 class SamplingHandler:
-    """Answers `sampling/createMessage` with a user's function. `tools`: it hands tools to the model."""
+    """A handler of `sampling/createMessage` that calls a user's function. `tools`: it passes tools to the model."""
 
     method: ClassVar[str] = "sampling/createMessage"
 
@@ -65,11 +64,11 @@ class SamplingHandler:
 
     @property
     def capability(self) -> SamplingCapability:
-        """What is declared."""
+        """Return the capability to declare."""
         return SamplingCapability(tools={} if self._tools else None)
 
     def read(self, raw: Any, rules: Rules) -> CreateMessageParams:
-        """The params of a question. Raises `InvalidParams`, and `NotSupported` for tools that are not offered."""
+        """Return the validated params. Raises `InvalidParams`, and `NotSupported` for tools that are not declared."""
         params = codec.decode_params(CreateMessageParams, raw)
         if (params.tools or params.tool_choice is not None) and not (self._tools and rules.sampling_tools):
             # "The client MUST return an error if this field is provided but sampling.tools is not declared"
@@ -78,15 +77,17 @@ class SamplingHandler:
         return params
 
     async def answer(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult:
-        """What the model says. Raises what the handler raises, `SamplingDeclined`, `Mismatch` for what is no answer."""
-        given = await self._handler(params, context)
-        if given is None:
+        """Return the model's answer. Raises the handler's errors, `SamplingDeclined`, `Mismatch` for another value."""
+        result = await self._handler(params, context)
+        if result is None:
             raise SamplingDeclined
-        if isinstance(given, str):
-            given = CreateMessageResult(role="assistant", content=TextContent(text=given), model=_UNKNOWN_MODEL)
-        if not isinstance(given, CreateMessageResult):
-            raise Mismatch(f"a sampling handler must return a CreateMessageResult or a str, not {type(given).__name__}")
-        return fit_blocks(given, RULES[context.revision])
+        if isinstance(result, str):
+            result = CreateMessageResult(role="assistant", content=TextContent(text=result), model=_UNKNOWN_MODEL)
+        if not isinstance(result, CreateMessageResult):
+            raise Mismatch(
+                f"a sampling handler must return a CreateMessageResult or a str, not {type(result).__name__}"
+            )
+        return fit_blocks(result, RULES[context.revision])
 
 
 log: logging.Logger = logging.getLogger("accord.client")
@@ -96,50 +97,50 @@ _OPTION_OF_METHOD = {
     SamplingHandler.method: "sampling",
     RootsHandler.method: "roots",
 }
-"""By what is asked: what a client is given to answer it."""
+"""The `Client` option for each method."""
 
 
 class InputHandler(Protocol):
-    """Answers one kind of question."""
+    """A handler of one method."""
 
     method: ClassVar[str]
 
     def read(self, raw: Any, rules: Rules) -> Any:
-        """The params of a question, checked. Raises `InvalidParams`, `NotSupported`."""
+        """Return the validated params of a request. Raises `InvalidParams`, `NotSupported`."""
 
     async def answer(self, params: Any, context: ClientContext) -> Any:
-        """The answer. Raises what the handler raises."""
+        """Return the answer. Raises the errors of the handler."""
 
 
 class IncomingQuestion(msgspec.Struct, frozen=True):
-    """A question that was read, and who answers it."""
+    """A validated request and its handler."""
 
     params: Any
     handler: InputHandler
     rules: Rules
     timeout: float
-    """Time for the answer."""
+    """The timeout of the answer in seconds."""
 
     async def answer(self, context: ClientContext) -> Raw:
-        """The answer as this revision has it. Raises what the handler raises, `RequestTimeout` when it takes too long,
-        `msgspec.ValidationError` for what the revision cannot say.
+        """Return the encoded answer for this revision. Raises the errors of the handler, `RequestTimeout`, and
+        `msgspec.ValidationError` for an answer that the revision does not support.
         """
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                given = await self.handler.answer(self.params, context)
+                answer = await self.handler.answer(self.params, context)
         except TimeoutError as exc:
             if not limit.expired():
                 raise
             raise RequestTimeout(f"nobody answered {self.handler.method} in {self.timeout:g} s") from exc
-        # What a handler made is not validated yet, and an older revision may not have it.
+        # A handler's result is not validated yet, and an older revision may not support it.
         type_: Any = INPUT_RESPONSES[self.handler.method]
-        whole = codec.decoder(type_).decode(codec.encode(given))
-        return codec.raw(codec.narrow(whole, self.rules.revision))
+        decoded = codec.decoder(type_).decode(codec.encode(answer))
+        return codec.raw(codec.narrow(decoded, self.rules.revision))
 
 
 class InputHandlers:
-    """The handlers of one client. `server` is what it was pointed at, as the person knows it."""
+    """The handlers of one client. `server` is the server under the name of the target."""
 
     def __init__(
         self,
@@ -167,12 +168,14 @@ class InputHandlers:
         if sampling is not None:
             self.sampling = SamplingHandler(sampling, tools=sampling_tools, threads=threads)
         self.roots: RootsHandler | None = RootsHandler(roots, threads=threads) if roots is not None else None
-        given = (self.elicitation, self.sampling, self.roots)
-        self._handlers: dict[str, InputHandler] = {each.method: each for each in given if each is not None}
+        handlers = (self.elicitation, self.sampling, self.roots)
+        self._handlers: dict[str, InputHandler] = {
+            handler.method: handler for handler in handlers if handler is not None
+        }
 
     @property
     def capabilities(self) -> ClientCapabilities:
-        """What the client declares."""
+        """Return the capabilities to declare."""
         return ClientCapabilities(
             elicitation=self.elicitation.capability if self.elicitation else None,
             sampling=self.sampling.capability if self.sampling else None,
@@ -180,56 +183,56 @@ class InputHandlers:
         )
 
     def set_roots(self, places: RootsLike) -> None:
-        """Take other folders. Raises `NotSupported` where none were declared, `LocalProtocolError` for no folder."""
+        """Replace the roots. Raises `NotSupported` if not declared, `LocalProtocolError` for an invalid root."""
         if self.roots is None:
             raise NotSupported("this client has not declared roots; create it with Client(..., roots=[...])")
         self.roots.set(places)
 
     def expect_pages(self, error: UrlElicitationRequired) -> None:
-        """The server has named pages in an error; it may tell when the person is done with them. A page that no person
-        may be sent to is left out.
-        """
-        named, error.elicitations, why = error.elicitations, [], None
-        for page in named:
+        """Expect the completion of the URL elicitations in an error, and drop URLs that a user must not be sent to."""
+        pages, error.elicitations, problem = error.elicitations, [], None
+        for page in pages:
             try:
                 check_url(page.get("url"))
             except InvalidParams as exc:
-                why = why or exc
+                problem = problem or exc
             else:
                 error.elicitations.append(page)
-        if why is not None:
-            log.warning("accord: %s: pages to visit are left out, the first because: %s", self._server, log_line(why))
+        if problem is not None:
+            log.warning(
+                "accord: %s: pages to visit are left out, the first because: %s", self._server, log_line(problem)
+            )
         if self.elicitation is not None:
             for page in error.elicitations:
                 self.elicitation.expect_page(page.get("elicitationId"))
 
-    def on_elicitation_complete(self, told: ElicitationCompleteParams) -> Any:
-        """The person is done with a page: what the callback for that gives."""
-        return self.elicitation.complete_page(told) if self.elicitation is not None else None
+    def on_elicitation_complete(self, params: ElicitationCompleteParams) -> Any:
+        """Return the result of the callback for a completed URL elicitation."""
+        return self.elicitation.complete_page(params) if self.elicitation is not None else None
 
     def read(self, method: str, params: Any, rules: Rules) -> IncomingQuestion:
-        """A question, checked. Raises `NotSupported` for what nobody here answers, `InvalidParams`."""
-        answers = self._handlers.get(method)
-        if answers is None:
+        """Return a validated request. Raises `NotSupported` without a handler, `InvalidParams`."""
+        handler = self._handlers.get(method)
+        if handler is None:
             option = _OPTION_OF_METHOD.get(method)
             raise NotSupported(
                 f"{self._server} asks for {method}, which this client does not answer"
                 + (f"; make it with Client(..., {option}=...)" if option else "")
             )
-        return IncomingQuestion(answers.read(params, rules), answers, rules, self._limits.answer_seconds)
+        return IncomingQuestion(handler.read(params, rules), handler, rules, self._limits.answer_seconds)
 
     def context(self, session: Session, method: str | None = None) -> ClientContext:
-        """What the handlers may know; `method` is the request of ours that the answer is for."""
+        """Return the context of the handlers; `method` is the client's request that the answer is for."""
         info = session.peer_info.info if session.peer_info is not None else None
         return ClientContext(server=self._server, server_info=info, revision=session.rules.revision, method=method)
 
-    async def handle(self, exchange: PendingRequest, connection: Connection) -> Raw:
+    async def handle(self, request: PendingRequest, connection: Connection) -> Raw:
         """Answer a request of the server. Raises `ProtocolError`, or CancelledError when it was cancelled."""
-        method = exchange.method.name
+        method = request.method.name
         if method not in self._handlers:
             raise MethodNotFound(f"this client does not answer {method}")
         try:
-            question = self.read(method, exchange.params, exchange.rules)
+            question = self.read(method, request.params, request.rules)
         except NotSupported as exc:  # "a mode not declared in client capabilities: -32602 (Invalid params)"
             raise InvalidParams(str(exc)) from exc
         with connection.pause_timers():
@@ -240,7 +243,7 @@ class InputHandlers:
             return await question.answer(context)
         except ProtocolError:
             raise
-        except Exception as exc:  # a handler may raise anything: that ends its question and nothing else
+        except Exception as exc:  # a handler may raise anything; only its own request fails
             method = question.handler.method
             log.warning("accord: %s: %s could not be answered: %s", self._server, method, log_line(describe(exc)))
             log.debug("accord: %s was not answered here", method, exc_info=exc)

@@ -1,7 +1,7 @@
-"""A client that a telemetry is told of: what it asks, what it is asked, and how long it is connected.
+"""A client with telemetry of its requests, of the server's requests, and of its sessions.
 
-Made in the place of the plain parts where `Client(telemetry=...)` asks for it, so that others pay nothing. A request
-that goes out more than once, as the connection broke or the server asked for input, is one operation.
+These classes replace the plain ones only with `Client(telemetry=...)`, so that other clients have no overhead. A
+request that is sent more than once, after a reconnect or for input, is one operation.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class InstrumentedRequests(Requests):
-    """The requests of one client, watched."""
+    """The requests of one client, with telemetry."""
 
-    def __init__(self, watch: TelemetryRecorder, place: TransportInfo, *args: Any) -> None:
+    def __init__(self, recorder: TelemetryRecorder, transport_info: TransportInfo, *args: Any) -> None:
         super().__init__(*args)
-        self._recorder = watch
-        self._transport_info = place
+        self._recorder = recorder
+        self._transport_info = transport_info
         self._session_tasks: set[asyncio.Task[None]] = set()
 
     async def raw(self, method: str, params: Any = None, *, operation: Operation | None = None, **options: Any) -> Raw:
-        """As `Requests.raw`; `operation` is what this request is a part of."""
+        """Send a request, as `Requests.raw` does; `operation` is the operation that it is a part of."""
         if operation is not None:
             return await self._send(operation, method, params, options)
         with self._recorder.operation(self._operation(method, params)) as operation:
@@ -77,10 +77,10 @@ class InstrumentedRequests(Requests):
         )
 
     async def use(self, connection: Connection) -> None:
-        """As `Requests.use`; and tell of the connection when it has ended."""
+        """Use a connection, as `Requests.use` does, and record its session when it has ended."""
         await super().use(connection)
         if self._transport_info.protocol and not connection.session.rules.handshake:
-            return  # each request is for itself there: nothing that could end
+            return  # such requests are independent: there is no session that could end
         task = asyncio.get_running_loop().create_task(self._record_session(connection))
         self._session_tasks.add(task)
         task.add_done_callback(self._session_tasks.discard)
@@ -97,37 +97,37 @@ class InstrumentedRequests(Requests):
 
 
 class ClientInstrumentation:
-    """The parts of one client that a telemetry is told of."""
+    """The instrumented parts of one client."""
 
     def __init__(self, telemetry: Telemetry, target: Any) -> None:
         self._recorder = TelemetryRecorder(telemetry)
         self._transport_info = transport_info_of(target)
 
     def requests(self, *args: Any) -> Requests:
-        """What it asks. Arguments as for `Requests`."""
+        """Return instrumented requests. The arguments are those of `Requests`."""
         return InstrumentedRequests(self._recorder, self._transport_info, *args)
 
     def handler(self, handler: Handler) -> Handler:
-        """What answers the questions of the server."""
+        """Return the instrumented handler of the server's requests."""
 
-        async def handle(exchange: PendingRequest, connection: Any) -> Any:
-            with self._recorder.operation(_operation_of(exchange, self._transport_info)) as operation:
+        async def handle(request: PendingRequest, connection: Any) -> Any:
+            with self._recorder.operation(_operation_of(request, self._transport_info)) as operation:
                 operation.began = True
-                result = await handler(exchange, connection)
+                result = await handler(request, connection)
                 operation.answered(result)
                 return result
 
         return handle
 
 
-def _operation_of(exchange: PendingRequest, place: TransportInfo) -> Operation:
+def _operation_of(request: PendingRequest, transport_info: TransportInfo) -> Operation:
     return Operation(
         "server",
-        exchange.method.name,
-        id=exchange.id,
-        revision=exchange.rules.revision,
-        place=place,
-        carrier=read(exchange).carrier,
+        request.method.name,
+        id=request.id,
+        revision=request.rules.revision,
+        place=transport_info,
+        carrier=read(request).carrier,
     )
 
 
@@ -136,7 +136,7 @@ def _fields(params: Any) -> Mapping[str, Any]:
 
 
 def transport_info_of(target: Any) -> TransportInfo:
-    """How a target is reached."""
+    """Return the transport information of a target."""
     if isinstance(target, Remote):
         url = urlsplit(target.url)
         port = url.port or _PORTS.get(url.scheme.lower())

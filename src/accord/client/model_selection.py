@@ -1,8 +1,8 @@
-"""Which model answers a server's request for sampling: its hints first, then what matters to it (client, Sampling).
+"""The choice of a model for a sampling request: by its hints first, then by its priorities (client, Sampling).
 
 "Hints are treated as substrings that can match model names flexibly; multiple hints are evaluated in order of
-preference; clients MAY map hints to equivalent models from different providers." They only advise: the host says which
-models there are, and what they cost.
+preference; clients MAY map hints to equivalent models from different providers." They only advise: the host defines
+the models and their costs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from accord.messages.sampling import ModelPreferences
 
 
 class HostModel(msgspec.Struct, frozen=True):
-    """A model that the host has, each trait from 0 to 1 beside its others. Raises `ValueError` for anything else."""
+    """A model of the host, with traits from 0 to 1 relative to its others. Raises `ValueError` for any other value."""
 
     name: str
     cost: float = 0.5
-    """1 is the dearest."""
+    """1 is the most expensive."""
     speed: float = 0.5
     """1 is the fastest."""
     intelligence: float = 0.5
@@ -38,25 +38,25 @@ def choose_model(
     *,
     equivalents: Mapping[str, Sequence[str]] | None = None,
 ) -> HostModel:
-    """The model of `models` that suits a server best; the first of them where nothing tells them apart.
+    """Return the model that suits a server's preferences best; of equal ones, the first.
 
-    The first hint that is part of a name decides, without regard to case; where it fits several, priorities choose
-    among these. `equivalents` (`{"sonnet": ["gemini-1.5-pro"]}`) counts once no hint fits by itself: it maps part of a
-    hint to parts of names. Raises `ValueError` when there are no models.
+    The first hint that is part of a name decides, ignoring case; if it matches several names, priorities decide.
+    `equivalents` (`{"sonnet": ["gemini-1.5-pro"]}`) applies if no hint matches: it maps part of a hint to parts of
+    names. Raises `ValueError` when there are no models.
     """
     if not models:
         raise ValueError("models is empty; give at least one")
     preferences = preferences or ModelPreferences()
     hints = [hint.name.strip().casefold() for hint in preferences.hints or () if hint.name and hint.name.strip()]
-    suited = _hinted(hints, models) or _hinted(_mapped(hints, equivalents or {}), models) or models
-    return max(suited, key=lambda model: _score(model, preferences))
+    candidates = _hinted(hints, models) or _hinted(_mapped(hints, equivalents or {}), models) or models
+    return max(candidates, key=lambda model: _score(model, preferences))
 
 
 def _hinted(hints: Iterable[str], models: Sequence[HostModel]) -> list[HostModel]:
-    """The models that the first fitting hint names."""
+    """Return the models that the first matching hint names."""
     for hint in hints:
-        if found := [model for model in models if hint in model.name.casefold()]:
-            return found
+        if matching := [model for model in models if hint in model.name.casefold()]:
+            return matching
     return []
 
 
@@ -68,7 +68,7 @@ def _mapped(hints: Sequence[str], equivalents: Mapping[str, Sequence[str]]) -> I
 
 
 def _score(model: HostModel, preferences: ModelPreferences) -> float:
-    """What a model offers, weighed by what matters: "higher values prefer cheaper models"."""
+    """Return a model's traits weighted by the priorities: "higher values prefer cheaper models"."""
     return (
         _weight(preferences.cost_priority) * (1 - model.cost)
         + _weight(preferences.speed_priority) * model.speed
@@ -77,5 +77,5 @@ def _score(model: HostModel, preferences: ModelPreferences) -> float:
 
 
 def _weight(priority: float | None) -> float:
-    """A priority as a server may send it, held to 0 to 1."""
+    """Return a server's priority, bounded to 0 to 1."""
     return min(1, max(0, priority or 0))

@@ -1,11 +1,11 @@
-"""A request whose answer asks for input, sent again with the answers until it is done (2026-07-28, Multi Round-Trip
+"""Requests whose result asks for input, sent again with the answers until they complete (2026-07-28, Multi Round-Trip
 Requests).
 
-All that one answer asks for is read first and answered at once, side by side; then the same request goes out under a
-new id, with `inputResponses` and exactly the `requestState` of that answer, or none. What cannot be answered, or is
-declined where no answer can say so, ends the request with that error, and nothing is sent. The person's time is
-outside the request's: `timeout` counts for each round trip, `total_timeout` for all of them together. Answers and
-state go to the connection that asked for them; where that is gone, the request begins again, or ends.
+All input requests of a result are validated first and answered concurrently; then the same request is sent under a new
+id, with `inputResponses` and the `requestState` of that result, if any. An input request that cannot be answered, or
+that is declined where no answer can express that, ends the request with that error, and nothing is sent. The time of
+handlers does not count: `timeout` bounds each round trip, `total_timeout` all of them together. Answers and state are
+sent to the connection that requested them; if that is lost, the request starts again, or fails.
 """
 
 from __future__ import annotations
@@ -33,59 +33,65 @@ P = TypeVar("P", bound=InputResponseParams)
 T = TypeVar("T")
 
 Send = Callable[[P, float | None], Awaitable[T]]
-"""Sends the request with these params, and reads its result; the second argument is its `total_timeout`. Raises
-`InputRequiredError`."""
+"""Sends the request with these params, and returns its result; the second argument is its `total_timeout`. Raises
+`InputRequiredError`.
+"""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-"""Seconds before a request is sent again that only has to be: doubled each time."""
+"""The pause in seconds before a request without input requests is sent again; it doubles each time."""
 
 
 class _RawInputRequest(msgspec.Struct):
-    """One input request: of any kind, known here or not."""
+    """One input request, of a known or unknown method."""
 
     method: Name
     params: Raw | UnsetType = UNSET
 
 
 class _RawInputRequired(msgspec.Struct, rename="camel"):
-    """`InputRequiredResult`, with what is asked not yet read."""
+    """An `InputRequiredResult` whose input requests are not decoded yet."""
 
     input_requests: dict[Name, _RawInputRequest] | None = None
     request_state: State | None = None
 
 
 class InputResponder:
-    """Answers for the requests of one client."""
+    """Answers the input requests of one client."""
 
-    def __init__(self, asked: InputHandlers, limits: Limits) -> None:
-        self.handlers: InputHandlers = asked
+    def __init__(self, handlers: InputHandlers, limits: Limits) -> None:
+        self.handlers: InputHandlers = handlers
         self._limits = limits
 
     async def run(
-        self, required: InputRequiredError, stay: StickyConnection, params: P, send: Send[P, T], total: float | None
+        self,
+        required: InputRequiredError,
+        sticky: StickyConnection,
+        params: P,
+        send: Send[P, T],
+        total_timeout: float | None,
     ) -> T:
-        """The result of a request whose first answer was `required`; `total` is what is left of its time in seconds.
+        """Return the result of a request whose first result was `required`, within `total_timeout` seconds.
 
-        Raises what the handlers raise, `NotSupported` for what nobody here answers, `InvalidResult`,
-        `RemoteProtocolError` when there is no end to it, and what `send` raises.
+        Raises the errors of the handlers and of `send`, `NotSupported` without a handler, `InvalidResult`, and
+        `RemoteProtocolError` after too many rounds.
         """
-        clock = _PausableBudget(total, f"{required.method} to {required.name}")
+        clock = _PausableBudget(total_timeout, f"{required.method} to {required.name}")
         pause = _FIRST_PAUSE
         for _ in range(self._limits.client.rounds):
-            session = _session(stay)
-            if session.rules.server_requests:  # asking inside a result is no part of this revision
+            session = _session(sticky)
+            if session.rules.server_requests:  # such results do not exist in this revision
                 raise required
-            asks = self._read(required)
-            if asks.input_requests:
-                answers = await self._answers(required, asks.input_requests, session)
+            result = self._read(required)
+            if result.input_requests:
+                answers = await self._answers(required, result.input_requests, session)
             else:  # "the client MAY retry the original request immediately"
                 answers = None
                 await clock.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             # "If the InputRequiredResult does not contain a requestState field, the client MUST NOT include one"
-            again = msgspec.structs.replace(params, input_responses=answers, request_state=asks.request_state)
+            retry_params = msgspec.structs.replace(params, input_responses=answers, request_state=result.request_state)
             try:
-                return await _send_again(again, stay, params, send, clock)
+                return await _send_again(retry_params, sticky, params, send, clock)
             except InputRequiredError as exc:
                 required = exc
         raise RemoteProtocolError(
@@ -95,50 +101,52 @@ class InputResponder:
 
     def _read(self, required: InputRequiredError) -> _RawInputRequired:
         try:
-            asks: _RawInputRequired = codec.decoder(_RawInputRequired).decode(required.raw)
+            result: _RawInputRequired = codec.decoder(_RawInputRequired).decode(required.raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise _invalid(required, str(exc)) from exc
-        if not asks.input_requests and asks.request_state is None:
+        if not result.input_requests and result.request_state is None:
             # "Servers MUST include at least one of inputRequests or requestState"
             raise _invalid(required, "it has neither inputRequests nor requestState")
-        if len(asks.input_requests or ()) > self._limits.requests_in_flight:
+        if len(result.input_requests or ()) > self._limits.requests_in_flight:
             raise _invalid(
                 required,
                 f"it has more input requests than {self._limits.requests_in_flight} things (Limits.requests_in_flight)",
             )
-        return asks
+        return result
 
     async def _answers(
-        self, required: InputRequiredError, asked: Mapping[str, _RawInputRequest], session: Session
+        self, required: InputRequiredError, requests: Mapping[str, _RawInputRequest], session: Session
     ) -> dict[str, Any]:
-        try:  # all of them before anybody is bothered with one
-            questions = {key: self._question(each, session.rules) for key, each in asked.items()}
+        try:  # validate all of them before any handler runs
+            questions = {key: self._question(request, session.rules) for key, request in requests.items()}
         except InvalidParams as exc:
             raise _invalid(required, str(exc)) from exc
         return await _answer_all(questions, self.handlers.context(session, required.method), self._limits.close_seconds)
 
-    def _question(self, asked: _RawInputRequest, rules: Rules) -> IncomingQuestion:
-        return self.handlers.read(asked.method, asked.params, rules)
+    def _question(self, request: _RawInputRequest, rules: Rules) -> IncomingQuestion:
+        return self.handlers.read(request.method, request.params, rules)
 
 
-def _session(stay: StickyConnection) -> Session:
-    assert stay.connection is not None, "a request that was answered was answered on a connection"
-    return stay.connection.session
+def _session(sticky: StickyConnection) -> Session:
+    assert sticky.connection is not None, "a request that was answered was answered on a connection"
+    return sticky.connection.session
 
 
-async def _send_again(again: P, stay: StickyConnection, params: P, send: Send[P, T], clock: _PausableBudget) -> T:
-    """The next result. A server that knows nothing of what was asked before gets the request as it was first."""
+async def _send_again(
+    retry_params: P, sticky: StickyConnection, params: P, send: Send[P, T], clock: _PausableBudget
+) -> T:
+    """Return the next result. If the connection was lost, send the original request to the next server."""
     try:
-        return await clock.run(send, again)
+        return await clock.run(send, retry_params)
     except StickyConnectionLost:
-        stay.connection = None
+        sticky.connection = None
         return await clock.run(send, params)
 
 
 async def _answer_all(
-    questions: Mapping[str, IncomingQuestion], context: ClientContext, patience: float
+    questions: Mapping[str, IncomingQuestion], context: ClientContext, cleanup_seconds: float
 ) -> dict[str, Raw]:
-    """The answers, by key. The first handler that raises ends the others; so does the end of this await."""
+    """Return the answers by key. The first handler that raises, or a cancellation, cancels the others."""
     tasks = {key: asyncio.ensure_future(question.answer(context)) for key, question in questions.items()}
     try:
         await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
@@ -149,59 +157,59 @@ async def _answer_all(
             raise InternalError("a handler cancelled its own task and returned no result")
         return {key: task.result() for key, task in tasks.items()}
     finally:
-        await _end(tasks.values(), patience)
+        await _end(tasks.values(), cleanup_seconds)
 
 
-async def _end(tasks: Any, patience: float) -> None:
-    """Cancel what still runs, and give it a moment to clean up."""
+async def _end(tasks: Any, cleanup_seconds: float) -> None:
+    """Cancel the running tasks, and let them clean up."""
     running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()
     if running:
-        await asyncio.wait(running, timeout=patience)
+        await asyncio.wait(running, timeout=cleanup_seconds)
     for task in running:
         if task.done() and not task.cancelled():
-            task.exception()  # seen: it came too late to matter
+            task.exception()  # retrieved, because it is too late to matter
 
 
-def _invalid(required: InputRequiredError, why: str) -> InvalidResult:
+def _invalid(required: InputRequiredError, problem: str) -> InvalidResult:
     return InvalidResult(
-        f"{required.name}: {required.method} asks for input, but not as it should: {why}", raw=required.raw
+        f"{required.name}: {required.method} asks for input, but not as it should: {problem}", raw=required.raw
     )
 
 
-def _described(asks: _RawInputRequired) -> str:
-    methods = sorted({each.method for each in (asks.input_requests or {}).values()})
+def _described(result: _RawInputRequired) -> str:
+    methods = sorted({request.method for request in (result.input_requests or {}).values()})
     return ", ".join(methods) or "nothing but to be sent again"
 
 
 class _PausableBudget:
-    """What is left of the time of one request over all its round trips; it stands still while handlers answer."""
+    """The remaining time of one request over all round trips; it does not run while handlers answer."""
 
-    def __init__(self, left: float | None, request: str) -> None:
-        self._left = left
+    def __init__(self, remaining: float | None, request: str) -> None:
+        self._left = remaining
         self._request = request
         self._time = asyncio.get_running_loop().time
 
     async def run(self, send: Send[P, T], params: P) -> T:
-        """One more round trip. Raises `RequestTimeout` when no time is left."""
+        """Run one round trip. Raises `RequestTimeout` when no time is left."""
         if self._left is not None and self._left <= 0:
             raise RequestTimeout(
                 f"{self._request}: the total timeout passed before the answers could be sent; "
                 "if it may take longer, raise total_timeout="
             )
-        began = self._time()
+        started = self._time()
         try:
             return await send(params, self._left)
         finally:
-            self._charge(began)
+            self._charge(started)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, but no longer than there is time."""
-        began = self._time()
+        """Wait, but no longer than the remaining time."""
+        started = self._time()
         await asyncio.sleep(seconds if self._left is None else max(0, min(seconds, self._left)))
-        self._charge(began)
+        self._charge(started)
 
-    def _charge(self, began: float) -> None:
+    def _charge(self, started: float) -> None:
         if self._left is not None:
-            self._left -= self._time() - began
+            self._left -= self._time() - started

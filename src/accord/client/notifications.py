@@ -1,7 +1,7 @@
-"""What a server tells its client unasked: to callbacks, and to whoever reads a stream of it.
+"""Notifications of a server, for callbacks and streams.
 
-Whoever is told slowly does not hold up the connection: what comes meanwhile waits, in order, and at the bound
-(`Limits.notices`) the oldest is dropped and counted. What a callback raises is logged and harms nobody.
+A slow reader does not block the connection: notifications wait in order, and at the bound (`Limits.notices`) the
+oldest is dropped and counted. An exception in a callback is logged and has no other effect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log: logging.Logger = logging.getLogger("accord.client")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A notification: its method, its params as the type of that method, and the subscription it belongs to, if any."""
+    """A notification: its method, its decoded params, and the id of its subscription, if any."""
 
     method: str
     params: Any
@@ -37,8 +37,8 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class NotificationBuffer(Generic[T]):
-    """What waits for one reader, up to `most` items and `most_bytes`; it ends with an error or without one. `dropped`
-    counts the losses.
+    """The items that wait for one reader, up to `most` items and `most_bytes`; it ends with or without an error.
+    `dropped` counts the losses.
     """
 
     def __init__(self, most: int, most_bytes: int | None = None) -> None:
@@ -53,11 +53,11 @@ class NotificationBuffer(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether no more will come."""
+        """Return whether the buffer is closed."""
         return self._ended
 
     def put(self, item: T, size: int = 0) -> bool:
-        """Add one of so many bytes; False when older ones had to go for it. After the end nothing is taken."""
+        """Add an item of `size` bytes; return False when it displaced older ones. A closed buffer ignores it."""
         if self._ended:
             return True
         before = self.dropped
@@ -79,18 +79,18 @@ class NotificationBuffer(Generic[T]):
         return item
 
     def clear(self) -> None:
-        """Drop what waits."""
+        """Drop the waiting items."""
         self._waiting.clear()
         self._bytes = 0
 
     def close(self, error: Exception | None = None) -> None:
-        """No more will come; what waits can still be read, then comes the error, if there is one."""
+        """Close the buffer; waiting items can still be read, followed by the error, if there is one."""
         if not self._ended:
             self._ended, self._error = True, error
             self._changed.set()
 
     async def get(self) -> T:
-        """The next one. Raises `StopAsyncIteration` at the end, or the error it ended with."""
+        """Return the next item. Raises `StopAsyncIteration` at the end, or the error of `close`."""
         while not self._waiting:
             if self._error is not None:
                 raise self._error.with_traceback(None)
@@ -105,28 +105,26 @@ class NoticeStream:
     """Notifications to iterate over, from when it is entered: `async with client.notifications(...) as stream`.
 
     It ends when the client is closed, and raises `ConnectionLost` when the connection is lost for good. `dropped`
-    counts what came too fast.
+    counts the notifications that were lost.
     """
 
-    def __init__(self, notices: NotificationRouter, methods: frozenset[str]) -> None:
-        self._router = notices
+    def __init__(self, router: NotificationRouter, methods: frozenset[str]) -> None:
+        self._router = router
         self._methods = methods
-        self._queue: NotificationBuffer[Notice] = NotificationBuffer(
-            notices.limits.notices, notices.limits.notice_bytes
-        )
+        self._queue: NotificationBuffer[Notice] = NotificationBuffer(router.limits.notices, router.limits.notice_bytes)
 
     @property
     def dropped(self) -> int:
-        """Notifications that were lost because nobody read them in time: the oldest of those that waited."""
+        """Return the number of notifications lost because the stream was not read in time: the oldest are dropped."""
         return self._queue.dropped
 
     def deliver(self, notice: Notice, size: int = 0) -> None:
-        """Take one of so many bytes, if it is of a method that was asked for."""
+        """Add a notification of `size` bytes, if the stream includes its method."""
         if not self._methods or notice.method in self._methods:
             self._queue.put(notice, size)
 
     def end(self, error: Exception | None) -> None:
-        """No more will come."""
+        """Close the stream."""
         self._queue.close(error)
 
     async def __aenter__(self) -> NoticeStream:
@@ -148,38 +146,36 @@ class NoticeStream:
 
 
 class NotificationRouter:
-    """Who wants to hear what of one client's server."""
+    """The callbacks and streams of one client, by method."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.streams: list[NoticeStream] = []
         self._callbacks: dict[str | None, list[Callback]] = {}
-        self._removed: list[Callback] = []  # those that were still at work then
+        self._removed: list[Callback] = []  # callbacks that were still running when they were removed
         self._malformed: set[str] = set()
         self.is_live: bool = False
-        """Whether there is a connection, or there will be one again."""
+        """Whether the client is connected, or will reconnect."""
 
     def on(self, method: str | None, callback: Callable[[Notice], Any]) -> Callable[[], None]:
-        """Call `callback(notice)` for each notification of `method`, or of any with None, until the returned function
-        is called.
-        """
+        """Call `callback(notice)` for notifications of `method`, or all with None; the returned function removes it."""
         callbacks = self._callbacks.setdefault(method, [])
 
         @wraps(callback)
-        def tell(notice: Notice) -> Any:
-            return callback(notice) if told in callbacks else None
+        def call_if_registered(notice: Notice) -> Any:
+            return callback(notice) if registered in callbacks else None
 
         def remove() -> None:
-            if told in callbacks:
-                callbacks.remove(told)
-                self._removed = [each for each in (*self._removed, told) if each.is_running]
+            if registered in callbacks:
+                callbacks.remove(registered)
+                self._removed = [removed for removed in (*self._removed, registered) if removed.is_running]
 
-        told = Callback(tell, self.limits.notices, self.limits.notice_bytes)
-        callbacks.append(told)
+        registered = Callback(call_if_registered, self.limits.notices, self.limits.notice_bytes)
+        callbacks.append(registered)
         return remove
 
     def read(self, event: NotificationReceived) -> Notice | None:
-        """A notification with its params as their type; None where they do not fit, which is logged once."""
+        """Return a notification with decoded params, or None for invalid params, which are logged once per method."""
         name = event.method.name
         try:
             params = codec.decode_params(event.method.params, event.params)
@@ -191,22 +187,26 @@ class NotificationRouter:
         return Notice(name, params, event.subscription)
 
     def dispatch(self, notice: Notice, size: int = 0) -> None:
-        """Tell everybody who wants to know, in the order in which they asked to. `size` is that of its params."""
+        """Pass a notification to its callbacks and streams, in order of registration. `size` is that of its params."""
         for callback in [*self._callbacks.get(notice.method, ()), *self._callbacks.get(None, ())]:
             callback.call(notice, size=size)
         for stream in self.streams:
             stream.deliver(notice, size)
 
     def end(self, error: Exception | None = None) -> None:
-        """No more will come: end the streams."""
+        """Close the streams."""
         self.is_live = False
         for stream in self.streams:
             stream.end(error)
 
     async def close(self) -> None:
-        """End the streams, and let the callbacks finish, at most `ClientLimits.callback_seconds`."""
+        """Close the streams, and wait for the callbacks, at most `ClientLimits.callback_seconds`."""
         self.end()
         time = asyncio.get_running_loop().time
-        until = time() + self.limits.client.callback_seconds
-        for callback in [*self._removed, *(each for all_ in self._callbacks.values() for each in all_)]:
-            await callback.finish(max(0, until - time()))  # in this task: one of them may be what closes
+        deadline = time() + self.limits.client.callback_seconds
+        for callback in [
+            *self._removed,
+            *(registered for callbacks in self._callbacks.values() for registered in callbacks),
+        ]:
+            # In this task, because a callback may be the caller of close().
+            await callback.finish(max(0, deadline - time()))

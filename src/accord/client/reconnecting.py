@@ -1,10 +1,10 @@
-"""The connection of a client; with a `Reconnect`, the next one too, when it dies.
+"""The connection of a client, which a `Reconnect` opens again when it dies.
 
-`ReconnectingConnection` owns the one connection there is at a time and watches it. Without `Reconnect` its end is told,
-and that is all, but for a session that the server has ended (HTTP): another is opened, and what was refused for it is
-sent again, once. With it the server is started again, after a pause that doubles and is random in all its length, and
-calls wait for that. What was in flight is sent again only if that is safe (`may_repeat`); else nobody can know whether
-it took effect.
+`ReconnectingConnection` owns and watches the current connection. Without `Reconnect`, a lost connection is only
+reported, except for a session that the server has ended (HTTP): the client opens another one and sends the refused
+request again, once. With `Reconnect`, the server is started again after a pause that doubles and has full jitter, and
+calls wait for it. Requests in flight are sent again only if that is safe (`may_repeat`); otherwise their outcome is
+unknown.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from accord.transport.connection import Connection
 log: logging.Logger = logging.getLogger("accord.client")
 
 _MIN_SESSION_SECONDS = 1.0
-"""A session that lived shorter was none: the next one is opened after a pause."""
+"""A session that ends sooner counts as failed: the next one is opened after a pause."""
 
 
 class ReconnectingConnection:
-    """The one connection of a client.
+    """The current connection of a client.
 
-    `prepare(connection, again)` makes a new connection fit for use; what it raises fails the attempt. `lost(error)` is
-    called when there is none and there will be none unless somebody calls `open`.
+    `prepare(connection, again)` initializes a new connection; its exception fails the attempt. `lost(error)` is called
+    when the connection is lost and will not be reopened unless `open` is called.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class ReconnectingConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection, and it has not died."""
+        """Return whether there is a live connection."""
         return self._connection is not None and not self._connection.ended.is_set()
 
     @property
     def connection(self) -> Connection:
-        """The connection, also one that has died since. Raises `NotConnected`."""
+        """Return the connection, also a lost one. Raises `NotConnected`."""
         if self._connection is None:
             raise NotConnected("the client is not connected; use `async with Client(...)` or `await connect()`")
         return self._connection
@@ -95,9 +95,9 @@ class ReconnectingConnection:
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Open it, if it is not open. Raises `ConnectError`, `ConnectionLost`; `NotConnected` when closed meanwhile."""
+        """Open a closed connection. Raises `ConnectError`, `ConnectionLost`; `NotConnected` if closed meanwhile."""
         closes = self._closes
-        async with self._lock:  # a second task that opens gets what the first one opened
+        async with self._lock:  # a second task waits for the connection of the first
             if closes != self._closes:
                 raise NotConnected("the client was closed while it waited to connect")
             if self.is_open:
@@ -112,11 +112,12 @@ class ReconnectingConnection:
 
     @property
     def _is_reopening(self) -> bool:
-        watched = self._watch_task is not None and not self._watch_task.done()
-        return self._connection is not None and self._reopens(self._connection) and watched
+        is_watched = self._watch_task is not None and not self._watch_task.done()
+        return self._connection is not None and self._reopens(self._connection) and is_watched
 
     def _reopens(self, connection: Connection) -> bool:
-        """Whether another connection follows one that has ended: that of a session that the server has ended does.
+        """Return whether a lost connection is followed by another one; after a session that the server ended it always
+        is.
 
         "it MUST start a new session by sending a new `InitializeRequest`" (Streamable HTTP, Session Management).
         """
@@ -134,7 +135,7 @@ class ReconnectingConnection:
             self._opening = None
 
     async def _start(self, backoff: Backoff) -> None:
-        """Open, and watch from now on."""
+        """Open the connection, and start to watch it."""
         await self._connect()
         self._watch_task = asyncio.get_running_loop().create_task(self._watch(backoff))
         self._watch_task.add_done_callback(self._on_watch_done)
@@ -162,77 +163,77 @@ class ReconnectingConnection:
             ) from exc
 
     def _notify_waiters(self) -> None:
-        """Wake those who wait for a change."""
+        """Wake the tasks that wait for a change."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def close(self) -> None:
-        """End the connection and, if it is a child process, the server; bounded in time, from any task."""
+        """Close the connection and end a server that is a child process; bounded in time, from any task."""
         self._closes += 1
         self._close_task = asyncio.get_running_loop().create_task(self._close(self._close_task))
-        await asyncio.shield(self._close_task)  # it goes on when the one who closes is cancelled
+        await asyncio.shield(self._close_task)  # continues when the caller is cancelled
 
-    async def _close(self, before: asyncio.Task[None] | None) -> None:
+    async def _close(self, previous: asyncio.Task[None] | None) -> None:
         await _cancel_and_wait(self._opening)
         await _cancel_and_wait(self._watch_task)
         connection, self._connection = self._connection, None
         self._notify_waiters()
         if connection is not None:
             await self._end(connection)
-        elif before is not None:  # a second task that closes waits for the same end
-            await asyncio.wait([before])
+        elif previous is not None:  # a second call of close() waits for the first
+            await asyncio.wait([previous])
 
     async def _end(self, connection: Connection) -> None:
-        """Take away what is left: a process that may still run, a server in this process."""
+        """Clean up the connection: a process that may still run, a server in this process."""
         await connection.close()
         await self._connector.close()
 
-    # --- when it dies ------------------------------------------------------------------------------------------
+    # --- reconnecting ------------------------------------------------------------------------------------------
 
     async def _watch(self, backoff: Backoff) -> None:
         time = asyncio.get_running_loop().time
         while True:
-            began, connection = time(), self.connection
+            started, connection = time(), self.connection
             await connection.ended.wait()
             lost = connection.transport.lost()
             if not self._reopens(connection):
                 return self._on_lost(lost)
-            if not await self._reopen(lost, backoff, time() - began):
+            if not await self._reopen(lost, backoff, time() - started):
                 return None
 
-    async def _reopen(self, lost: ConnectionLost, backoff: Backoff, lived: float) -> bool:
-        """Open it again; False when that is given up, which is told."""
-        last: AccordError = lost
-        while (pause := self._pause(last, backoff, lived)) is not None:
-            log.warning("accord: %s; trying again in %.2g s", log_line(last), pause)
+    async def _reopen(self, lost: ConnectionLost, backoff: Backoff, lifetime: float) -> bool:
+        """Open the connection again; return False after the last attempt, which is reported."""
+        error: AccordError = lost
+        while (pause := self._pause(error, backoff, lifetime)) is not None:
+            log.warning("accord: %s; trying again in %.2g s", log_line(error), pause)
             await self._end(self.connection)
             await asyncio.sleep(pause)
             try:
                 await self._connect()
                 return True
             except AccordError as exc:
-                last, lived = exc, 0
-        why = f"given up after {self._attempts} attempts in a row (Reconnect.attempts)"
+                error, lifetime = exc, 0
+        reason = f"given up after {self._attempts} attempts in a row (Reconnect.attempts)"
         self._give_up(
             ConnectionLost(
-                f"{last}; {why if self._reconnect is not None else 'connect() opens it again'}",
+                f"{error}; {reason if self._reconnect is not None else 'connect() opens it again'}",
                 exit_code=lost.exit_code,
                 stderr=lost.stderr,
             )
         )
         return False
 
-    def _pause(self, last: AccordError, backoff: Backoff, lived: float) -> float | None:
-        """Seconds until the next attempt; None to give up. A session that was one is followed by the next at once."""
-        if isinstance(last, SessionEnded) and lived >= _MIN_SESSION_SECONDS:
+    def _pause(self, error: AccordError, backoff: Backoff, lifetime: float) -> float | None:
+        """Return the pause before the next attempt, or None to give up. A used session is reopened at once."""
+        if isinstance(error, SessionEnded) and lifetime >= _MIN_SESSION_SECONDS:
             return 0
-        if self._reconnect is None and not isinstance(last, SessionEnded):
+        if self._reconnect is None and not isinstance(error, SessionEnded):
             return None
-        return backoff.after(lived)
+        return backoff.after(lifetime)
 
     @property
     def _attempts(self) -> int:
-        """How often a request is sent again, and a connection opened again, at most: once where nobody asked for it."""
+        """Return how often a request is sent again, and a connection reopened, at most: once without a `Reconnect`."""
         return self._reconnect.attempts if self._reconnect is not None else 1
 
     def _give_up(self, failure: ConnectionLost) -> None:
@@ -245,12 +246,12 @@ class ReconnectingConnection:
             log.error("accord: a defect in what watches the connection", exc_info=exc)
             self._give_up(ConnectionLost(f"the connection could not be opened again: {exc!r}"))
 
-    # --- asking ------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     async def ready(self, seconds: float | None) -> Connection:
-        """The connection; while it is being opened again, wait for that.
+        """Return the connection, and wait for it while it is being reopened.
 
-        Raises `NotConnected`, `ConnectionLost` when that was given up, `RequestTimeout` after `seconds`.
+        Raises `NotConnected`, `ConnectionLost` after the last attempt, `RequestTimeout` after `seconds`.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -274,9 +275,11 @@ class ReconnectingConnection:
         total_timeout: float | None,
         **options: Any,
     ) -> Raw:
-        """As `Connection.ask`. With a `Reconnect`, it waits until there is a connection, and asks again what was not
-        executed or may be repeated. Raises `OutcomeUnknown` for what may not, `StickyConnectionLost` for what has to
-        `stay` and may.
+        """Send a request, as `Connection.ask` does. With a `Reconnect`, wait for a connection, and send the request
+        again if it was not executed or may be repeated.
+
+        Raises `OutcomeUnknown` for a request that may not be repeated, and `StickyConnectionLost` for a repeatable one
+        that is bound to the lost connection of `stay`.
         """
         clock = TimeBudget(total_timeout)
         backoff: Backoff | None = None
@@ -302,12 +305,12 @@ class ReconnectingConnection:
         raise retries_exhausted(method, 1 + self._attempts, lost)
 
     def _may_retry(self, lost: ConnectionLost) -> bool:
-        """Whether a request may get a second chance."""
+        """Return whether a request may be sent again."""
         return self._reconnect is not None or isinstance(lost, SessionEnded)
 
 
 async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:
-    """Cancel a task, and wait until it has cleaned up."""
+    """Cancel a task, and wait for its clean-up."""
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task])

@@ -1,7 +1,4 @@
-"""What a client can ask of its server: a method for each request, typed.
-
-What a completion is asked for: an argument of a prompt or of a resource template (server, Completion).
-"""
+"""The methods of a client, one for each request of the protocol."""
 
 from __future__ import annotations
 
@@ -45,20 +42,20 @@ def completion_params(
     value: str,
     context: Mapping[str, str] | None,
 ) -> CompleteParams:
-    """The params of `completion/complete`. Raises `LocalProtocolError` unless one thing is referred to."""
-    given = [
-        each
-        for each in (
+    """Return the params of `completion/complete`. Raises `LocalProtocolError` unless exactly one reference is given."""
+    references = [
+        candidate
+        for candidate in (
             reference,
             None if prompt is None else PromptReference(name=prompt),
             None if template is None else ResourceTemplateReference(uri=template),
         )
-        if each is not None
+        if candidate is not None
     ]
-    if len(given) != 1:
+    if len(references) != 1:
         raise LocalProtocolError("complete() needs exactly one of a reference, `prompt` and `template`")
     return CompleteParams(
-        ref=given[0],
+        ref=references[0],
         argument=CompletionArgument(name=argument, value=value),
         context=CompletionContext(arguments=dict(context)) if context else None,
     )
@@ -67,11 +64,11 @@ def completion_params(
 T = TypeVar("T")
 
 ProgressCallback = Callable[[float, float | None, str | None], Awaitable[None] | None]
-"""Called with progress, total and message, each as the server sent it."""
+"""Called with progress, total and message, as the server sent them."""
 
 
 class RequestMethods:
-    """The requests of one client. `name` is what its server is called in errors; for the rest see `Client`."""
+    """The requests of one client. `name` is the server's name in errors; the other arguments are those of `Client`."""
 
     def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
         self._requests = requests
@@ -79,17 +76,17 @@ class RequestMethods:
         self._tools = ToolCatalog(name, self._list_tools, limits, strict=strict, trusted=trusted)
 
     def _invalidate(self) -> None:
-        """Nothing that was known of the server holds for sure."""
+        """Discard cached server state."""
         self._requests.clear_cache()
         self._tools.invalidate()
 
     # --- lists -------------------------------------------------------------------------------------------------
 
     async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
-        """All tools, over all pages within the limits. `fresh`: not from the cache, here as in the other lists.
+        """Return all tools, over all pages within the limits. `fresh`: bypass the cache, here as in the other lists.
 
-        Over HTTP in 2026-07-28, tools that want their arguments in headers in a way that cannot be are left out, with
-        a warning that says why.
+        Over HTTP in 2026-07-28, tools with an invalid declaration of arguments in headers are left out, with a warning
+        that says why.
         """
         return await self._list_tools(fresh=fresh)
 
@@ -101,13 +98,13 @@ class RequestMethods:
         return usable
 
     async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
-        """All resources with a fixed URI, over all pages within the limits."""
+        """Return all resources with a fixed URI, over all pages within the limits."""
         return await self._requests.all(
             "resources/list", ListResourcesResult, lambda result: result.resources, fresh=fresh
         )
 
     async def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
-        """All templates of resources, over all pages within the limits."""
+        """Return all resource templates, over all pages within the limits."""
         return await self._requests.all(
             "resources/templates/list",
             ListResourceTemplatesResult,
@@ -116,10 +113,10 @@ class RequestMethods:
         )
 
     async def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
-        """All prompts, over all pages within the limits."""
+        """Return all prompts, over all pages within the limits."""
         return await self._requests.all("prompts/list", ListPromptsResult, lambda result: result.prompts, fresh=fresh)
 
-    # --- verbs -------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     @overload
     async def call_tool(
@@ -160,16 +157,16 @@ class RequestMethods:
         total_timeout: float | None = None,
         raise_on_error: bool = False,
     ) -> ToolResult | T:
-        """Call a tool and return its result. A tool that failed is a result with `is_error`; with `raise_on_error` it
-        raises `ToolError`, whose `result` is that result.
+        """Call a tool and return its result. A tool error is a result with `is_error`; with `raise_on_error` it raises
+        `ToolError`, whose `result` is that result.
 
-        With `type`, return the data of the result as that type: a dataclass, a pydantic model, `list[int]`; a tool that
-        failed raises `ToolError`, and data that do not fit `InvalidResult`.
+        With `type`, return the data of the result as that type: a dataclass, a pydantic model, `list[int]`; a tool
+        error raises `ToolError`, and data that do not fit raise `InvalidResult`.
 
-        `timeout` (seconds) bounds the silence before the call fails, and progress resets it; `total_timeout` bounds the
-        whole call. Structured content is checked against the schema that the tool lists. Raises `ProtocolError` (an
-        unknown tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`, `NotSupported`; and
-        `OutcomeUnknown` where a client that reconnects may not send the call again (server, Tools).
+        `timeout` (seconds) bounds the time without a message before the call fails, and progress resets it;
+        `total_timeout` bounds the whole call. Structured content is validated against the tool's output schema. Raises
+        `ProtocolError` (an unknown tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`,
+        `NotSupported`; and `OutcomeUnknown` if a reconnecting client may not send the call again (server, Tools).
         """
         params = CallToolParams(name=name, arguments=encode_arguments(arguments))
 
@@ -206,7 +203,7 @@ class RequestMethods:
         meta: Meta | None = None,
         timeout: float | None = None,
     ) -> ReadResourceResult:
-        """Read a resource; `fresh`: not from the cache. Raises `ResourceNotFound` and what `call_tool` raises."""
+        """Read a resource; `fresh`: bypass the cache. Raises `ResourceNotFound`, and the errors of `call_tool`."""
         try:
             return await self._requests.cached_with_input(
                 CacheableRequest(READ_METHOD, uri),
@@ -218,7 +215,7 @@ class RequestMethods:
                 timeout=timeout,
             )
         except InvalidParams as exc:
-            # From 2026-07-28 on this is how a missing resource is told: -32602 that names the URI.
+            # From 2026-07-28 on, an unknown resource is reported so: -32602 with the URI.
             if isinstance(exc.data, dict) and exc.data.get("uri") == uri:
                 raise ResourceNotFound(exc.message, uri=uri, code=exc.code, data=exc.data) from None
             raise
@@ -231,7 +228,7 @@ class RequestMethods:
         meta: Meta | None = None,
         timeout: float | None = None,
     ) -> GetPromptResult:
-        """Get a prompt's messages. Raises what `call_tool` raises."""
+        """Return the messages of a prompt. Raises the errors of `call_tool`."""
         params = GetPromptParams(name=name, arguments=encode_arguments(arguments))
         return await self._requests.with_input("prompts/get", GetPromptResult, params, meta=meta, timeout=timeout)
 
@@ -247,16 +244,16 @@ class RequestMethods:
         meta: Meta | None = None,
         timeout: float | None = None,
     ) -> Completion:
-        """Proposals for an `argument` of a prompt, or of a resource template by its URI, of which `value` is typed.
+        """Return suggested values for an `argument` of a prompt or of a resource template, of which `value` is typed.
 
-        `context` are arguments that have their value (from 2025-06-18 on; left out before). Raises what `call_tool`
-        raises, and `LocalProtocolError` unless one of `reference`, `prompt` and `template` is given.
+        `context` are arguments that already have a value (from 2025-06-18 on; left out before). Raises the errors of
+        `call_tool`, and `LocalProtocolError` unless exactly one of `reference`, `prompt` and `template` is given.
         """
         params = completion_params(reference, prompt, template, argument, value, context)
         result = await self._requests.read("completion/complete", CompleteResult, params, meta=meta, timeout=timeout)
         return result.completion
 
-    # --- the low level, for extensions -------------------------------------------------------------------------
+    # --- low level, for extensions -----------------------------------------------------------------------------
 
     async def request(
         self,
@@ -270,10 +267,10 @@ class RequestMethods:
         total_timeout: float | None = None,
         repeatable: bool = False,
     ) -> T | Any:
-        """Send any request of the protocol or of an extension; its result as the type `result`, or as the one that the
-        extension has for its `resultType`. The other verbs take no results of extensions.
+        """Send a request of the protocol or of an extension; return its result as the type `result`, or as the type
+        that an extension registered for its `resultType`. The other methods do not accept results of extensions.
 
-        `repeatable` says that it may be sent twice. Raises what `call_tool` raises.
+        `repeatable` means that the request may be sent twice. Raises the errors of `call_tool`.
         """
         return await self._requests.read_open(
             method,

@@ -1,7 +1,7 @@
-"""A request of a client, from its params to what the server made of it.
+"""The sending of a client's requests: metadata, cache, decoding, and input requests.
 
-On its way out it takes the log level with it, where the revision has it in each request; it may be answered from the
-cache; its answer is read; and where that asks for input, it goes out again with it.
+A request carries the log level in revisions where each request does; its result may come from the cache; and a request
+whose result asks for input is sent again with it.
 """
 
 from __future__ import annotations
@@ -48,38 +48,38 @@ _SET_LEVEL = "logging/setLevel"
 
 
 async def always_retry() -> bool:
-    """A request that changes nothing may be sent twice."""
+    """Return True, for requests without side effects."""
     return True
 
 
 async def never_retry() -> bool:
-    """A request that nothing is known of must not be sent twice."""
+    """Return False, for requests with unknown side effects."""
     return False
 
 
 class Requests:
-    """The requests of one client. `timeout` and `total_timeout` (seconds) hold where a request has none of its own."""
+    """The requests of one client. `timeout` and `total_timeout` (seconds) are defaults of each request."""
 
     def __init__(
         self,
-        link: ReconnectingConnection,
+        connection: ReconnectingConnection,
         reader: ResultReader,
-        rounds: InputResponder,
-        kept: ClientCache,
+        responder: InputResponder,
+        cache: ClientCache,
         limits: Limits,
         timeout: float | None,
         total_timeout: float | None,
         level: LoggingLevel | None,
     ) -> None:
-        self._connection = link
+        self._connection = connection
         self._reader = reader
-        self._multi_round_trip = rounds
-        self._cache = kept
+        self._multi_round_trip = responder
+        self._cache = cache
         self._limits = limits
         self.timeout: float | None = timeout
         self.total_timeout: float | None = total_timeout
         self._meta: Meta = {}
-        """What every request carries."""
+        """The `_meta` of every request."""
         self._is_caching = False
         self._level = None if level is None else _check_level(level)
 
@@ -96,8 +96,9 @@ class Requests:
         on_progress: Any = None,
         on_sent: Any = None,
     ) -> Raw:
-        """Ask; the result as it came. Raises what `ReconnectingConnection.request` raises, and `LocalProtocolError` for
-        a wrong `meta`."""
+        """Send a request and return its encoded result. Raises the errors of `ReconnectingConnection.request`, and
+        `LocalProtocolError` for an invalid `meta`.
+        """
         if meta is not None:
             check_meta(meta)
         return await self._connection.request(
@@ -113,19 +114,19 @@ class Requests:
         )
 
     async def read(self, method: str, type_: type[R], params: Any, **options: Any) -> R:
-        """Ask, and read the result. Raises `InvalidResult` too."""
+        """Send a request and return its decoded result. Raises also `InvalidResult`."""
         return self._reader.read(method, type_, await self.raw(method, params, **options))
 
     async def read_open(self, method: str, type_: type[T], params: Any, **options: Any) -> T | Any:
-        """As `read`, with the results that extensions have."""
+        """Send a request, as `read` does, and accept results of extensions."""
         return self._reader.read_open(method, type_, await self.raw(method, params, **options))
 
     async def with_input(
         self, method: str, type_: type[R], params: P, *, total_timeout: float | None = None, **options: Any
     ) -> R:
-        """As `read`; what the server needs to know for it is answered, and the request sent again.
+        """Send a request, as `read` does, answer its input requests, and send it again.
 
-        The params of a request that is sent again say so: they have `input_responses` or `request_state`.
+        The params of a request that is sent again have `input_responses` or `request_state`.
         """
         first = partial(self.read, method, type_, params)
         return await self._with_input(first, method, type_, params, total_timeout, options)
@@ -139,40 +140,40 @@ class Requests:
         total: float | None,
         options: Mapping[str, Any],
     ) -> R:
-        """The result of `first`, or of the rounds that begin with it."""
-        stay = StickyConnection()
+        """Return the result of `first`, or of the rounds that follow it."""
+        sticky = StickyConnection()
 
         async def send(params: P, total: float | None) -> R:
-            return await self.read(method, type_, params, total_timeout=total, stay=stay, **options)
+            return await self.read(method, type_, params, total_timeout=total, stay=sticky, **options)
 
         total = self.total_timeout if total is None else total
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        started = loop.time()
         try:
-            return await first(total_timeout=total, stay=stay, **options)
+            return await first(total_timeout=total, stay=sticky, **options)
         except UrlElicitationRequired as error:
             self._multi_round_trip.handlers.expect_pages(error)
             raise
         except InputRequiredError as required:
-            left = None if total is None else total - (loop.time() - began)
-            return await self._multi_round_trip.run(required, stay, params, send, left)
+            remaining = None if total is None else total - (loop.time() - started)
+            return await self._multi_round_trip.run(required, sticky, params, send, remaining)
 
-    # --- what may be kept --------------------------------------------------------------------------------------
+    # --- cache -------------------------------------------------------------------------------------------------
 
     def clear_cache(self) -> None:
-        """Keep nothing."""
+        """Clear the cache."""
         self._cache.clear()
 
     async def cached(
         self, request: CacheableRequest, type_: type[C], params: Any, *, fresh: bool = False, **options: Any
     ) -> C:
-        """As `read`, or from the cache; `fresh` asks the server in any case."""
+        """Return a result as `read` does, or from the cache unless `fresh`."""
         return (await self._cached_or_requested(request, type_, params, fresh, options))[0]
 
     async def _cached_or_requested(
         self, request: CacheableRequest, type_: type[C], params: Any, fresh: bool, options: Mapping[str, Any]
     ) -> tuple[C, int]:
-        """A result and its bytes, from the cache or from the server."""
+        """Return a result and its size in bytes, from the cache or from the server."""
         raw = self._raw_from_cache(request, fresh, options)
         if raw is None:
             return await self._request_with_size(request, type_, params, **options)
@@ -188,14 +189,14 @@ class Requests:
         total_timeout: float | None = None,
         **options: Any,
     ) -> C:
-        """As `with_input`, or from the cache.
+        """Return a result as `with_input` does, or from the cache.
 
-        "Results produced by retrying a request [...] MUST NOT be cached, as they depend on inputs that are not part
-        of the cache key" (Caching).
+        "Results produced by retrying a request [...] MUST NOT be cached, as they depend on inputs that are not part of
+        the cache key" (Caching).
         """
-        found = self._from_cache(request, type_, fresh, options)
-        if found is not None:
-            return found
+        cached = self._from_cache(request, type_, fresh, options)
+        if cached is not None:
+            return cached
         first = partial(self._request_and_cache, request, type_, params)
         return await self._with_input(first, request.method, type_, params, total_timeout, options)
 
@@ -206,7 +207,7 @@ class Requests:
         return None if raw is None else self._reader.read(request.method, type_, raw)
 
     def _raw_from_cache(self, request: CacheableRequest, fresh: bool, options: Mapping[str, Any]) -> Raw | None:
-        """What was kept; nothing for a request with a `meta` of its own, which the answer may depend on."""
+        """Return a cached result; None for a request with its own `meta`, which the result may depend on."""
         return None if fresh or options.get("meta") else self._cache.get(request, time.monotonic())
 
     async def _request_and_cache(self, request: CacheableRequest, type_: type[C], params: Any, **options: Any) -> C:
@@ -225,17 +226,17 @@ class Requests:
     async def all(
         self, method: str, type_: type[Any], items: Callable[[Any], list[T]], *, fresh: bool = False, **timeouts: Any
     ) -> list[T]:
-        """All items of a list. Follows the cursors: an empty one too, and no further than the limits.
+        """Return all items of a list. Follows all cursors, also an empty one, within the limits.
 
         Raises `RemoteProtocolError` for a list with more pages, items or bytes.
         """
-        found: list[T] = []
+        collected: list[T] = []
         size = 0
         cursor: str | None = None
         for _ in range(self._limits.client.pages):
             params = None if cursor is None else PaginatedParams(cursor=cursor)
             try:
-                result, taken = await self._cached_or_requested(
+                result, result_size = await self._cached_or_requested(
                     CacheableRequest(method, cursor), type_, params, fresh, timeouts
                 )
             except InvalidParams:
@@ -246,26 +247,26 @@ class Requests:
                 if fresh:
                     raise
                 return await self.all(method, type_, items, fresh=True, **timeouts)
-            found += items(result)
-            size += taken
-            if len(found) > self._limits.client.items or size > self._limits.client.list_bytes:
+            collected += items(result)
+            size += result_size
+            if len(collected) > self._limits.client.items or size > self._limits.client.list_bytes:
                 break
             cursor = result.next_cursor
             if cursor is None:
-                return found
+                return collected
         limits = self._limits.client
         raise RemoteProtocolError(
-            f"{method} is too long: {len(found):,} items in {size:,} bytes so far (limits: {limits.pages:,} pages, "
+            f"{method} is too long: {len(collected):,} items in {size:,} bytes so far (limits: {limits.pages:,} pages, "
             f"{limits.items:,} items, {limits.list_bytes:,} bytes)"
         )
 
     # --- log level ---------------------------------------------------------------------------------------------
 
     async def set_level(self, level: LoggingLevel) -> None:
-        """Ask for log messages from `level` on: at once, or with each request from now on.
+        """Request log messages from `level` on: at once, or with each later request.
 
-        Raises `NotSupported` when that is asked for by a request and the server has none, `LocalProtocolError` for what
-        is no level.
+        Raises `NotSupported` if the revision has a request for it and the server does not support it, and
+        `LocalProtocolError` for an invalid level.
         """
         level = _check_level(level)
         if _has_set_level(await self._connection.ready(self.timeout)):
@@ -274,7 +275,7 @@ class Requests:
         self._set_level_meta(self._connection.connection)
 
     async def use(self, connection: Connection) -> None:
-        """Go by the rules of another connection, and want the same log messages from it.
+        """Adopt the rules of a new connection, and set its log level.
 
         Raises `ConnectionLost` when it dies meanwhile.
         """
@@ -287,17 +288,17 @@ class Requests:
         except NotSupported:
             log.info("accord: %s has no log messages", connection.transport.name)
         except (ProtocolError, RequestTimeout) as exc:
-            name, why = connection.transport.name, log_line(exc)
-            log.warning("accord: %s does not take the log level %s: %s", name, self._level, why)
+            name, reason = connection.transport.name, log_line(exc)
+            log.warning("accord: %s does not take the log level %s: %s", name, self._level, reason)
 
     def _set_level_meta(self, connection: Connection) -> None:
-        """Where each request carries the level it does, whatever the server says it offers: many send logs unsaid."""
-        carries = self._level is not None and not _has_set_level(connection)
-        self._meta = {LOG_LEVEL: self._level} if carries else {}
+        """Set the log level in `_meta` where the revision has it, as many servers log without declaring it."""
+        in_meta = self._level is not None and not _has_set_level(connection)
+        self._meta = {LOG_LEVEL: self._level} if in_meta else {}
 
 
 def _has_set_level(connection: Connection) -> bool:
-    """Whether a request sets the log level for the connection; otherwise each request carries it."""
+    """Return whether a request sets the log level of the connection; otherwise each request carries it."""
     return _SET_LEVEL in table(connection.revision, "client")
 
 

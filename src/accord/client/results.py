@@ -1,7 +1,7 @@
-"""What a server answered, read with tolerance: a result that is not quite right is warned about, not refused.
+"""The decoding of a server's results, which tolerates minor errors with a warning.
 
-With `strict` the same is an error. `ToolResult.data` is the value that a program wants: the structured content, out
-of its wrapper, or else the text.
+With `strict` they are errors. `ToolResult.data` is the value for a program: the structured content without its
+wrapper, or else the text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T", bound=Result)
 A = TypeVar("A")
 
 _EXCERPT_BYTES = 200
-"""Of a result that is refused, in the error that says so."""
+"""The length of the excerpt of an invalid result in its error."""
 
 log: logging.Logger = logging.getLogger("accord.client")
 
 
 class InputRequiredError(InvalidResult):
-    """The answer to `method` asks for input. Where it may, `rounds` goes on with it; elsewhere it is this error."""
+    """The result of `method` asks for input. `multi_round_trip` continues the request; elsewhere it fails with this."""
 
     def __init__(self, name: str, method: str, raw: bytes) -> None:
         super().__init__(f"{name}: {method} answered by asking for input, which it may not", raw=raw)
@@ -41,20 +41,20 @@ class InputRequiredError(InvalidResult):
 
 
 class ToolResult(CallToolResult):
-    """The answer of a tool. `is_error` says whether the tool failed; then `text` says how."""
+    """The result of a tool. `is_error` reports a tool error, which `text` describes."""
 
     is_error: bool = False
     output_schema: JSONObject | None = None
-    """The schema that the tool declared for its structured content, if that is known."""
+    """The tool's output schema, if it is known."""
 
     @property
     def text(self) -> str:
-        """The text blocks, joined by newlines."""
+        """Return the text blocks, joined by newlines."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
     @property
     def data(self) -> Any:
-        """The structured content, taken out of `{"result": ...}` where the schema marks a wrapper; else the text."""
+        """Return the structured content, without `{"result": ...}` if the schema marks a wrapper; else the text."""
         if self.structured_content is UNSET:
             return self.text
         if is_wrapper(self.output_schema) and isinstance(self.structured_content, dict):
@@ -62,16 +62,16 @@ class ToolResult(CallToolResult):
         return self.structured_content
 
     def data_as(self, type: type[A]) -> A:
-        """Return `data` as a type, which is anything that a parameter of a tool may be: a dataclass, `list[int]`.
+        """Return `data` as any type that a tool parameter may have: a dataclass, `list[int]`.
 
-        Raises `Mismatch`, with the path in the data, for data that do not fit, and `DeclarationError` for what is no
-        type of JSON values.
+        Raises `Mismatch`, with the path in the data, for data that do not fit, and `DeclarationError` for a type that
+        does not describe JSON values.
         """
         return cast(A, convert_to(self.data, type))
 
 
 class ResultReader:
-    """Reads results for one client. `kinds` are the types of results that extensions have, by `resultType`."""
+    """A reader of results for one client. `kinds` are the result types of extensions, by `resultType`."""
 
     def __init__(self, name: str, *, strict: bool, kinds: Mapping[str, type[Any]] | None = None) -> None:
         self._name = name
@@ -79,7 +79,7 @@ class ResultReader:
         self._kinds: Mapping[str, type[Any]] = kinds or {}
 
     def read(self, method: str, type_: type[T], raw: Raw) -> T:
-        """A result as its type. Raises `InvalidResult`."""
+        """Return a decoded result. Raises `InvalidResult`."""
         result = self._decode(method, type_, raw)
         self._check_kind(method, result.result_type, raw)
         return result
@@ -91,23 +91,23 @@ class ResultReader:
             result = self._decode_tolerantly(method, type_, raw, exc)
         return result
 
-    def _decode_tolerantly(self, method: str, type_: type[A], raw: Raw, first: Exception) -> A:
-        """A result with content of kinds not known here, or no result at all."""
+    def _decode_tolerantly(self, method: str, type_: type[A], raw: Raw, error: Exception) -> A:
+        """Decode a result with content of unknown types. Raises `InvalidResult` for any other error."""
         try:
             kind = codec.decoder(Result).decode(raw).result_type
             if self._kinds.get(kind or "") is not type_:
                 self._check_kind(method, kind, raw)
-            if not self._strict and "$.isError" in str(first):  # null, which some send for "no"
+            if not self._strict and "$.isError" in str(error):  # null, which some servers send for false
                 return self._decode(method, type_, _without_null(raw, "isError"))
-            if not self._strict and "content" in str(first):
+            if not self._strict and "content" in str(error):
                 return decode_around_unknown(raw, type_)
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
         excerpt = bytes(raw)[:_EXCERPT_BYTES].decode(errors="replace")
         raise InvalidResult(
-            f"{self._name}: the answer to {method} is invalid: {first}; it begins {excerpt}",
+            f"{self._name}: the answer to {method} is invalid: {error}; it begins {excerpt}",
             raw=bytes(raw),
-        ) from first
+        ) from error
 
     def _check_kind(self, method: str, kind: str | None, raw: Raw) -> None:
         if kind is None or kind == "complete":
@@ -118,31 +118,31 @@ class ResultReader:
         raise InvalidResult(f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw))
 
     def read_open(self, method: str, type_: type[Any], raw: Raw) -> Any:
-        """A result as its type, or as the one that its `resultType` was registered with. Raises `InvalidResult`."""
-        found = self._decode(method, Result, raw).result_type
-        registered = self._kinds.get(found or "")
+        """Return a result as the type registered for its `resultType`, or else as `type_`. Raises `InvalidResult`."""
+        kind = self._decode(method, Result, raw).result_type
+        registered = self._kinds.get(kind or "")
         if registered is None:
-            self._check_kind(method, found, raw)
+            self._check_kind(method, kind, raw)
         return self._decode(method, registered or type_, raw)
 
 
 def _without_null(raw: Raw, name: str) -> Raw:
-    """An object without a member that is null. Raises `KeyError` where the member is something else."""
+    """Return an object without a member that is null. Raises `KeyError` if the member has another value."""
     members = codec.decoder(dict[str, Raw]).decode(raw)
     if bytes(members.pop(name)) != b"null":
         raise KeyError(name)
     return Raw(codec.encode(members))
 
 
-def encode_arguments(given: Mapping[str, Any] | None) -> Any:
-    """Arguments as they go out: as JSON; none at all stays none. Raises `LocalProtocolError` for what is no mapping, or
-    no JSON.
+def encode_arguments(arguments: Mapping[str, Any] | None) -> Any:
+    """Return the arguments as JSON; None for no arguments. Raises `LocalProtocolError` for another type than a
+    mapping, or for values that JSON does not support.
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {given!r:.200}')
-    if not given:
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {arguments!r:.200}')
+    if not arguments:
         return None
     try:
-        return Raw(to_json(dict(given)))
+        return Raw(to_json(dict(arguments)))
     except ValueError as exc:
         raise LocalProtocolError(f"the arguments cannot be encoded as JSON: {exc}") from exc

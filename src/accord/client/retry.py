@@ -1,6 +1,6 @@
-"""What holds when a request is sent more than once: whether it may be, where to, and in what time.
+"""The rules for sending a request again: whether it is allowed, to which connection, and in what time.
 
-How long to wait before a server that died is started again: exponential backoff, with full jitter.
+The pause before a server is started again: exponential backoff with full jitter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from accord.transport.connection import Connection
 
 
 class Reconnect(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client opens its connection again when it dies; times in seconds.
+    """The settings of reconnection; times in seconds.
 
-    The pause before an attempt is random, between nothing and a bound that begins with `first_seconds` and doubles
-    up to `most_seconds`. After `attempts` in a row the client gives up; a connection that has lived for
-    `settled_seconds` ends the row.
+    The pause before an attempt is random, between zero and a bound that begins with `first_seconds` and doubles up to
+    `most_seconds`. The client gives up after `attempts` failures in a row; a connection that has lived for
+    `settled_seconds` resets the count.
     """
 
     attempts: int = 8
@@ -31,7 +31,7 @@ class Reconnect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backoff:
-    """How long to wait before the next attempt. `pick(0, bound)` gives a number between the two."""
+    """The pauses between attempts. `pick(0, bound)` returns a random number between the two."""
 
     def __init__(self, reconnect: Reconnect, pick: Callable[[float, float], float] = random.uniform) -> None:
         self._reconnect = reconnect
@@ -39,7 +39,7 @@ class Backoff:
         self._row = 0
 
     def after(self, lived: float) -> float | None:
-        """Seconds to wait, after a connection that lived for `lived` seconds (0: it never opened); None: give up."""
+        """Return the pause after a connection of `lived` seconds (0: it never opened), or None to give up."""
         if lived >= self._reconnect.settled_seconds:
             self._row = 0
         if self._row >= self._reconnect.attempts:
@@ -50,13 +50,11 @@ class Backoff:
 
 
 MayRetry = Callable[[], Awaitable[bool]]
-"""Whether a request may be sent again though it may have taken effect."""
+"""Returns whether a request may be sent again though it may have taken effect."""
 
 
 class StickyConnection:
-    """The connection that answered a request. While it is set, the request goes there and nowhere else: what one
-    server has handed out is not told to another, which may be a different one.
-    """
+    """The connection that a request is bound to, because its server state is meaningless to any other server."""
 
     __slots__ = ("connection",)
 
@@ -65,11 +63,11 @@ class StickyConnection:
 
 
 class StickyConnectionLost(ConnectionLost):
-    """The connection that a request had to stay on is gone; it may begin again from the start, on the next."""
+    """The connection that a request is bound to is lost; the request may start again on another one."""
 
 
 async def is_retry_allowed(may_repeat: MayRetry, seconds: float | None) -> bool:
-    """Whether a request may be sent again; what is not known in time is a no."""
+    """Return whether a request may be sent again; False if that is not known in time."""
     try:
         async with asyncio.timeout(seconds):
             return await may_repeat()
@@ -78,7 +76,7 @@ async def is_retry_allowed(may_repeat: MayRetry, seconds: float | None) -> bool:
 
 
 def outcome_unknown(method: str, lost: ConnectionLost) -> OutcomeUnknown:
-    """The error for a request that was in flight and may not be repeated."""
+    """Return the error for a request that was in flight and may not be repeated."""
     return OutcomeUnknown(
         f"{method} may or may not have taken effect, and was not sent again: {lost}",
         exit_code=lost.exit_code,
@@ -87,7 +85,7 @@ def outcome_unknown(method: str, lost: ConnectionLost) -> OutcomeUnknown:
 
 
 def retries_exhausted(method: str, times: int, lost: ConnectionLost) -> ConnectionLost:
-    """The error for a request that was sent so often, and is not sent again."""
+    """Return the error for a request that was sent the maximum number of times."""
     return ConnectionLost(
         f"{method} was sent {times} times, and each time the connection ended: {lost}",
         exit_code=lost.exit_code,
@@ -96,15 +94,15 @@ def retries_exhausted(method: str, times: int, lost: ConnectionLost) -> Connecti
 
 
 def connection_loss(connection: Connection, error: AccordError) -> ConnectionLost:
-    """How a connection ended, of which `error` may tell no more than that it is closed."""
+    """Return how a connection ended, because `error` may only say that it is closed."""
     return error if isinstance(error, ConnectionLost) else connection.transport.lost()
 
 
 async def wait_before_retry(
     connection: Connection, lost: ConnectionLost, backoff: Backoff, seconds: float | None
 ) -> None:
-    """Wait until it is worth asking again: for the end of a connection whose session has ended, at most `seconds`, or a
-    while where only that one request has failed.
+    """Wait before a request is sent again: for the end of a connection whose session has ended, at most `seconds`, or
+    for the backoff if only the request failed.
     """
     if connection.ended.is_set():
         return
@@ -116,20 +114,20 @@ async def wait_before_retry(
 
 
 class TimeBudget:
-    """What is left of the time of one request."""
+    """The remaining time of one request."""
 
     def __init__(self, total: float | None) -> None:
-        self._end = None if total is None else _now() + total  # most requests have all the time they need
+        self._end = None if total is None else _now() + total  # most requests have no total timeout
 
     @property
     def left(self) -> float | None:
-        """Seconds; never none at all, so that whoever waits for them says that time is over."""
+        """Return the remaining seconds, at least a millisecond, so that the operation itself raises its timeout."""
         return None if self._end is None else max(0.001, self._end - _now())
 
     def at_most(self, other: float | None) -> float | None:
-        """What is left, or `other` if that is less."""
-        times = [each for each in (self.left, other) if each is not None]
-        return min(times, default=None)
+        """Return the remaining seconds, or `other` if it is less."""
+        candidates = [seconds for seconds in (self.left, other) if seconds is not None]
+        return min(candidates, default=None)
 
 
 def _now() -> float:

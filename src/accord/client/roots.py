@@ -1,6 +1,6 @@
-"""Roots (client, Roots): the folders that a client lets its servers work in, as `file:` URIs.
+"""Roots (client, Roots): the folders that a client lets its servers use, as `file:` URIs.
 
-They are given as paths, `file:` URIs or `Root` values, or as a function that gives such a list when it is asked.
+They are given as paths, `file:` URIs or `Root` values, or as a function that returns such a list.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ RootLike: TypeAlias = str | os.PathLike[str] | Root
 """A folder: a path, a `file:` URI, or a `Root` with a name of its own."""
 
 RootsLike: TypeAlias = RootLike | Iterable[RootLike] | Callable[..., Any]
-"""Folders, or a function that gives them, plain or async, with a `ClientContext` if it takes one."""
+"""Folders, or a function that returns them, sync or async, optionally with a `ClientContext`."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-"""How a URI begins; a single letter is a drive."""
+"""The beginning of a URI; a single letter is a drive."""
 
 
 class RootsHandler:
-    """Answers `roots/list`."""
+    """A handler of `roots/list`."""
 
     method: ClassVar[str] = "roots/list"
 
-    def __init__(self, places: RootsLike, *, threads: HandlerThreads) -> None:
+    def __init__(self, roots: RootsLike, *, threads: HandlerThreads) -> None:
         self._threads = threads
-        self.set(places)
+        self.set(roots)
 
-    def set(self, places: RootsLike) -> None:
-        """Take other folders. Raises `LocalProtocolError` for what is no folder of this machine."""
-        self._handler = UserHandler("roots", places, 1, self._threads) if callable(places) else None
-        self._fixed: list[Root] = [] if callable(places) else roots_of(places)
+    def set(self, roots: RootsLike) -> None:
+        """Replace the roots. Raises `LocalProtocolError` for a root that is no folder of this machine."""
+        self._handler = UserHandler("roots", roots, 1, self._threads) if callable(roots) else None
+        self._fixed: list[Root] = [] if callable(roots) else roots_of(roots)
 
     @property
     def capability(self) -> RootsCapability:
-        """What is declared."""
+        """Return the capability to declare."""
         return RootsCapability(list_changed=True)
 
     def read(self, raw: Any, rules: Rules) -> ListRootsParams:
-        """The params of a question. Raises `InvalidParams`."""
+        """Return the validated params of a request. Raises `InvalidParams`."""
         return codec.decode_params(ListRootsParams, raw)
 
     async def answer(self, params: ListRootsParams, context: ClientContext) -> ListRootsResult:
-        """The folders. Raises what the handler raises, `LocalProtocolError` for what is no folder."""
+        """Return the roots. Raises the errors of the handler, and `LocalProtocolError` for a root that is no folder."""
         if self._handler is None:
             return ListRootsResult(roots=self._fixed)
         return ListRootsResult(roots=roots_of(await self._handler(context)))
 
 
-def roots_of(places: RootLike | Iterable[RootLike]) -> list[Root]:
-    """Folders as the protocol has them. Raises `LocalProtocolError`."""
-    several = [places] if isinstance(places, str | os.PathLike | Root) else places
-    return [_root(place) for place in several]
+def roots_of(folders: RootLike | Iterable[RootLike]) -> list[Root]:
+    """Return folders as roots of the protocol. Raises `LocalProtocolError`."""
+    items = [folders] if isinstance(folders, str | os.PathLike | Root) else folders
+    return [_root(folder) for folder in items]
 
 
-def _root(place: RootLike) -> Root:
-    if isinstance(place, Root):
-        return Root(uri=_check_uri(place.uri), name=place.name, meta=place.meta)
-    if isinstance(place, str) and _URI.match(place):
-        return Root(uri=_check_uri(place))
-    if not isinstance(place, str | os.PathLike):
-        raise LocalProtocolError(f"a root must be a path, a `file:` URI or a Root, not {place!r}")
-    return Root(uri=Path(os.path.abspath(place)).as_uri())
+def _root(folder: RootLike) -> Root:
+    if isinstance(folder, Root):
+        return Root(uri=_check_uri(folder.uri), name=folder.name, meta=folder.meta)
+    if isinstance(folder, str) and _URI.match(folder):
+        return Root(uri=_check_uri(folder))
+    if not isinstance(folder, str | os.PathLike):
+        raise LocalProtocolError(f"a root must be a path, a `file:` URI or a Root, not {folder!r}")
+    return Root(uri=Path(os.path.abspath(folder)).as_uri())
 
 
 def _check_uri(uri: str) -> str:

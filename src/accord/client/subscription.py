@@ -1,4 +1,4 @@
-"""One subscription as its reader sees it: events to iterate over, typed, the same in every revision."""
+"""One subscription for its reader: typed events to iterate over, the same in every revision."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _CHANGED: dict[str, Kind] = {
 
 
 class ResourceUpdated(msgspec.Struct, frozen=True):
-    """A resource is another now; its URI may be that of a part of what was subscribed to."""
+    """An update of a resource; its URI may be that of a sub-resource of a subscribed one."""
 
     uri: str
 
 
 class ListChanged(msgspec.Struct, frozen=True):
-    """A list is another now: "tools", "prompts" or "resources"."""
+    """A change of a list: "tools", "prompts" or "resources"."""
 
     kind: Kind
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """Events may have been missed, for the reason given: look again at whatever you depend on."""
+    """Events may have been missed, for the reason in `why`: refresh everything that depends on them."""
 
     why: str
 
@@ -44,7 +44,7 @@ SubscriptionEvent: TypeAlias = ResourceUpdated | ListChanged | Missed
 
 
 def event_of(notice: Notice) -> ResourceUpdated | ListChanged | None:
-    """What a notification says to a subscription, if it says anything."""
+    """Return the subscription event of a notification, or None."""
     if isinstance(notice.params, ResourceUpdatedParams):
         return ResourceUpdated(notice.params.uri)
     kind = _CHANGED.get(notice.method)
@@ -52,7 +52,7 @@ def event_of(notice: Notice) -> ResourceUpdated | ListChanged | None:
 
 
 class SubscriptionBackend(Protocol):
-    """Who subscribes and unsubscribes."""
+    """The sender of subscribe and unsubscribe requests."""
 
     async def subscribe(self, subscription: Subscription) -> None:
         """Subscribe."""
@@ -65,16 +65,16 @@ class Subscription:
     """Events to iterate over: `async with client.subscribe(...) as subscription`.
 
     The iteration ends when the server ends the subscription, or the client is closed. It raises `ConnectionLost` when
-    the connection is lost for good, and what the server answers when it refuses to subscribe again on the next one.
+    the connection is lost for good, and the server's error when it refuses to subscribe again after a reconnect.
     """
 
-    def __init__(self, keeper: SubscriptionBackend, wish: SubscriptionFilter, most: int) -> None:
-        self._backend = keeper
+    def __init__(self, backend: SubscriptionBackend, wish: SubscriptionFilter, most: int) -> None:
+        self._backend = backend
         self._queue: NotificationBuffer[SubscriptionEvent] = NotificationBuffer(most)
         self.wish: SubscriptionFilter = wish
-        """What was asked for."""
+        """The requested notifications."""
         self.granted: SubscriptionFilter = SubscriptionFilter()
-        """What of it the server has agreed to."""
+        """The notifications that the server granted."""
 
     async def __aenter__(self) -> Subscription:
         if self.ended:
@@ -94,32 +94,32 @@ class Subscription:
         return await self._queue.get()
 
     def tell(self, event: SubscriptionEvent) -> None:
-        """Take an event. Where too many wait, all of them give way to the word that something was missed."""
+        """Add an event. When too many wait, one `Missed` replaces all of them."""
         if not self._queue.put(event):
             self._queue.clear()
             self._queue.put(Missed("more came than was read in time"))
 
     def end(self, error: Exception | None = None) -> None:
-        """No more will come."""
+        """Close the subscription."""
         self._queue.close(error)
 
     @property
     def ended(self) -> bool:
-        """Whether no more will come."""
+        """Return whether the subscription has ended."""
         return self._queue.ended
 
     @property
     def uris(self) -> list[str]:
-        """The resources that the server has agreed to tell of."""
+        """Return the resources that the server granted."""
         return self.granted.resource_subscriptions or []
 
     def wants(self, kind: Kind) -> bool:
-        """Whether the server has agreed to tell when that list changes."""
+        """Return whether the server granted notifications for this list."""
         return bool(getattr(self.granted, f"{kind}_list_changed"))
 
 
 def subscription_filter(uris: Sequence[str], tools: bool, prompts: bool, resources: bool) -> SubscriptionFilter:
-    """What a subscription asks for. Raises `LocalProtocolError` when that is nothing."""
+    """Return the filter of a subscription. Raises `LocalProtocolError` if it is empty."""
     if not (uris or tools or prompts or resources):
         raise LocalProtocolError("nothing to subscribe to; give URIs, or tools=True, prompts=True, resources=True")
     return SubscriptionFilter(

@@ -1,14 +1,12 @@
-"""All that a client has subscribed to, on whichever connection it has just then.
+"""The subscriptions of a client, on its current connection.
 
-When the connection dies and is opened again, every subscription is made anew ("the client MUST re-send
-`subscriptions/listen`"), in the way of the revision that holds now, and its reader gets a `Missed`.
+After a reconnect, every subscription is made again ("the client MUST re-send `subscriptions/listen`"), in the way of
+the new revision, and its reader receives a `Missed`.
 
-The two ways to subscribe.
-
-`SharedSubscriptions`, through 2025-11-25: each URI is a `resources/subscribe`, shared by all subscriptions that want
-it; lists are told of unasked; and all of it comes on the connection, for whom it may concern. `ListenSubscriptions`,
-from 2026-07-28 on: one subscription is one `subscriptions/listen`, a request that stays open, and what belongs to it
-carries its id.
+The two ways to subscribe: `SharedSubscriptions`, through 2025-11-25, sends a `resources/subscribe` per URI, which all
+subscriptions share; list changes need no request; and all notifications arrive on the connection without an id.
+`ListenSubscriptions`, from 2026-07-28 on, sends one `subscriptions/listen` per subscription, a request that stays
+open, and its notifications carry its id.
 """
 
 from __future__ import annotations
@@ -42,14 +40,14 @@ from accord.transport.connection import Connection
 log: logging.Logger = logging.getLogger("accord.client")
 
 _MAX_CONCURRENT = 64
-"""Requests to unsubscribe in flight: a server takes only so many."""
+"""The maximum number of concurrent unsubscribe requests, because servers limit them."""
 
 _PARTS = 10
-"""Parts that a wait is made of: time in which the event loop did not run counts as one of them."""
+"""The parts of a wait: time in which the event loop did not run counts as one of them."""
 
 
 class SharedSubscriptions:
-    """Subscriptions of one connection with a handshake. `seconds` bounds each request, `None` does not."""
+    """The subscriptions of one connection with a handshake. `seconds` is the timeout of each request, or `None`."""
 
     def __init__(self, connection: Connection, notices: NotificationRouter, seconds: float | None) -> None:
         self._connection = connection
@@ -61,14 +59,14 @@ class SharedSubscriptions:
         self._lock = asyncio.Lock()
 
     async def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe. Raises `NotSupported` when the server offers nothing of it, and what it answers."""
+        """Subscribe. Raises `NotSupported` when the server supports nothing of it, and errors of the server."""
         subscription.granted = _check_granted(self._offered(subscription.wish))
-        held = self._uris_of[subscription] = []  # before the answer: what follows that at once is for it already
+        uris = self._uris_of[subscription] = []  # before the response, because notifications may follow it at once
         try:
             async with self._lock:
                 for uri in subscription.uris:
                     await self._add(uri)
-                    held.append(uri)
+                    uris.append(uri)
                     if subscription not in self._uris_of:  # its reader has left meanwhile
                         self._uris_of[subscription] = [uri]
                         raise NotConnected("the subscription was ended before it had begun")
@@ -76,43 +74,44 @@ class SharedSubscriptions:
             await self.unsubscribe(subscription)
             raise
 
-    def _offered(self, wish: SubscriptionFilter) -> SubscriptionFilter:
+    def _offered(self, requested: SubscriptionFilter) -> SubscriptionFilter:
         peer = self._connection.session.peer_info
 
         def offers(path: str) -> bool:
             return peer is None or peer.declares(path)
 
         return SubscriptionFilter(
-            tools_list_changed=(wish.tools_list_changed and offers("tools.list_changed")) or None,
-            prompts_list_changed=(wish.prompts_list_changed and offers("prompts.list_changed")) or None,
-            resources_list_changed=(wish.resources_list_changed and offers("resources.list_changed")) or None,
-            resource_subscriptions=wish.resource_subscriptions if offers("resources.subscribe") else None,
+            tools_list_changed=(requested.tools_list_changed and offers("tools.list_changed")) or None,
+            prompts_list_changed=(requested.prompts_list_changed and offers("prompts.list_changed")) or None,
+            resources_list_changed=(requested.resources_list_changed and offers("resources.list_changed")) or None,
+            resource_subscriptions=requested.resource_subscriptions if offers("resources.subscribe") else None,
         )
 
     async def _add(self, uri: str) -> None:
-        if (before := self._unsubscribing.get(uri)) is not None:  # else the server may take it after this
-            await asyncio.wait([before])
+        # Wait, because the server may execute the unsubscribe request after the new subscribe request.
+        if (unsubscribing := self._unsubscribing.get(uri)) is not None:
+            await asyncio.wait([unsubscribing])
         if not self._shared[uri]:
             await self._connection.request("resources/subscribe", SubscribeParams(uri=uri), timeout=self._timeout)
         self._shared[uri] += 1
 
     async def unsubscribe(self, subscription: Subscription) -> None:
-        """Unsubscribe from what nobody else here wants."""
-        held = self._uris_of.pop(subscription, [])
-        self._shared.subtract(held)
-        alone = [uri for uri in held if not self._shared[uri]]
-        if alone and not self._connection.ended.is_set():
-            await self._unsubscribe(alone)
+        """Unsubscribe from the resources that no other subscription uses."""
+        uris = self._uris_of.pop(subscription, [])
+        self._shared.subtract(uris)
+        unused = [uri for uri in uris if not self._shared[uri]]
+        if unused and not self._connection.ended.is_set():
+            await self._unsubscribe(unused)
 
     async def _unsubscribe(self, uris: list[str]) -> None:
-        """Side by side, in one bound: nobody waits for it, and what still comes is dropped."""
-        few = asyncio.Semaphore(_MAX_CONCURRENT)
-        tasks = {uri: asyncio.ensure_future(self._unsubscribe_one(uri, few)) for uri in uris}
+        """Send unsubscribe requests concurrently, with one timeout; late notifications are dropped."""
+        semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
+        tasks = {uri: asyncio.ensure_future(self._unsubscribe_one(uri, semaphore)) for uri in uris}
         self._unsubscribing |= tasks
         try:
             for _ in range(_PARTS):
-                _, late = await asyncio.wait(tasks.values(), timeout=self._unsubscribe_timeout / _PARTS)
-                if not late:
+                _, running = await asyncio.wait(tasks.values(), timeout=self._unsubscribe_timeout / _PARTS)
+                if not running:
                     return
         finally:
             for uri, task in tasks.items():
@@ -122,38 +121,42 @@ class SharedSubscriptions:
         name = self._connection.transport.name
         log.info("accord: %s did not answer resources/unsubscribe in %g s", name, self._unsubscribe_timeout)
 
-    async def _unsubscribe_one(self, uri: str, few: asyncio.Semaphore) -> None:
-        async with few:
+    async def _unsubscribe_one(self, uri: str, semaphore: asyncio.Semaphore) -> None:
+        async with semaphore:
             try:
                 await self._connection.request("resources/unsubscribe", UnsubscribeParams(uri=uri))
             except AccordError as exc:
                 log.info("accord: resources/unsubscribe of %s failed: %s", uri, log_line(exc))
 
     def on_notification(self, notice: Notice) -> None:
-        """Pass on what the server tells to those who want it."""
+        """Pass a notification to its subscriptions."""
         event = event_of(notice)
         if isinstance(event, ListChanged):
-            concerned = [each for each in self._uris_of if each.wants(event.kind)]
+            recipients = [subscription for subscription in self._uris_of if subscription.wants(event.kind)]
         elif event is not None:
-            concerned = self._recipients(event)
+            recipients = self._recipients(event)
         else:
             return
-        for subscription in concerned:
+        for subscription in recipients:
             subscription.tell(event)
 
     def _recipients(self, event: ResourceUpdated) -> list[Subscription]:
-        """Who subscribed to a resource, or to a whole that it is a part of; when that is not to be seen, everybody."""
-        with_uris = [each for each in self._uris_of if each.uris]
-        exactly = [each for each in with_uris if any(is_part(event.uri, of) for of in each.uris)]
-        return exactly or with_uris
+        """Return the subscriptions of a resource or of one that contains it; if none match, all with URIs."""
+        with_uris = [subscription for subscription in self._uris_of if subscription.uris]
+        matching = [
+            subscription
+            for subscription in with_uris
+            if any(is_part(event.uri, subscribed) for subscribed in subscription.uris)
+        ]
+        return matching or with_uris
 
     def close(self) -> None:
-        """The connection is over."""
+        """Drop the subscriptions of the lost connection."""
         self._uris_of.clear()
 
 
 class ListenSubscriptions:
-    """Subscriptions of one connection without a handshake."""
+    """The subscriptions of one connection without a handshake."""
 
     def __init__(self, connection: Connection, notices: NotificationRouter, seconds: float | None) -> None:
         self._connection = connection
@@ -162,25 +165,26 @@ class ListenSubscriptions:
         self._listen_tasks: dict[Subscription, asyncio.Task[AccordError | None]] = {}
 
     async def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe; return when the server has said what it grants. Raises as `SharedSubscriptions.subscribe`,
-        `RequestTimeout`."""
+        """Subscribe, and return when the server has acknowledged. Raises the errors of
+        `SharedSubscriptions.subscribe`, and `RequestTimeout`.
+        """
         acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        asking = asyncio.get_running_loop().create_task(self._listen(subscription, acknowledged))
-        self._listen_tasks[subscription] = asking
+        task = asyncio.get_running_loop().create_task(self._listen(subscription, acknowledged))
+        self._listen_tasks[subscription] = task
         try:
-            first: list[asyncio.Future[Any]] = [asking, acknowledged]
+            first: list[asyncio.Future[Any]] = [task, acknowledged]
             await asyncio.wait(first, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if not acknowledged.done():
-                raise self._unacknowledged(asking)
+                raise self._unacknowledged(task)
             _check_granted(subscription.granted)
         except BaseException:
             await self.unsubscribe(subscription)
             raise
 
     async def _listen(self, subscription: Subscription, acknowledged: asyncio.Future[None]) -> AccordError | None:
-        """One `subscriptions/listen`, from beginning to end: how it failed, if it did."""
+        """Run one `subscriptions/listen` to its end, and return its error, if any."""
 
-        def told(event: NotificationReceived) -> None:
+        def on_notification(event: NotificationReceived) -> None:
             notice = self._notices.read(event)
             if notice is not None:
                 _deliver(subscription, acknowledged, notice)
@@ -189,14 +193,14 @@ class ListenSubscriptions:
         backoff = Backoff(Reconnect())
         time = asyncio.get_running_loop().time
         while True:
-            began = time()
+            started = time()
             try:
-                await self._connection.request("subscriptions/listen", params, on_notification=told)
+                await self._connection.request("subscriptions/listen", params, on_notification=on_notification)
             except (ConnectionLost, NotConnected) as exc:
-                pause = backoff.after(time() - began) if acknowledged.done() else None
-                if self._connection.ended.is_set() or pause is None:  # what becomes of it then is not decided here
+                pause = backoff.after(time() - started) if acknowledged.done() else None
+                if self._connection.ended.is_set() or pause is None:  # the manager decides about a lost connection
                     return self._give_up(subscription, acknowledged, exc)
-                # Its own stream broke, the connection goes on: "the client MUST re-send `subscriptions/listen`"
+                # Only the stream broke: "the client MUST re-send `subscriptions/listen`"
                 subscription.tell(Missed(f"its stream broke: {exc}"))
                 await asyncio.sleep(pause)
             except AccordError as exc:
@@ -209,31 +213,31 @@ class ListenSubscriptions:
     def _give_up(
         self, subscription: Subscription, acknowledged: asyncio.Future[None], error: AccordError
     ) -> AccordError:
-        """It is not asked for again: on a connection that goes on, its reader has nobody else to hear that from."""
+        """End a subscription that is not sent again; on a live connection, only this reports the error."""
         if acknowledged.done() and not self._connection.ended.is_set():
             subscription.end(error)
         return error
 
-    def _unacknowledged(self, asking: asyncio.Task[AccordError | None]) -> AccordError:
+    def _unacknowledged(self, task: asyncio.Task[AccordError | None]) -> AccordError:
         name = self._connection.transport.name
-        if not asking.done():
+        if not task.done():
             return RequestTimeout(f"{name} did not acknowledge subscriptions/listen in {self._timeout:g} s")
-        if asking.cancelled():
+        if task.cancelled():
             return NotConnected("the subscription was ended before it had begun")
         # "The server MUST send notifications/subscriptions/acknowledged as the first message"
-        return asking.result() or RemoteProtocolError(f"{name} ended a subscription without having acknowledged it")
+        return task.result() or RemoteProtocolError(f"{name} ended a subscription without having acknowledged it")
 
     async def unsubscribe(self, subscription: Subscription) -> None:
-        """Unsubscribe: the request is cancelled."""
-        asking = self._listen_tasks.pop(subscription, None)
-        if asking is not None:
-            asking.cancel()
-            await asyncio.wait([asking])
+        """Unsubscribe by cancelling the request."""
+        task = self._listen_tasks.pop(subscription, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
     def close(self) -> None:
-        """The connection is over."""
-        for asking in self._listen_tasks.values():
-            asking.cancel()
+        """Cancel the subscriptions of the lost connection."""
+        for task in self._listen_tasks.values():
+            task.cancel()
 
 
 def _deliver(subscription: Subscription, acknowledged: asyncio.Future[None], notice: Notice) -> None:
@@ -246,7 +250,7 @@ def _deliver(subscription: Subscription, acknowledged: asyncio.Future[None], not
 
 
 def _check_granted(granted: SubscriptionFilter) -> SubscriptionFilter:
-    """What is granted. Raises `NotSupported` when that is nothing: one would wait for it for ever."""
+    """Return the granted filter. Raises `NotSupported` if it is empty, because the reader would wait forever."""
     lists = (granted.tools_list_changed, granted.prompts_list_changed, granted.resources_list_changed)
     if not any(lists) and not granted.resource_subscriptions:
         raise NotSupported("the server does not support these notifications, by its capabilities or its response")
@@ -254,85 +258,87 @@ def _check_granted(granted: SubscriptionFilter) -> SubscriptionFilter:
 
 
 Ready = Callable[[float | None], Awaitable[Connection]]
-"""The connection, once there is one; it takes the seconds to wait."""
+"""Returns the connection, and waits for it up to a number of seconds."""
 
 
 class SubscriptionManager:
-    """The subscriptions of one client. `seconds` is the time for each answer, `None` for any.
+    """The subscriptions of one client. `seconds` is the timeout of each request, or `None`.
 
-    `forget` is called where something may have been missed, though the connection goes on.
+    `invalidate` is called when notifications may have been missed on a live connection.
     """
 
     def __init__(
-        self, ready: Ready, notices: NotificationRouter, seconds: float | None, forget: Callable[[], None]
+        self, ready: Ready, notices: NotificationRouter, seconds: float | None, invalidate: Callable[[], None]
     ) -> None:
         self._ready = ready
         self._notices = notices
         self._timeout = seconds
-        self._invalidate = forget
+        self._invalidate = invalidate
         self._backend: SharedSubscriptions | ListenSubscriptions | None = None
         self._open: dict[Subscription, SharedSubscriptions | ListenSubscriptions] = {}
 
     async def use(self, connection: Connection) -> None:
-        """Subscribe anew on this connection. Raises `ConnectionLost` when it dies meanwhile."""
+        """Subscribe again on a new connection. Raises `ConnectionLost` when it dies meanwhile."""
         listens = "subscriptions/listen" in table(connection.revision, "client")
         self._backend = (ListenSubscriptions if listens else SharedSubscriptions)(
             connection, self._notices, self._timeout
         )
         if is_lossy(connection.transport):
             connection.transport.on_missed = self._on_gap
-        self._open = {each: way for each, way in self._open.items() if not each.ended}
+        self._open = {subscription: backend for subscription, backend in self._open.items() if not subscription.ended}
         for subscription in list(self._open):
-            if subscription not in self._open:  # its reader has left while another was made anew
+            if subscription not in self._open:  # its reader has left during another subscribe request
                 continue
             subscription.tell(Missed("the connection was lost and opened again"))
             await self._resubscribe(subscription, self._backend)
 
-    async def _resubscribe(self, subscription: Subscription, way: SharedSubscriptions | ListenSubscriptions) -> None:
-        self._open[subscription] = way
+    async def _resubscribe(
+        self, subscription: Subscription, backend: SharedSubscriptions | ListenSubscriptions
+    ) -> None:
+        self._open[subscription] = backend
         try:
-            await way.subscribe(subscription)
+            await backend.subscribe(subscription)
         except ConnectionLost:
             raise
-        except AccordError as exc:  # the others may fare better; its own reader is told
+        except AccordError as exc:  # other subscriptions may succeed; the reader of this one receives the error
             self._open.pop(subscription, None)
             subscription.end(exc)
 
     async def subscribe(self, subscription: Subscription) -> None:
-        """Subscribe. Raises `NotConnected`, `NotSupported` when nothing is granted, and what the server answers."""
+        """Subscribe. Raises `NotConnected`, `NotSupported` when nothing is granted, and errors of the server."""
         while True:
             connection = await self._ready(self._timeout)
             try:
                 return await self._subscribe(subscription)
             except ConnectionLost:
-                if await self._ready(self._timeout) is connection:  # there is no other
+                if await self._ready(self._timeout) is connection:  # the connection has not been replaced
                     raise
 
     async def _subscribe(self, subscription: Subscription) -> None:
-        way = self._backend
-        assert way is not None, "a connection is ready when `use` is done with it"
-        await way.subscribe(subscription)
-        self._open[subscription] = way
+        backend = self._backend
+        assert backend is not None, "a connection is ready when `use` is done with it"
+        await backend.subscribe(subscription)
+        self._open[subscription] = backend
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Unsubscribe."""
         subscription.end()
-        way = self._open.pop(subscription, None)
-        if way is not None and way is self._backend:
-            await way.unsubscribe(subscription)
+        backend = self._open.pop(subscription, None)
+        if backend is not None and backend is self._backend:
+            await backend.unsubscribe(subscription)
 
     def on_notification(self, notice: Notice) -> None:
-        """Pass on what the server tells on the connection; a subscription that has an id hears by itself."""
+        """Pass a notification of the connection to its subscriptions; those with an id receive their own."""
         if isinstance(self._backend, SharedSubscriptions):
             self._backend.on_notification(notice)
 
-    def _on_gap(self, why: str) -> None:
+    def _on_gap(self, reason: str) -> None:
         self._invalidate()
         for subscription in self._open:
-            subscription.tell(Missed(why))
+            subscription.tell(Missed(reason))
 
     def close(self, error: ConnectionLost | None = None) -> None:
-        """There is no connection any more; the readers are told, by an error if there is one."""
+        """End all subscriptions, with an error if there is one."""
         for subscription in self._open:
             subscription.end(error)
         self._open.clear()

@@ -1,15 +1,15 @@
-"""What a client can be pointed at, in one grammar for `Client` and every command.
+"""The targets of a client, in one grammar for `Client` and every command.
 
 "python weather.py --fast"        a command line, split as a shell splits words; no shell is run
-["python", "weather.py"]          the same, split already
-"weather.py", "weather.py:app"    a file that holds a `Server` (named `server`, `mcp` or `app`, or the one named)
-"https://example.com/mcp"         a URL, over HTTP in whichever form the server speaks
+["python", "weather.py"]          the same, already split
+"weather.py", "weather.py:app"    a file that contains a `Server` (named `server`, `mcp` or `app`, or as given)
+"https://example.com/mcp"         a URL, over any HTTP transport of the server
 {"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
-{"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two may be left out; `serverUrl` and
-                                  `httpUrl` mean `url`. `${NAME}` and `${NAME:-default}` stand for variables of the
-                                  environment, in any text of an entry
+{"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two are optional; `serverUrl` and
+                                  `httpUrl` mean `url`. `${NAME}` and `${NAME:-default}` are replaced by environment
+                                  variables in any text of an entry
 a `Server`                        in this process, over memory
-a `Transport`                     anything that moves messages
+a `Transport`                     any object that sends and receives messages
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class InProcessServer(Protocol):
 
 
 class PrincipalLike(Protocol):
-    """Who asks, as a server in this process takes it: an `accord.Principal`."""
+    """The sender of requests to a server in this process: an `accord.Principal`."""
 
     @property
     def id(self) -> str:
-        """Which person or program it is."""
+        """Return the id of the person or program."""
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What it was granted."""
+        """Return the granted scopes."""
 
 
 def check_principal(principal: PrincipalLike | None, target: Command | Remote | InProcessServer | Transport) -> None:
-    """Raise `TargetError` for a principal that cannot be one, or that nobody would be told."""
+    """Raise `TargetError` for an invalid principal, or one that the target does not use."""
     if principal is None:
         return
     if not isinstance(target, InProcessServer):
@@ -67,8 +67,8 @@ def check_principal(principal: PrincipalLike | None, target: Command | Remote | 
 
 
 def identity(target: Command | Remote | InProcessServer | Transport, http: HTTPSettings | None = None) -> Hashable:
-    """What tells whether two clients have the same server: the command with all it is started with, the URL and the
-    headers, or the object.
+    """Return a key that is equal for two targets with the same server: the command with its environment, the URL with
+    its headers, or the object.
     """
     if isinstance(target, Remote):
         return _identity_of_remote(target, http or HTTPSettings())
@@ -78,9 +78,7 @@ def identity(target: Command | Remote | InProcessServer | Transport, http: HTTPS
 
 
 def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
-    """The headers may decide which server it is, and whom it takes us for; they are not kept, but a digest of them. So
-    may the TLS settings (a certificate of ours, or one of the server's that nobody else trusts) and the proxy.
-    """
+    """Return the key of a URL with its headers (as a digest), TLS settings and proxy, which may select a server."""
     fixed, source = validated_headers(remote.headers or {}), http.headers
     if isinstance(source, Mapping):
         fixed, source = fixed | validated_headers(source), None
@@ -95,17 +93,17 @@ _CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>.+))?")
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A server to start as a child process, spoken to over its stdin and stdout."""
+    """A server to start as a child process, with its stdin and stdout as the connection."""
 
     argv: tuple[str, ...]
     env: dict[str, str] | None = None
     cwd: str | None = None
     label: str = ""
-    """What to call it in errors and logs; the command line, without folders, if empty."""
+    """The name in errors and logs; by default, the command line without folders."""
     is_file: bool = False
-    """Whether it serves a Python file, which was given as the target."""
+    """Whether the target was a Python file."""
     inherit_env: bool = False
-    """Whether the process gets all of our environment, instead of a safe part of it."""
+    """Whether the process inherits the whole environment, instead of a safe part of it."""
 
     def __str__(self) -> str:
         return self.label or display_command(self.argv)
@@ -115,16 +113,16 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class Remote(msgspec.Struct, frozen=True):
-    """A server reached over HTTP."""
+    """A server at a URL."""
 
     url: str
     headers: Mapping[str, str] | None = None
-    """What its configuration wants to be sent with each request."""
+    """The headers of each request, from its configuration."""
     sse: bool = False
-    """Whether its configuration says that it speaks HTTP+SSE."""
+    """Whether its configuration requires HTTP+SSE."""
 
     def __str__(self) -> str:
-        """The URL as errors and logs have it: without a password, and what may stand for one."""
+        """Return the URL for errors and logs, without credentials."""
         return without_credentials(self.url)
 
     def __repr__(self) -> str:
@@ -137,7 +135,7 @@ Target: TypeAlias = (
 
 
 def parse(target: Target) -> Command | Remote | InProcessServer | Transport:
-    """Understand a target. Raises `TargetError`."""
+    """Return the parsed target. Raises `TargetError`."""
     if isinstance(target, Command | Remote):
         return target
     if isinstance(target, str):
@@ -165,7 +163,7 @@ def _from_text(text: str) -> Command | Remote:
     if file.suffix == ".py" and " " not in name and (file.is_file() or " " not in text):
         if not file.is_file():
             raise TargetError(f"{file}: no such file")
-        # -P: what happens to lie in the working directory is not imported instead of us or the standard library.
+        # -P: files in the working directory must not shadow accord or the standard library.
         argv = (sys.executable, "-P", "-m", "accord", "run", os.path.abspath(text))
         return Command(argv, label=text, is_file=True)
     config = configuration(text)
@@ -192,15 +190,15 @@ def _from_url(text: str, headers: Mapping[str, str] | None = None, sse: bool = F
 
 
 def configuration(text: str) -> tuple[Path, str | None] | None:
-    """Return the file and the name of `mcp.json#name`, or None where a text is another target."""
-    found = _CONFIG.fullmatch(text)
-    if found is None or _URL.match(text) or (" " in text and not Path(found["file"]).is_file()):
+    """Return the file and the name of `mcp.json#name`, or None for another kind of target."""
+    match = _CONFIG.fullmatch(text)
+    if match is None or _URL.match(text) or (" " in text and not Path(match["file"]).is_file()):
         return None
-    return Path(found["file"]), found["name"]
+    return Path(match["file"]), match["name"]
 
 
 def entries(file: Path) -> dict[str, Any]:
-    """The entries of a configuration of servers, by their names. Raises `TargetError`."""
+    """Return the entries of a configuration file, by name. Raises `TargetError`."""
     try:
         content = msgspec.json.decode(file.read_bytes())
     except OSError as exc:
@@ -223,13 +221,13 @@ def _from_config(file: Path, name: str | None) -> Command | Remote:
     return _from_entry(servers[name], f"{file}#{name}: ")
 
 
-def _from_entry(written: Mapping[str, Any], where: str = "") -> Command | Remote:
-    """Understand an entry of a configuration; `where` stands before what is wrong with it. Raises `TargetError`."""
-    if isinstance(servers := written.get("mcpServers", written.get("servers")), Mapping):
-        if len(servers) != 1 or not isinstance(only := next(iter(servers.values())), Mapping):
-            raise TargetError(_choice(written, servers))
-        return _from_entry(only)
-    entry = {key: _expand(value, f"{where}{key}") for key, value in written.items() if key in _FIELDS}
+def _from_entry(raw: Mapping[str, Any], where: str = "") -> Command | Remote:
+    """Return the target of a configuration entry; `where` is the prefix of errors. Raises `TargetError`."""
+    if isinstance(servers := raw.get("mcpServers", raw.get("servers")), Mapping):
+        if len(servers) != 1 or not isinstance(single := next(iter(servers.values())), Mapping):
+            raise TargetError(_choice(raw, servers))
+        return _from_entry(single)
+    entry = {key: _expand(value, f"{where}{key}") for key, value in raw.items() if key in _FIELDS}
     url = next((entry[key] for key in _URL_FIELDS if entry.get(key)), None)
     if url is not None:
         headers = entry.get("headers") or None
@@ -241,13 +239,13 @@ def _from_entry(written: Mapping[str, Any], where: str = "") -> Command | Remote
         raise TargetError(f'{where}a configuration entry needs "command" (a string) or "url"')
     if not isinstance(args, Sequence) or isinstance(args, str):
         raise TargetError(f'{where}"args" of a configuration entry must be a list of strings')
-    given = entry.get("env") or {}
-    if not isinstance(given, Mapping):
+    variables = entry.get("env") or {}
+    if not isinstance(variables, Mapping):
         raise TargetError(f'{where}"env" of a configuration entry must be an object')
-    env = {str(key): str(value) for key, value in given.items()} or None
+    env = {str(key): str(value) for key, value in variables.items()} or None
     label = display_command(
-        [str(word) for word in (written["command"], *written.get("args", []))]
-    )  # without the values
+        [str(word) for word in (raw["command"], *raw.get("args", []))]
+    )  # without the values of variables
     return Command((command, *map(str, args)), env, entry.get("cwd"), label)
 
 
@@ -257,16 +255,16 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def _expand(value: Any, where: str) -> Any:
-    """An entry's value with the variables of the environment in place of their names. Raises `TargetError`."""
+    """Return the value of an entry with its environment variables replaced. Raises `TargetError`."""
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _variable(found, where), value)
+        return _VARIABLE.sub(lambda match: _variable(match, where), value)
     if isinstance(value, Mapping):
-        return {key: _expand(each, f"{where}.{key}") for key, each in value.items()}
-    return [_expand(each, where) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _expand(item, f"{where}.{key}") for key, item in value.items()}
+    return [_expand(item, where) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _variable(found: re.Match[str], where: str) -> str:
-    name, default = found.groups()
+def _variable(match: re.Match[str], where: str) -> str:
+    name, default = match.groups()
     value = os.environ.get(name)
     if value or (value is not None and default is None):
         return value
@@ -274,12 +272,12 @@ def _variable(found: re.Match[str], where: str) -> str:
         raise TargetError(
             f"{where}: the environment variable {name} is not set; set it, or write ${{{name}:-a default}}"
         )
-    return default  # as a shell does, also where the variable is empty
+    return default  # as in a shell, also if the variable is empty
 
 
-def _choice(written: Mapping[str, Any], servers: Mapping[str, Any]) -> str:
-    """What to write in place of a configuration of several servers."""
-    field = "mcpServers" if "mcpServers" in written else "servers"
+def _choice(raw: Mapping[str, Any], servers: Mapping[str, Any]) -> str:
+    """Return the error text for a configuration with several servers."""
+    field = "mcpServers" if "mcpServers" in raw else "servers"
     names = ", ".join(map(repr, servers)) or "none"
     return (
         f"this configuration has {len(servers)} servers ({names}), and a client has one: "

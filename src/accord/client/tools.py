@@ -1,14 +1,12 @@
-"""What is known of a server's tools: the schemas that their results are checked against, and how they say they behave.
+"""The known tools of a server: output schemas to validate results, annotations, and arguments that are sent in
+headers.
 
-It is learnt from the list, which is asked for when a result wants checking, and forgotten when the server says that
-its tools have changed.
+The client learns them from the tool list, which it requests when it needs to validate a result, and discards them when
+the server reports a change.
 
-Arguments of tools that a server wants in headers of HTTP too (2026-07-28, Custom Headers from Tool Parameters).
-
-Which they are is learnt from the list of tools. A tool that declares it wrongly is left out of that list; where the
-server finds headers missing or wrong, the list has changed since it was read, or never was.
-
-Over transports without headers, and in other revisions, nothing of this is looked at.
+Over HTTP, a tool may declare arguments that are sent in headers too (2026-07-28, Custom Headers from Tool Parameters).
+A tool with an invalid declaration is left out of the list. If the server rejects the headers of a call, the list has
+changed or was never read. Other transports and revisions ignore these declarations.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ log: logging.Logger = logging.getLogger("accord.client")
 
 
 class ToolCatalog:
-    """The tools of one client's server. `list_tools` asks for them, and has them learnt; `strict` makes an error of
-    what is otherwise a warning; `trusted`, that their hints are believed.
+    """The tools of one client's server. `list_tools` requests them and calls `learn`; `strict` turns warnings into
+    errors; `trusted` trusts their annotations.
     """
 
     def __init__(
@@ -58,21 +56,21 @@ class ToolCatalog:
         self._validators: dict[str, Validator | None] = {}
         self._listing = asyncio.Lock()
         self.generation: int = 0
-        """How often the server has said that they have changed."""
+        """The number of changes that the server has reported."""
 
     def learn(self, tools: list[Tool], changes: int) -> None:
-        """Take a list; `generation` from before it was asked for tells whether it is stale already."""
+        """Store a list, unless it is stale: `changes` is the `generation` from before its request."""
         self._validators.clear()
         self._tools = {tool.name: tool for tool in tools} if changes == self.generation else None
 
     def invalidate(self) -> None:
-        """They may have changed."""
+        """Discard the tools, because they may have changed."""
         self.generation += 1
         self._tools = None
         self._validators.clear()
 
     async def _find(self, name: str, **timeouts: float | None) -> Tool | None:
-        """A tool, if there is one of that name; the list is asked for once, however many calls want it."""
+        """Return a tool by name, or None; concurrent calls share one request of the list."""
         if self._tools is not None:
             return self._tools.get(name)
         async with self._listing:
@@ -81,7 +79,7 @@ class ToolCatalog:
             return {tool.name: tool for tool in await self._list(**timeouts)}.get(name)
 
     async def may_repeat(self, name: str) -> bool:
-        """Whether a call may be made twice: by its hints, and only if the server is trusted.
+        """Return whether a call may be repeated: by the tool's annotations, and only if the server is trusted.
 
         "Clients MUST consider tool annotations to be untrusted unless they come from trusted servers" (Tools).
         """
@@ -89,7 +87,7 @@ class ToolCatalog:
             return False
         try:
             tool = await self._find(name)
-        except AccordError:  # then nothing is known of it
+        except AccordError:  # without the list, nothing is known of the tool
             return False
         hints = tool.annotations if tool is not None else None
         return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
@@ -97,15 +95,15 @@ class ToolCatalog:
     # --- results -----------------------------------------------------------------------------------------------
 
     async def check_result(self, name: str, result: ToolResult, **timeouts: float | None) -> ToolResult:
-        """The answer to a call, its structured content checked against the schema of the tool.
+        """Validate the structured content of a result against the tool's output schema, and return the result.
 
-        Raises `InvalidResult` for what breaks it, if `strict`.
+        Raises `InvalidResult` for invalid content, if `strict`.
         """
         if self._tools is None and result.structured_content is UNSET:
             return _with_schema(result, None)
         try:
             tool = await self._find(name, **timeouts)
-        except AccordError as exc:  # the call itself is answered: that result is not lost
+        except AccordError as exc:  # the call has succeeded, so its result must not be lost
             self._report(f"the structured content of tool {name!r} is not checked, for lack of its schema: {exc}")
             self._tools, tool = {}, None
         if tool is None or tool.output_schema is None:
@@ -141,7 +139,7 @@ class ToolCatalog:
 
 
 def _with_schema(result: ToolResult, schema: JSONObject | None) -> ToolResult:
-    """`result` with the schema that the list gave, and never one that came with the result itself."""
+    """Return the result with the schema from the tool list, never one from the result itself."""
     return result if result.output_schema is schema else msgspec.structs.replace(result, output_schema=schema)
 
 
@@ -149,20 +147,20 @@ T = TypeVar("T")
 
 
 class MirroredTools:
-    """What the tools of one client's server mirror. `list_tools` asks for them, and has them learnt."""
+    """The arguments that tools send in headers. `list_tools` requests the tools and calls `learn`."""
 
     def __init__(self, name: str, list_tools: Callable[..., Awaitable[Any]]) -> None:
         self._name = name
         self._list = list_tools
         self.is_used: bool = False
-        """Whether arguments travel in headers: over HTTP, in 2026-07-28."""
+        """Whether arguments are sent in headers: over HTTP, in 2026-07-28."""
         self._tools: dict[str, Mirrored] = {}
         self._invalid: dict[str, str] = {}
-        self._generation = 0  # that were learnt
+        self._generation = 0  # the number of lists that were learned
         self._listing = asyncio.Lock()
 
     def use(self, connection: Connection) -> None:
-        """Begin anew with another connection."""
+        """Reset the state for another connection."""
         self._tools, self._invalid = {}, {}
         transport = connection.transport
         self.is_used = has_headers(transport) and connection.session.rules.mirrors_arguments
@@ -170,57 +168,57 @@ class MirroredTools:
             transport.mirrors = self.of if self.is_used else None
 
     def of(self, name: str) -> Mirrored:
-        """What a tool mirrors, as far as that is known."""
+        """Return the mirrored arguments of a tool, as far as they are known."""
         return self._tools.get(name, {})
 
     def learn(self, tools: list[Tool]) -> list[Tool]:
-        """Take a list; those of it that may be offered.
+        """Store a list, and return its valid tools.
 
         "Clients SHOULD log a warning when rejecting a tool definition, including the tool name and the reason".
         """
         if not self.is_used:
             return tools
-        before = self._invalid
+        previous = self._invalid
         self._tools, self._invalid = {}, {}
         self._generation += 1
-        kept = [tool for tool in tools if self._add_tool(tool)]
-        for name, why in self._invalid.items():
-            if before.get(name) != why:
-                log.warning("accord: %s: tool %.100r is left out: %s", self._name, name, log_line(why))
-        return kept
+        valid = [tool for tool in tools if self._add_tool(tool)]
+        for name, reason in self._invalid.items():
+            if previous.get(name) != reason:
+                log.warning("accord: %s: tool %.100r is left out: %s", self._name, name, log_line(reason))
+        return valid
 
     def _add_tool(self, tool: Tool) -> bool:
         try:
-            found = mirrored(tool.input_schema)
+            mirrored_arguments = mirrored(tool.input_schema)
         except ValueError as exc:
             self._invalid[tool.name] = str(exc)
             return False
-        if found:
-            self._tools[tool.name] = found
+        if mirrored_arguments:
+            self._tools[tool.name] = mirrored_arguments
         return True
 
-    def call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> Awaitable[T]:
-        """The result of a call that has `total` seconds; `send` sends it, in the time that it is given.
+    def call(self, total_timeout: float | None, send: Callable[[float | None], Awaitable[T]]) -> Awaitable[T]:
+        """Return the result of a call with `total` seconds; `send` sends it within the time that is passed to it.
 
         "If the server rejects a request with a HeaderMismatch error [...] the client SHOULD call tools/list to check
-        for changes to the tool's inputSchema, then retry the original request". Raises what `send` raises.
+        for changes to the tool's inputSchema, then retry the original request". Raises the errors of `send`.
         """
-        return self._call(total, send) if self.is_used else send(total)
+        return self._call(total_timeout, send) if self.is_used else send(total_timeout)
 
-    async def _call(self, total: float | None, send: Callable[[float | None], Awaitable[T]]) -> T:
-        lists, clock = self._generation, TimeBudget(total)
+    async def _call(self, total_timeout: float | None, send: Callable[[float | None], Awaitable[T]]) -> T:
+        generation, budget = self._generation, TimeBudget(total_timeout)
         try:
-            return await send(total)
-        except HeaderMismatch as refused:
-            await self._list_again(lists, refused, clock)
-        return await send(clock.left)
+            return await send(total_timeout)
+        except HeaderMismatch as rejection:
+            await self._list_again(generation, rejection, budget)
+        return await send(budget.left)
 
-    async def _list_again(self, lists: int, refused: HeaderMismatch, clock: TimeBudget) -> None:
-        """Once, however many calls were refused. Raises `refused` when that fails."""
+    async def _list_again(self, generation: int, rejection: HeaderMismatch, budget: TimeBudget) -> None:
+        """Request the list once, however many calls were rejected. Raises `rejection` if that fails."""
         async with self._listing:
-            if self._generation != lists:
+            if self._generation != generation:
                 return
             try:
-                await self._list(fresh=True, total_timeout=clock.left)
+                await self._list(fresh=True, total_timeout=budget.left)
             except AccordError as exc:
-                raise refused from exc
+                raise rejection from exc

@@ -239,8 +239,7 @@ class Client:
     # --- notifications -----------------------------------------------------------------------------------------
 
     def on(self, method: str, callback: Callable[[Notice], Any]) -> Callable[[], None]:
-        """Call `callback(notice)`, sync or async, for each notification of `method`, until the returned function is
-        called.
+        """Call `callback(notice)`, sync or async, for each notification of `method`; the returned function removes it.
 
         Calls are made in order, in the client's thread. An exception in a callback is logged; when more than
         `Limits.notices` wait, the oldest is dropped.
