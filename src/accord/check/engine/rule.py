@@ -286,6 +286,10 @@ def rule(
     return define
 
 
+client_rule: Callable[..., Callable[[Callable[..., Any]], Rule]] = partial(rule, role="client")
+"""`rule` for a generator function that reads the records of all runs of a client, or is called by scenarios."""
+
+
 def _count_items(read: Callable[..., JudgedItems]) -> Callable[..., int]:
     """Return a function that returns how many items a reading function judged."""
     return lambda logs: sum(1 for _ in read(logs))

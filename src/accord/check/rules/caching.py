@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from accord.check.engine.rule import JudgedItems, NotApplicable, rule
 from accord.check.probes.content import complete_result, get_object, preview_json
@@ -16,12 +17,14 @@ CACHED = ("server/discover", *(listing.method for listing in LIST_KINDS), "resou
 SCOPES = ("public", "private")
 
 
-@rule(
+_rule = partial(rule, since=BORN)
+
+
+@_rule(
     "caching/hints",
     "must",
     case="all cacheable results",
     at="server/utilities/caching#cacheable-results",
-    since=BORN,
     cause='`ttlMs` and `cacheScope` are new in 2026-07-28: use 0 and "private" if the result must not be cached.',
 )
 def caching_hints(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -33,12 +36,11 @@ def caching_hints(logs: Sequence[MessageLog]) -> JudgedItems:
             raise each.violation(f"the result of {each.request['method']} has no {' and no '.join(missing)}")
 
 
-@rule(
+@_rule(
     "caching/ttl",
     "must",
     case="all cacheable results",
     at="server/utilities/caching#time-to-live-ttl-field",
-    since=BORN,
     cause="The value is a point in time, or -1 for no limit, instead of a duration.",
 )
 def caching_ttl(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -51,12 +53,11 @@ def caching_ttl(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise each.violation(f"ttlMs is {preview_json(ttl)}")
 
 
-@rule(
+@_rule(
     "caching/scope",
     "must",
     case="all cacheable results",
     at="server/utilities/caching#cache-scope-field",
-    since=BORN,
     cause="The value is an HTTP directive such as `no-store`.",
 )
 def caching_scope(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -68,12 +69,11 @@ def caching_scope(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise each.violation(f"cacheScope is {preview_json(each.result['cacheScope'])}")
 
 
-@rule(
+@_rule(
     "caching/one-scope",
     "must",
     case="each list with several pages",
     at="server/utilities/caching#interaction-with-pagination",
-    since=BORN,
     cause="The scope is computed for each page from its items: use the narrowest scope for all pages.",
 )
 async def caching_one_scope(probe: Probe) -> None:
@@ -90,12 +90,11 @@ async def caching_one_scope(probe: Probe) -> None:
         raise NotApplicable("each list has one page")
 
 
-@rule(
+@_rule(
     "caching/interim",
     "should",
     case="all results with `input_required`",
     at="server/utilities/caching#cacheable-results",
-    since=BORN,
     cause="The hints are added to every result of the method, not only to final results.",
 )
 def caching_interim(logs: Sequence[MessageLog]) -> JudgedItems:

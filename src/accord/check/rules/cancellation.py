@@ -122,7 +122,7 @@ async def _require_ignored(probe: Probe, message: JSONObject) -> None:
 
 
 @cancel_ignored.case("ids of requests that are sent after their cancellation", over=LINE_TRANSPORTS)
-async def cancel_ignored_ids_requests_sent_only(probe: Probe) -> None:
+async def cancel_ignored_early(probe: Probe) -> None:
     for number in range(3):
         _cancel(probe, f"accord-check-early-{number}")
         await probe.fence()

@@ -157,7 +157,7 @@ def _without_request_text(text: str, request: Any) -> str:
 
 
 @codes_own.case("a request for each feature that the server must refuse")
-async def codes_own_again(probe: Probe) -> None:
+async def codes_own_refused_requests(probe: Probe) -> None:
     for method, params in _REFUSED.items():
         await probe.request(method, params)  # there are errors to read then
     if not probe.rules.handshake:

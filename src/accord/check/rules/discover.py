@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from accord.check.engine.rule import NotApplicable, rule
@@ -21,12 +22,14 @@ NEGOTIATION = f"{VERSIONING}#protocol-version-negotiation"
 META = "basic/index#meta"
 
 
-@rule(
+_rule = partial(rule, since=SINCE)
+
+
+@_rule(
     "discover/answered",
     "must",
     case="the revisions and the capabilities",
     at=("server/discover", NEGOTIATION),
-    since=SINCE,
     cause="The method is missing because clients need not call it: servers must have it.",
 )
 async def discover_answered(probe: Probe) -> None:
@@ -39,12 +42,11 @@ async def discover_answered(probe: Probe) -> None:
         raise probe.violation(f"capabilities are {preview_json(result.get('capabilities'))}")
 
 
-@rule(
+@_rule(
     "discover/unsupported-version",
     "must",
     case="server/discover and a list method in unknown revisions",
     at=NEGOTIATION,
-    since=SINCE,
     cause="The revision in `_meta` is not read, or the request is taken for one of an earlier revision.",
 )
 async def discover_unsupported_version(probe: Probe) -> None:
@@ -60,12 +62,11 @@ async def discover_unsupported_version(probe: Probe) -> None:
                 raise probe.violation(f"{method} in {version} returned {preview_json(answer.error or answer.result)}")
 
 
-@rule(
+@_rule(
     "discover/missing-meta",
     "must",
     case="without the revision, the capabilities, `_meta`, or params",
     at=META,
-    since=SINCE,
     cause="A missing value is taken from an earlier request, or replaced by a default.",
 )
 async def discover_missing_meta(probe: Probe) -> None:
@@ -91,19 +92,18 @@ def _params_without_meta(params: JSONObject) -> dict[str, JSONObject]:
 
 
 @discover_missing_meta.case("a number instead of each value")
-async def discover_missing_meta_number_place(probe: Probe) -> None:
+async def discover_missing_meta_numbers(probe: Probe) -> None:
     for name in (PROTOCOL_VERSION, CLIENT_CAPABILITIES):
         answer = await probe.request(probe.harmless_method, meta={name: 7})
         if answer.error is None:
             raise probe.violation(f"a request with the number 7 as {name} returned {preview_json(answer.result)}")
 
 
-@rule(
+@_rule(
     "discover/missing-capabilities-code",
     "must",
     case="a request without the client capabilities only",
     at=META,
-    since=SINCE,
     cause="The error has another code, or the missing value is replaced by a default.",
 )
 async def discover_missing_capabilities_code(probe: Probe) -> None:
@@ -116,12 +116,11 @@ async def discover_missing_capabilities_code(probe: Probe) -> None:
         raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
-@rule(
+@_rule(
     "discover/anonymous-client",
     "must",
     case="a request without clientInfo",
     at=META,
-    since=SINCE,
     cause="clientInfo is required, as in initialize.",
 )
 async def discover_anonymous_client(probe: Probe) -> None:
@@ -134,13 +133,12 @@ async def discover_anonymous_client(probe: Probe) -> None:
         raise probe.violation(f"the server answered with {preview_json(answer.error)}")
 
 
-@rule(
+@_rule(
     "discover/stateless",
     "must",
     case="a list method as the first request of a connection",
     kind="raw",
     at="basic/index#statelessness",
-    since=SINCE,
     cause="Revision, client or capabilities are stored from the first request of a connection.",
 )
 async def discover_stateless(probe: Probe) -> None:
@@ -150,7 +148,7 @@ async def discover_stateless(probe: Probe) -> None:
 
 
 @discover_stateless.case("requests of another client after a refused one", kind="own", shares=True)
-async def discover_stateless_requests_refused_another_client(probe: Probe) -> None:
+async def discover_stateless_other_client(probe: Probe) -> None:
     wrong = "1900-01-01"
     await probe.request(probe.harmless_method, meta={PROTOCOL_VERSION: wrong}, headers={"MCP-Protocol-Version": wrong})
     await probe.result(probe.harmless_method)
@@ -162,12 +160,11 @@ async def discover_stateless_requests_refused_another_client(probe: Probe) -> No
         )
 
 
-@rule(
+@_rule(
     "discover/many-at-once",
     "should",
     case="twenty requests of twenty clients",
     at="basic/index#statelessness",
-    since=SINCE,
     cause="A connection is taken for one session.",
 )
 async def discover_many_at_once(probe: Probe) -> None:
@@ -180,13 +177,12 @@ async def discover_many_at_once(probe: Probe) -> None:
             raise probe.violation(f"one request returned {preview_json(answer.error)}", since=0)
 
 
-@rule(
+@_rule(
     "discover/initialize-names-versions",
     "should",
     case="initialize in the last revision that has it",
     kind="raw",
     at=f"{VERSIONING}#backward-compatibility-with-initialization-based-versions",
-    since=SINCE,
     cause="initialize is handled as an unknown method, so that the client does not learn the supported revisions.",
 )
 async def discover_initialize_names_versions(probe: Probe) -> None:
@@ -206,12 +202,11 @@ def _names_revision(probe: Probe, answer: Answer) -> bool:
     return any(str(version) in preview_json(answer.error, 10_000) for version in spoken or [probe.revision])
 
 
-@rule(
+@_rule(
     "discover/extension-names",
     "must",
     case="the declared extensions",
     at=f"{VERSIONING}#extension-negotiation",
-    since=SINCE,
     cause="The name of the extension has no domain as its prefix.",
 )
 async def discover_extension_names(probe: Probe) -> None:
@@ -225,12 +220,11 @@ async def discover_extension_names(probe: Probe) -> None:
             raise probe.violation(f"the server declares {name!r}: {preview_json(value)}")
 
 
-@rule(
+@_rule(
     "discover/unknown-extension",
     "must",
     case="a request that declares an unknown extension and an unknown capability",
     at=f"{VERSIONING}#extension-negotiation",
-    since=SINCE,
     cause="The client capabilities are decoded with a closed type.",
 )
 async def discover_unknown_extension(probe: Probe) -> None:
@@ -247,13 +241,12 @@ _DESCRIPTION = 40
 """Minimum number of characters of a description that says more than the name of the tool."""
 
 
-@rule(
+@_rule(
     "discover/instructions",
     "should",
     case="the description of each tool",
     needs="tools",
     at="schema#discoverresult",
-    since=SINCE,
     cause="They are generated from the descriptions, which the model reads anyway: explain how the "
     "tools work together.",
 )

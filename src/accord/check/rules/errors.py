@@ -53,7 +53,7 @@ async def errors_method_not_found(probe: Probe) -> None:
 
 
 @errors_method_not_found.case("the methods of the handshake", since="2026-07-28")
-async def errors_method_not_found_method_not_found_methods_went_handshake(probe: Probe) -> None:
+async def errors_method_not_found_handshake(probe: Probe) -> None:
     for gone, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
         _require_method_not_found(probe, await probe.request(gone, params))
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, rule
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
     PAGE,
-    SINCE,
     TASK_METHODS,
     cancel_tasks,
     is_task,
@@ -23,6 +22,7 @@ from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import AnsweredRequest, answered_requests
 from accord.check.probes.probe import Probe
 from accord.check.probes.tasks import TaskObservation
+from accord.check.rules.ext_tasks import ext_task_rule
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 _DIFFERENCE = 8
@@ -31,14 +31,12 @@ _DIGITS = 16
 """The same for ids of decimal digits."""
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/unique-ids",
     "must",
     case="three tasks of one call",
-    needs=CAPABILITY,
     calls=True,
     at=PAGE,
-    since=SINCE,
     cause="The id is derived from the request id, or from the tool and its arguments, which can repeat.",
 )
 async def ext_tasks_unique_ids(probe: Probe) -> None:
@@ -49,13 +47,11 @@ async def ext_tasks_unique_ids(probe: Probe) -> None:
         raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/unguessable",
     "must",
     case="the ids of all new tasks",
-    needs=CAPABILITY,
     at=f"{PAGE}#security-considerations",
-    since=SINCE,
     cause="The id is a counter or a timestamp: use a random UUID, since the id may be enough to read the task.",
 )
 def ext_tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -75,13 +71,11 @@ def _common_prefix_length(ids: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*ids, strict=False)))
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/durable",
     "must",
     case="the first tasks/get of each new task",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-creation",
-    since=SINCE,
     cause="The task is stored later, by its own work, or in a store that other processes read with a delay.",
 )
 def ext_tasks_durable(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -94,13 +88,11 @@ def ext_tasks_durable(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise looks[0].received.violation("a new task is not found", about=about)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/kept",
     "should",
     case="further tasks/get of each task, before its `ttlMs` has elapsed",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-polling",
-    since=SINCE,
     cause="The task is deleted when its result was fetched: a client that lost its connection needs the result again.",
 )
 def ext_tasks_kept(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -149,13 +141,11 @@ def _code(answered: AnsweredRequest) -> Any:
     return get_object(answered.received.message, "error").get("code")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/unknown",
     "must",
     case="unknown ids",
-    needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
-    since=SINCE,
     cause="The lookup fails with an internal error, or a task with another status is returned.",
 )
 async def ext_tasks_unknown(probe: Probe) -> None:
@@ -165,18 +155,16 @@ async def ext_tasks_unknown(probe: Probe) -> None:
 
 
 @ext_tasks_unknown.case("no id, and a number", needs=CAPABILITY, over=LINE_TRANSPORTS)
-async def ext_tasks_unknown_id_number(probe: Probe) -> None:
+async def ext_tasks_unknown_invalid_id(probe: Probe) -> None:
     for params in ({}, {"taskId": 7}):
         await _require_refused(probe, "tasks/get", params)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/unknown-changed",
     "should",
     case="an unknown id",
-    needs=CAPABILITY,
     at=(f"{PAGE}#protocol-errors", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
-    since=SINCE,
     cause="The request is acknowledged before the task is looked up.",
 )
 async def ext_tasks_unknown_changed(probe: Probe) -> None:
@@ -185,13 +173,11 @@ async def ext_tasks_unknown_changed(probe: Probe) -> None:
     await _require_refused(probe, "tasks/cancel", {"taskId": probe.unknown_name})
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/served",
     "must",
     case="requests for an unknown task",
-    needs=CAPABILITY,
     at=PAGE,
-    since=SINCE,
     cause="The extension is declared, but its handlers are missing, or have the method names of 2025-11-25.",
 )
 async def ext_tasks_served(probe: Probe) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
-    CAPABILITY,
     PAGE,
-    SINCE,
     STATUS_NOTIFICATION,
     cancel_tasks,
     finish_task,
@@ -30,6 +28,7 @@ from accord.check.probes.subscriptions import (
     wait_for_acknowledgment,
 )
 from accord.check.probes.tasks import TERMINAL_STATUSES
+from accord.check.rules.ext_tasks import ext_task_rule
 from accord.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
 
@@ -37,14 +36,12 @@ _PLACE = f"{PAGE}#task-status-notifications"
 _FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/listen-gated",
     "must",
     case="a subscription to a task by a client that did not declare the extension",
     kind="own",
-    needs=CAPABILITY,
     at=(_PLACE, f"{PAGE}#protocol-errors"),
-    since=SINCE,
     cause="`taskIds` is not read, or the id of a task is enough to subscribe.",
 )
 async def ext_tasks_listen_gated(probe: Probe) -> None:
@@ -61,15 +58,13 @@ async def ext_tasks_listen_gated(probe: Probe) -> None:
         raise probe.violation(f"the server answered with {preview_json(error or entry)}", since=pending.since)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/granted",
     "must",
     case="a subscription to a new task",
     kind="own",
-    needs=CAPABILITY,
     calls=True,
     at=(_PLACE, "basic/patterns/subscriptions#acknowledgment"),
-    since=SINCE,
     cause="The acknowledgment has all tasks of the server, or `taskIds` as a boolean.",
 )
 async def ext_tasks_granted(probe: Probe) -> None:
@@ -81,15 +76,13 @@ async def ext_tasks_granted(probe: Probe) -> None:
         raise probe.violation(f"taskIds is {preview_json(granted)}, but the request had {id!r}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/told",
     "should",
     case="a subscription to a new task, and the end of the task",
     kind="own",
-    needs=CAPABILITY,
     calls=True,
     at=_PLACE,
-    since=SINCE,
     cause="The subscription is acknowledged, but no notification follows: acknowledge only what the server will send.",
 )
 async def ext_tasks_told(probe: Probe) -> None:
@@ -114,13 +107,11 @@ def _reports_end(message: JSONObject, id: str) -> bool:
     )
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/wanted-only",
     "must",
     case="all notifications about tasks",
-    needs=CAPABILITY,
     at=(_PLACE, "basic/patterns/subscriptions#opening-a-stream"),
-    since=SINCE,
     cause="Notifications are sent to all clients, as in 2025-11-25: each of them receives the result as well.",
 )
 def ext_tasks_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -135,13 +126,11 @@ def ext_tasks_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise each.violation("no subscription requested this task")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/news-whole",
     "must",
     case="all notifications about tasks",
-    needs=CAPABILITY,
     at=_PLACE,
-    since=SINCE,
     cause="Only the status is sent, as in 2025-11-25: the client has to send tasks/get.",
 )
 def ext_tasks_news_whole(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -163,13 +152,11 @@ def _outcome(state: JSONObject) -> tuple[object, object]:
     return state.get("result"), state.get("error")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/no-progress",
     "must",
     case="all messages on subscriptions to tasks",
-    needs=CAPABILITY,
     at=_PLACE,
-    since=SINCE,
     cause="All output of the task is sent to its subscribers: use `statusMessage`.",
 )
 def ext_tasks_no_progress(logs: Sequence[MessageLog]) -> JudgedItems:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
     PAGE,
-    SINCE,
     build_request,
     call_tool,
     cancel_tasks,
@@ -28,6 +27,7 @@ from accord.check.probes.message_reader import answered_requests
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import require_refusal
 from accord.check.probes.tasks import TERMINAL_STATUSES
+from accord.check.rules.ext_tasks import ext_task_rule
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 
@@ -35,13 +35,11 @@ _TASK_FIELDS = frozenset(("taskId", "task", "status", "statusMessage", "createdA
 """Fields of a result that are about a task; unknown fields are allowed."""
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/empty-answers",
     "must",
     case="all results of both methods",
-    needs=CAPABILITY,
     at=(f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
-    since=SINCE,
     cause="The result has the status of the task, as in 2025-11-25: the status may have changed by then.",
 )
 def ext_tasks_empty_answers(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -54,14 +52,12 @@ def ext_tasks_empty_answers(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the result of {answered.request['method']} has {', '.join(more)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/cancel",
     "must",
     case="a new task",
-    needs=CAPABILITY,
     calls=True,
     at=f"{PAGE}#task-cancellation",
-    since=SINCE,
     cause="A task that cannot be stopped returns an error: the server has to acknowledge the request only.",
 )
 async def ext_tasks_cancel(probe: Probe) -> None:
@@ -75,14 +71,12 @@ async def ext_tasks_cancel(probe: Probe) -> None:
         raise probe.violation(f"tasks/cancel returned {preview_json(answer.error)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/stray-answers",
     "should",
     case="an input response with an unknown key",
-    needs=CAPABILITY,
     calls=True,
     at=f"{PAGE}#task-update-requests",
-    since=SINCE,
     cause="An unknown key is refused: a client that repeats its responses gets an error.",
 )
 async def ext_tasks_stray_answers(probe: Probe) -> None:
@@ -96,7 +90,7 @@ async def ext_tasks_stray_answers(probe: Probe) -> None:
 
 
 @ext_tasks_stray_answers.case("the same input responses twice", kind="own", needs=CAPABILITY, calls=True)
-async def ext_tasks_stray_answers_same_answers_twice(probe: Probe) -> None:
+async def ext_tasks_stray_answers_twice(probe: Probe) -> None:
     id, asked = await _task_requiring_input(probe)
     params = {"taskId": id, "inputResponses": input_responses(probe, asked)}
     first = await send_request(probe, "tasks/update", params)
@@ -106,15 +100,13 @@ async def ext_tasks_stray_answers_same_answers_twice(probe: Probe) -> None:
         raise probe.violation(f"the second request returned {preview_json(again.error)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/proceeds",
     "must",
     case="all input responses for a task that requires input",
     kind="own",
-    needs=CAPABILITY,
     calls=True,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests"),
-    since=SINCE,
     cause="The responses are looked up by another key than that of the input request, or further "
     "input is required without a request.",
 )
@@ -155,13 +147,11 @@ async def _tools_of(probe: Probe, ids: set[Any]) -> list[JSONObject]:
     return [tool for tool in await task_tools(probe) if tool.get("name") in names]
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/keys",
     "must",
     case="all input requests of tasks",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
-    since=SINCE,
     cause="The key is the method of the input request, or restarts in each round: an old response "
     "matches a new request.",
 )
@@ -178,13 +168,11 @@ def ext_tasks_keys(logs: Sequence[MessageLog]) -> JudgedItems:
                 )
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/answered-keys",
     "must",
     case="all input requests of tasks after their responses",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-update-requests",
-    since=SINCE,
     cause="The same step runs again after the response, and sends an input request with the same key.",
 )
 def ext_tasks_answered_keys(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -206,13 +194,11 @@ def ext_tasks_answered_keys(logs: Sequence[MessageLog]) -> JudgedItems:
     yield from taken
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/name-header",
     "must",
     case="tasks/get with another Mcp-Name",
-    needs=CAPABILITY,
     at=(f"{PAGE}#streamable-http-routing-headers", "basic/transports/streamable-http#server-validation"),
-    since=SINCE,
     over=HTTP,
     cause="The header is compared for tools, prompts and resources only: a proxy routes or authorizes another task.",
 )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import JudgedItems, rule
+from accord.check.engine.rule import JudgedItems
 from accord.check.probes.content import get_object, preview_json, time_fault
 from accord.check.probes.extension_tasks import (
-    CAPABILITY,
     PAGE,
-    SINCE,
     TASK_METHODS,
     handle_fault,
     is_task,
@@ -21,16 +19,15 @@ from accord.check.probes.extension_tasks import (
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests
 from accord.check.probes.tasks import TaskObservation
+from accord.check.rules.ext_tasks import ext_task_rule
 from accord.messages.base import JSONObject
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/marked",
     "must",
     case="all results of calls",
-    needs=CAPABILITY,
     at=f"{PAGE}#polymorphic-results",
-    since=SINCE,
     cause="The result has the form of 2025-11-25, inside `task`, or is marked as an ordinary result: `complete`.",
 )
 def ext_tasks_marked(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -49,13 +46,11 @@ def _describes_task(result: JSONObject) -> bool:
     return isinstance(result.get("taskId"), str) or isinstance(get_object(result, "task").get("taskId"), str)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/calls-only",
     "must",
     case="all other results",
-    needs=CAPABILITY,
     at=(f"{PAGE}#polymorphic-results", f"{PAGE}#supported-methods"),
-    since=SINCE,
     cause="List and read methods become tasks as well; the extension allows that for tools/call only.",
 )
 def ext_tasks_calls_only(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -68,13 +63,11 @@ def ext_tasks_calls_only(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the result of {method} is a task")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/complete",
     "must",
     case="all results of methods about tasks",
-    needs=CAPABILITY,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-update-requests", f"{PAGE}#task-cancellation"),
-    since=SINCE,
     cause='`resultType` is "task", as for the call, or the status of the task.',
 )
 def ext_tasks_complete(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -87,13 +80,11 @@ def ext_tasks_complete(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the resultType of {answered.request['method']} is {preview_json(kind)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/shapes",
     "must",
     case="all states of tasks",
-    needs=CAPABILITY,
     at=(f"{PAGE}#tasks", f"{PAGE}#task-polling"),
-    since=SINCE,
     cause="`ttl` and `pollInterval` are `ttlMs` and `pollIntervalMs` now, and a status has its own "
     "fields: `result`, `error`, `inputRequests`.",
 )
@@ -106,13 +97,11 @@ def ext_tasks_shapes(logs: Sequence[MessageLog]) -> JudgedItems:
             raise state.received.violation(fault)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/result",
     "must",
     case="all completed tasks",
-    needs=CAPABILITY,
     at=(f"{PAGE}#task-polling", f"{PAGE}#task-execution-errors"),
-    since=SINCE,
     cause="The return value of the tool is sent as it is, or as a JSON-RPC error.",
 )
 def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -125,13 +114,11 @@ def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise state.received.violation(f"the result is not a tool result: {fault}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/times",
     "must",
     case="all states of tasks",
-    needs=CAPABILITY,
     at=f"{PAGE}#tasks",
-    since=SINCE,
     cause="The value is in seconds since 1970, or in the format of the language.",
 )
 def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -144,13 +131,11 @@ def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise state.received.violation(f"{name} {fault}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/final",
     "must",
     case="all states of tasks",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-status",
-    since=SINCE,
     cause="A late cancellation overwrites the final status, or the task continues.",
 )
 def ext_tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -180,13 +165,11 @@ def _may_fail(last: TaskObservation, state: TaskObservation) -> bool:
     )
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/failed",
     "must",
     case="all tasks that ended, and ordinary calls of the same tools",
-    needs=CAPABILITY,
     at=(f"{PAGE}#task-status", f"{PAGE}#task-execution-errors"),
-    since=SINCE,
     cause="The status is derived from `isError`, as in 2025-11-25.",
 )
 def ext_tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -214,13 +197,11 @@ def _calls(logs: Sequence[MessageLog]) -> tuple[set[str], dict[str, str]]:
     return plain, calls
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/failed-why",
     "should",
     case="all failed tasks",
-    needs=CAPABILITY,
     at=f"{PAGE}#task-execution-errors",
-    since=SINCE,
 )
 def ext_tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/get explains in `statusMessage` why a task failed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 
 from accord.check.engine.rule import CaseVariant, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import get_object, preview_json
@@ -61,7 +62,7 @@ def ext_tasks_undeclared(logs: Sequence[MessageLog]) -> JudgedItems:
 @ext_tasks_undeclared.case(
     "a call without the extension, after a call with it", since=SINCE, needs=CAPABILITY, calls=True
 )
-async def ext_tasks_undeclared_call_declared(probe: Probe) -> None:
+async def ext_tasks_undeclared_later_call(probe: Probe) -> None:
     tool = (await task_tools(probe))[0]
     await cancel_tasks(probe, await start_task(probe))
     if is_task((await call_tool(probe, tool, ours=probe.client_capabilities)).result):
@@ -76,21 +77,22 @@ async def ext_tasks_undeclared_call_declared(probe: Probe) -> None:
     calls=True,
     capabilities={"extensions": {EXTENSION: {}}},
 )
-async def ext_tasks_undeclared_calls_client_2025_11(probe: Probe) -> None:
+async def ext_tasks_undeclared_earlier_revision(probe: Probe) -> None:
     for tool in (await probe.callable_tools())[:_FEW]:
         if is_task((await probe.request("tools/call", call_params(tool))).result):
             raise probe.violation(f"a call became a task of an extension that {probe.revision} does not have")
 
 
-@rule(
+ext_task_rule = partial(rule, since=SINCE, needs=CAPABILITY)
+
+
+@ext_task_rule(
     "ext-tasks/needed",
     "must",
     case="calls without the extension, of tools that became tasks",
     kind="own",
-    needs=CAPABILITY,
     calls=True,
     at=_NEGOTIATED,
-    since=SINCE,
     cause="The refusal is a tool error, or has another code (-32003 in drafts): the client does not "
     "learn what to declare.",
 )
@@ -121,13 +123,11 @@ async def _works(probe: Probe, tool: JSONObject) -> bool:
     return is_task(result) and (await finish_task(probe, str(result.get("taskId")))).get("status") == "completed"
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/gated",
     "must",
     case="requests for an unknown task",
-    needs=CAPABILITY,
     at=f"{PAGE}#protocol-errors",
-    since=SINCE,
     cause="Only the request that created the task was checked: each request declares its capabilities.",
 )
 async def ext_tasks_gated(probe: Probe) -> None:
@@ -139,7 +139,7 @@ async def ext_tasks_gated(probe: Probe) -> None:
 
 
 @ext_tasks_gated.case("requests for a new task", needs=CAPABILITY, calls=True)
-async def ext_tasks_gated_requests_new_task(probe: Probe) -> None:
+async def ext_tasks_gated_new_task(probe: Probe) -> None:
     id = await start_task(probe)
     try:
         await _require_refused(probe, id, probe.client_capabilities, MISSING_CLIENT_CAPABILITY)
@@ -147,14 +147,12 @@ async def ext_tasks_gated_requests_new_task(probe: Probe) -> None:
         await cancel_tasks(probe, id)
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/legacy-client",
     "must",
     case="a call, and requests for a task",
-    needs=CAPABILITY,
     calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
-    since=SINCE,
     cause="The client capability `tasks` is taken for the extension.",
 )
 async def ext_tasks_legacy_client(probe: Probe) -> None:
@@ -177,13 +175,11 @@ async def _require_refused(probe: Probe, id: str, ours: JSONObject, *codes: int)
             raise probe.violation(f"{method} returned {preview_json(answer.error or answer.result)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/legacy-declared",
     "must",
     case="the server capabilities",
-    needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
-    since=SINCE,
     cause="The same capabilities are sent in all revisions.",
 )
 async def ext_tasks_legacy_declared(probe: Probe) -> None:
@@ -192,15 +188,13 @@ async def ext_tasks_legacy_declared(probe: Probe) -> None:
         raise Violation(f"the capabilities are {preview_json(probe.capabilities)}")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/task-param",
     "must",
     case="calls with `task`, of tools that do not become tasks",
     kind="own",
-    needs=CAPABILITY,
     calls=True,
     at=f"{PROPOSAL}#backward-compatibility",
-    since=SINCE,
     cause="The parameter still requests a task, or is refused.",
 )
 async def ext_tasks_task_param(probe: Probe) -> None:
@@ -218,13 +212,11 @@ async def ext_tasks_task_param(probe: Probe) -> None:
         raise NotObserved("no tool is known to return an ordinary result")
 
 
-@rule(
+@ext_task_rule(
     "ext-tasks/removed",
     "must",
     case="tasks/result of an unknown task",
-    needs=CAPABILITY,
     at=f"{PROPOSAL}#backward-compatibility",
-    since=SINCE,
     cause="The methods of both revisions are in one table.",
 )
 async def ext_tasks_removed(probe: Probe) -> None:

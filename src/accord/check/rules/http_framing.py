@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 
-from accord.check.engine.rule import HTTP, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, CaseVariant, NotObserved, Violation, rule
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
     FIRST_ERROR_STATUS,
@@ -21,6 +22,7 @@ from accord.check.probes.raw_http import (
     send_pieces,
     traceable_request,
 )
+from accord.messages.base import JSONObject
 
 _PLACES = ("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages")
 _BODY = 5 << 20
@@ -34,33 +36,30 @@ _NO_REQUESTS = (
 _END = b"\r\n\r\n"
 
 
-@rule(
+_rule = partial(rule, since="2025-03-26", over=HTTP)
+
+
+@_rule(
     "http/chunked",
     "should",
     case="a body in two chunks",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="Without Content-Length, the body is taken for empty, or the server waits for it.",
 )
 async def http_chunked(probe: Probe) -> None:
     """The server reads a chunked body, or refuses it with an error status."""
     message = traceable_request(probe)
-    async with raw_connection(probe) as socket:
-        await send_pieces(probe, socket, encode_chunked_post(probe, message))
-        response = await read_responses(probe, socket, [message])
-        if parse_status(response) < FIRST_ERROR_STATUS:
-            require_ordered_results([message], response)
+    response = await _send_and_read(probe, [message], encode_chunked_post(probe, message))
+    if parse_status(response) < FIRST_ERROR_STATUS:
+        require_ordered_results([message], response)
 
 
-@rule(
+@_rule(
     "http/big-body",
     "should",
     case="a message of 5 MB",
     kind="own",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="The error of a size limit is not caught, or the connection hangs: respond with 413.",
 )
 async def http_big_body(probe: Probe) -> None:
@@ -73,14 +72,12 @@ async def http_big_body(probe: Probe) -> None:
         raise probe.violation("no response to a body of 5 MB")
 
 
-@rule(
+@_rule(
     "http/long-header",
     "should",
     case="a header of 100 KB",
     kind="own",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="The error of a size limit is not caught, or the connection hangs: respond with 431.",
 )
 async def http_long_header(probe: Probe) -> None:
@@ -94,14 +91,12 @@ async def http_long_header(probe: Probe) -> None:
             raise Violation("no response to a header of 100 KB, and the connection is open")
 
 
-@rule(
+@_rule(
     "http/nonsense",
     "should",
     case="four invalid request lines",
     kind="own",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="A hand-written web server does not validate its input: parse the request line first.",
 )
 async def http_nonsense(probe: Probe) -> None:
@@ -115,61 +110,53 @@ async def http_nonsense(probe: Probe) -> None:
                 raise Violation(f"{nonsense!r} returned status {parse_status(response)}")
 
 
-@rule(
+@_rule(
     "http/pipelined",
     "should",
     case="two pipelined requests",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="Bytes after the end of the first request are discarded.",
 )
 async def http_pipelined(probe: Probe) -> None:
     """The server answers two pipelined requests on one connection, in order."""
     messages = [traceable_request(probe), traceable_request(probe)]
-    async with raw_connection(probe) as socket:
-        await send_pieces(probe, socket, b"".join(part for message in messages for part in encode_post(probe, message)))
-        response = await read_responses(probe, socket, messages)
-        if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
-            raise NotObserved("the server closes the connection after each response")
-        require_ordered_results(messages, response)
+    data = b"".join(part for message in messages for part in encode_post(probe, message))
+    response = await _send_and_read(probe, messages, data)
+    if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
+        raise NotObserved("the server closes the connection after each response")
+    require_ordered_results(messages, response)
 
 
 _HALF_OPEN = 50
 
 
-@rule(
+@_rule(
     "http/cut-requests",
     "must",
-    case="a client that disconnects in the headers",
+    variants=[
+        CaseVariant("a client that disconnects in the headers", part="headers"),
+        CaseVariant("a client that disconnects in the body", part="body"),
+    ],
     kind="own",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="The error of one connection ends the server: catch it where the request is read and where "
     "the response is written.",
 )
-async def http_cut_requests(probe: Probe) -> None:
+async def http_cut_requests(probe: Probe, part: str) -> None:
     """A client that disconnects in the middle of a request does not affect other clients."""
-    whole, _ = encode_post(probe, traceable_request(probe))
-    await _send_and_abort(probe, whole[: len(whole) // 2])
-
-
-@http_cut_requests.case("a client that disconnects in the body", kind="own")
-async def http_cut_requests_body_breaks_off(probe: Probe) -> None:
     whole, body = encode_post(probe, traceable_request(probe))
-    await _send_and_abort(probe, whole + body[: len(body) // 2])
+    await _send_and_abort(probe, whole[: len(whole) // 2] if part == "headers" else whole + body[: len(body) // 2])
 
 
 @http_cut_requests.case("ten clients that disconnect before the response", kind="own")
-async def http_cut_requests_ten_clients_do_not(probe: Probe) -> None:
+async def http_cut_requests_unread_responses(probe: Probe) -> None:
     for _ in range(10):
         whole, body = encode_post(probe, traceable_request(probe))
         await _send_and_abort(probe, whole + body)
 
 
 @http_cut_requests.case("a stream whose client disconnects", kind="own")
-async def http_cut_requests_stream_whose_client_gone(probe: Probe) -> None:
+async def http_cut_requests_stream(probe: Probe) -> None:
     if probe.rules.handshake:
         await _send_and_abort(probe, encode_get(probe), wait=True)
     else:
@@ -189,13 +176,11 @@ async def _send_and_abort(probe: Probe, data: bytes, *, wait: bool = False) -> N
         await probe.fence()
 
 
-@rule(
+@_rule(
     "http/slow-body",
     "must",
     case="a body in five parts, with pauses",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="The first read is taken for the whole body: read as many bytes as Content-Length says.",
 )
 async def http_slow_body(probe: Probe) -> None:
@@ -203,19 +188,16 @@ async def http_slow_body(probe: Probe) -> None:
     message = traceable_request(probe)
     whole, body = encode_post(probe, message)
     size = len(body) // 5 + 1
-    async with raw_connection(probe) as socket:
-        await send_pieces(probe, socket, whole, *(body[start : start + size] for start in range(0, len(body), size)))
-        require_ordered_results([message], await read_responses(probe, socket, [message]))
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    require_ordered_results([message], await _send_and_read(probe, [message], whole, *parts))
 
 
-@rule(
+@_rule(
     "http/half-open",
     "should",
     case="fifty requests with incomplete bodies",
     kind="own",
     at=_PLACES,
-    since="2025-03-26",
-    over=HTTP,
     cause="Each connection occupies a thread or a worker until its request is complete.",
 )
 async def http_half_open(probe: Probe) -> None:
@@ -224,10 +206,15 @@ async def http_half_open(probe: Probe) -> None:
     whole, body = encode_post(probe, message)
     async with AsyncExitStack() as others:
         await asyncio.gather(*(_open_half_request(probe, others, whole + body[:-1]) for _ in range(_HALF_OPEN)))
-        async with raw_connection(probe) as last:
-            await send_pieces(probe, last, whole + body)
-            require_ordered_results([message], await read_responses(probe, last, [message]))
+        require_ordered_results([message], await _send_and_read(probe, [message], whole + body))
     await probe.fence()
+
+
+async def _send_and_read(probe: Probe, messages: list[JSONObject], *pieces: bytes) -> bytes:
+    """Send bytes on a new connection, with pauses between the pieces, and return the responses to the messages."""
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, *pieces)
+        return await read_responses(probe, socket, messages)
 
 
 async def _open_half_request(probe: Probe, until: AsyncExitStack, data: bytes) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import partial
 from typing import Any
 
 from accord.check.engine.ordinary_traffic import minimal_arguments
-from accord.check.engine.rule import HTTP, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, CaseVariant, NotObserved, Violation, rule
 from accord.check.probes.content import get_object
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
@@ -32,40 +33,27 @@ _STANDARD = f"{_PLACE}#standard-request-headers"
 _VALIDATION = f"{_PLACE}#server-validation"
 
 
-@rule(
+_rule = partial(rule, since="2026-07-28", over=HTTP)
+
+
+@_rule(
     "http/method-header",
     "must",
-    case="no Mcp-Method",
+    variants=[
+        CaseVariant("no Mcp-Method", value=None),
+        CaseVariant("another method in Mcp-Method", value="tools/list"),
+        CaseVariant("Mcp-Method in capital letters", value="SERVER/DISCOVER"),
+        CaseVariant("an empty Mcp-Method", value=""),
+    ],
     at=(_STANDARD, _VALIDATION),
-    since="2026-07-28",
-    over=HTTP,
     cause="The header is not compared with the body: a proxy that routes by the header sees another "
     "request than the server.",
 )
-async def http_method_header(probe: Probe) -> None:
+async def http_method_header(probe: Probe, value: str | None) -> None:
     """A request whose Mcp-Method is missing, or differs from its body, gets status 400 and error -32020."""
-    await _require_mismatch(
-        probe, probe.build_request("server/discover"), {"Mcp-Method": None}, "a request without Mcp-Method"
-    )
-
-
-@http_method_header.case("another method in Mcp-Method")
-async def http_method_header_another_method(probe: Probe) -> None:
-    await _require_mismatch(
-        probe, probe.build_request("server/discover"), {"Mcp-Method": "tools/list"}, "another Mcp-Method"
-    )
-
-
-@http_method_header.case("Mcp-Method in capital letters")
-async def http_method_header_method_capital_letters(probe: Probe) -> None:
     # "Header values (such as method names) are case-sensitive."
-    headers = {"Mcp-Method": "SERVER/DISCOVER"}
-    await _require_mismatch(probe, probe.build_request("server/discover"), headers, "Mcp-Method in capital letters")
-
-
-@http_method_header.case("an empty Mcp-Method")
-async def http_method_header_empty_mcp_method(probe: Probe) -> None:
-    await _require_mismatch(probe, probe.build_request("server/discover"), {"Mcp-Method": ""}, "an empty Mcp-Method")
+    what = "a request without Mcp-Method" if value is None else f"Mcp-Method {value!r}"
+    await _require_mismatch(probe, probe.build_request("server/discover"), {"Mcp-Method": value}, what)
 
 
 _NAMES: dict[str, Any] = {
@@ -77,14 +65,12 @@ _NAMES: dict[str, Any] = {
 }
 
 
-@rule(
+@_rule(
     "http/name-header",
     "must",
     case="five wrong values for the URI of a resource",
     needs="resources",
     at=(_STANDARD, _VALIDATION),
-    since="2026-07-28",
-    over=HTTP,
     cause="The header is not compared with the body: a proxy authorizes another tool than the server calls.",
 )
 async def http_name_header(probe: Probe) -> None:
@@ -96,7 +82,7 @@ async def http_name_header(probe: Probe) -> None:
 
 
 @http_name_header.case("five wrong values for the name of a prompt", needs="prompts")
-async def http_name_header_five_wrong_forms_name_prompt(probe: Probe) -> None:
+async def http_name_header_prompt(probe: Probe) -> None:
     prompts = await probe.prompts()
     if not prompts:
         raise NotObserved("the server has no prompt")
@@ -104,7 +90,7 @@ async def http_name_header_five_wrong_forms_name_prompt(probe: Probe) -> None:
 
 
 @http_name_header.case("five wrong values for the name of a tool", needs="tools", calls=True)
-async def http_name_header_five_wrong_forms_name_tool(probe: Probe) -> None:
+async def http_name_header_tool(probe: Probe) -> None:
     tool = (await probe.callable_tools())[0]
     await _wrong_names(
         probe, "tools/call", {"name": tool.get("name"), "arguments": get_object(minimal_arguments(tool))}
@@ -118,14 +104,12 @@ async def _wrong_names(probe: Probe, method: str, params: JSONObject) -> None:
         )
 
 
-@rule(
+@_rule(
     "http/name-encoded",
     "must",
     case="the URI of a resource in Base64",
     needs="resources",
     at=(_VALIDATION, f"{_PLACE}#value-encoding"),
-    since="2026-07-28",
-    over=HTTP,
     cause="The header is compared without decoding.",
 )
 async def http_name_encoded(probe: Probe) -> None:
@@ -140,13 +124,11 @@ async def http_name_encoded(probe: Probe) -> None:
     )
 
 
-@rule(
+@_rule(
     "http/header-names",
     "must",
     case="header names in capital letters",
     at=f"{_PLACE}#case-sensitivity",
-    since="2026-07-28",
-    over=HTTP,
     cause="Header names are compared case-sensitively: HTTP libraries differ in how they write them.",
 )
 async def http_header_names(probe: Probe) -> None:
@@ -159,15 +141,13 @@ async def http_header_names(probe: Probe) -> None:
         require_ordered_results([message], await read_responses(probe, socket, [message]))
 
 
-@rule(
+@_rule(
     "http/param-header",
     "must",
     case="a header with another value than its argument, and a missing header",
     needs="tools",
     calls=True,
     at=(f"{_PLACE}#custom-headers-from-tool-parameters", _VALIDATION),
-    since="2026-07-28",
-    over=HTTP,
     cause="Only the standard headers are compared: arguments with x-mcp-header have headers, too.",
 )
 async def http_param_header(probe: Probe) -> None:
@@ -180,15 +160,13 @@ async def http_param_header(probe: Probe) -> None:
         await _require_mismatch(probe, message, {f"Mcp-Param-{header}": value}, f"{what} in Mcp-Param-{header}")
 
 
-@rule(
+@_rule(
     "http/param-absent",
     "must",
     case="a call without an optional argument that has a header",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#client-behavior",
-    since="2026-07-28",
-    over=HTTP,
     cause="All headers that the schema names are required, whatever the arguments.",
 )
 async def http_param_absent(probe: Probe) -> None:
@@ -205,14 +183,12 @@ _NO_HEADER = "accord-check-n\u00e9"
 """Not ASCII: the header must have it in Base64."""
 
 
-@rule(
+@_rule(
     "http/bad-values",
     "must",
     case="a name with non-ASCII characters in Mcp-Name",
     needs="tools",
     at=(_VALIDATION, f"{_PLACE}#value-encoding", f"{_PLACE}#server-behavior-for-custom-headers"),
-    since="2026-07-28",
-    over=HTTP,
     cause="Non-ASCII bytes are decoded as UTF-8 or Latin-1: a proxy may decode them differently.",
 )
 async def http_bad_values(probe: Probe) -> None:
@@ -222,7 +198,7 @@ async def http_bad_values(probe: Probe) -> None:
 
 
 @http_bad_values.case("an argument with non-ASCII characters in its header", needs="tools", calls=True)
-async def http_bad_values_argument_beyond_ascii_header(probe: Probe) -> None:
+async def http_bad_values_argument(probe: Probe) -> None:
     tool, header, argument = await _tool_with_header(probe, type_="string")
     arguments = {**get_object(minimal_arguments(tool)), argument: _NO_HEADER}
     message = probe.build_request("tools/call", {"name": tool.get("name"), "arguments": arguments})
@@ -231,15 +207,13 @@ async def http_bad_values_argument_beyond_ascii_header(probe: Probe) -> None:
     )
 
 
-@rule(
+@_rule(
     "http/param-numbers",
     "should",
     case="an integer with a decimal point",
     needs="tools",
     calls=True,
     at=_VALIDATION,
-    since="2026-07-28",
-    over=HTTP,
     cause="Header and argument are compared as strings.",
 )
 async def http_param_numbers(probe: Probe) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, CaseVariant, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import (
@@ -69,20 +69,15 @@ async def http_accepted(probe: Probe) -> None:
 @rule(
     "http/bad-body",
     "should",
-    case="a body that is not JSON",
+    variants=[CaseVariant("a body that is not JSON", body=b"{no json"), CaseVariant("an empty body", body=b"")],
     at=(SENDING, SENDING_2026),
     since="2025-03-26",
     over=HTTP,
     cause="The parse error is sent with status 200: clients and proxies take it for success.",
 )
-async def http_bad_body(probe: Probe) -> None:
+async def http_bad_body(probe: Probe, body: bytes) -> None:
     """A body that is not a message gets an error status."""
-    require_refusal(probe, await probe.post(b"{no json"), "a body that is not JSON")
-
-
-@http_bad_body.case("an empty body")
-async def http_bad_body_empty_body(probe: Probe) -> None:
-    require_refusal(probe, await probe.post(b""), "an empty body")
+    require_refusal(probe, await probe.post(body), "a body that is not JSON" if body else "an empty body")
 
 
 @rule(
@@ -168,23 +163,14 @@ async def http_no_posted_answers(probe: Probe) -> None:
 @rule(
     "http/get-gone",
     "should",
-    case="a GET",
+    variants=[CaseVariant("a GET", method="GET"), CaseVariant("a DELETE", method="DELETE")],
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since="2026-07-28",
     over=HTTP,
     cause="Routes of earlier revisions do not read MCP-Protocol-Version.",
 )
-async def http_get_gone(probe: Probe) -> None:
+async def http_get_gone(probe: Probe, method: str) -> None:
     """A GET or DELETE of this revision gets status 405: it has no sessions and no separate streams."""
-    await _require_not_allowed(probe, "GET")
-
-
-@http_get_gone.case("a DELETE")
-async def http_get_gone_delete(probe: Probe) -> None:
-    await _require_not_allowed(probe, "DELETE")
-
-
-async def _require_not_allowed(probe: Probe, method: str) -> None:
     assert probe.http is not None, "the transport is HTTP"
     headers = {"Accept": "text/event-stream", "Content-Type": None, "MCP-Protocol-Version": probe.revision}
     response = probe.http.open_stream(headers) if method == "GET" else await probe.http.fetch(method, None, headers)

@@ -192,7 +192,7 @@ async def http_sessions_apart(probe: Probe) -> None:
 @http_sessions_apart.case(
     "tool calls in two concurrent sessions with the same request ids", kind="own", needs="tools", calls=True
 )
-async def http_sessions_apart_tools_called_conversations_same(probe: Probe) -> None:
+async def http_sessions_apart_tools(probe: Probe) -> None:
     other = await probe.open_another()
     calls = await _calls(probe)
     waiting = [

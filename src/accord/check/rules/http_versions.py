@@ -31,26 +31,23 @@ _PLACE_2026 = "basic/transports/streamable-http#protocol-version-header"
 @rule(
     "http/version-unsupported",
     "must",
-    variants=[CaseVariant("an unknown revision", until="2026-07-28")],
+    variants=[
+        CaseVariant("an unknown revision", until="2026-07-28", version=NEVER),
+        CaseVariant("a header that is not a revision", until="2026-07-28", version="yes"),
+    ],
     at=(_PLACE, _PLACE_2026),
     since="2025-06-18",
     over=HTTP,
     cause="MCP-Protocol-Version is not validated.",
 )
-async def http_version_unsupported(probe: Probe) -> None:
+async def http_version_unsupported(probe: Probe, version: str) -> None:
     """A request with an unsupported revision in MCP-Protocol-Version gets status 400."""
-    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
-    require_refusal(probe, response, f"MCP-Protocol-Version: {NEVER}", status=400)
-
-
-@http_version_unsupported.case("a header that is not a revision", until="2026-07-28")
-async def http_version_unsupported_header_revision(probe: Probe) -> None:
-    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": "yes"})
-    require_refusal(probe, response, "MCP-Protocol-Version: yes", status=400)
+    response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": version})
+    require_refusal(probe, response, f"MCP-Protocol-Version: {version}", status=400)
 
 
 @http_version_unsupported.case("an unknown revision in the header and in `_meta`", since="2026-07-28")
-async def http_version_unsupported_revision_not_header_meta(probe: Probe) -> None:
+async def http_version_unsupported_in_meta(probe: Probe) -> None:
     message = probe.build_request("server/discover", meta={PROTOCOL_VERSION: NEVER})
     response = await probe.post(message, {"MCP-Protocol-Version": NEVER})
     require_refusal(probe, response, f"revision {NEVER}", status=400, code=UNSUPPORTED_VERSION)
@@ -98,7 +95,7 @@ async def http_version_mismatch(probe: Probe) -> None:
 
 
 @http_version_mismatch.case("an unknown revision in the header")
-async def http_version_mismatch_revision_header_not(probe: Probe) -> None:
+async def http_version_mismatch_unknown(probe: Probe) -> None:
     response = await probe.post(harmless_request(probe), {"MCP-Protocol-Version": NEVER})
     require_refusal(probe, response, "another revision in the header than in `_meta`", status=400)
     if error_of(response).get("code") not in (HEADER_MISMATCH, UNSUPPORTED_VERSION):
@@ -175,7 +172,7 @@ async def http_origin(probe: Probe) -> None:
 
 
 @http_origin.case("a GET from a page of another site")
-async def http_origin_get_from_page_another(probe: Probe) -> None:
+async def http_origin_get(probe: Probe) -> None:
     assert probe.http is not None, "the transport is HTTP"
     headers = {"Origin": FOREIGN_ORIGINS[0], "Accept": "text/event-stream", "Content-Type": None}
     response = probe.http.open_stream({**headers, "MCP-Protocol-Version": probe.revision})
@@ -188,7 +185,7 @@ async def http_origin_get_from_page_another(probe: Probe) -> None:
 
 
 @http_origin.case("initialize from a page of another site", kind="raw", over=HTTP)
-async def http_origin_opening_from_page_another(probe: Probe) -> None:
+async def http_origin_initialize(probe: Probe) -> None:
     if not probe.rules.handshake:
         raise NotApplicable("this revision has no initialize")
     hello = probe.build_request(

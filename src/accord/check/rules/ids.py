@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import JudgedItems, rule
+from accord.check.engine.rule import CaseVariant, JudgedItems, rule
 from accord.check.probes.content import NOTIFICATION_ANSWERED, get_object, preview_json
 from accord.check.probes.message_log import LogEntry, MessageLog, message_objects
 from accord.check.probes.message_reader import (
@@ -44,23 +44,21 @@ async def _require_same_ids(probe: Probe, ids: Sequence[Any]) -> None:
 @rule(
     "ids/same",
     "must",
-    case="numeric ids, among them 0",
+    variants=[
+        CaseVariant("numeric ids, among them 0", ids="numbers"),
+        CaseVariant("string ids, among them the empty string", ids="texts"),
+    ],
     at=("basic/index#responses", "basic/messages#responses"),
     cause="Ids are stored as strings or floats, or a falsy id (0, an empty string) is taken for a "
     "missing id: keep the JSON value.",
 )
-async def ids_same(probe: Probe) -> None:
+async def ids_same(probe: Probe, ids: str) -> None:
     """A response has the id of its request, with the same value and type."""
-    await _require_same_ids(probe, IDS["numbers"])
-
-
-@ids_same.case("string ids, among them the empty string")
-async def ids_same_ids_texts_empty_among(probe: Probe) -> None:
-    await _require_same_ids(probe, IDS["texts"])
+    await _require_same_ids(probe, IDS[ids])
 
 
 @ids_same.case("a number and the same number as a string at the same time")
-async def ids_same_number_text_same_time(probe: Probe) -> None:
+async def ids_same_number_and_string(probe: Probe) -> None:
     number, text = probe.begin(probe.harmless_method, id=_TWIN), probe.begin(probe.harmless_method, id=str(_TWIN))
     await number.wait()
     await text.wait()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accord.check.engine.ordinary_traffic import call_tools
-from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
+from accord.check.engine.rule import CaseVariant, JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import declares, get_object, preview_json
 from accord.check.probes.input_requests import had_input_requests, input_requests, sampling_requests
 from accord.check.probes.message_log import MessageLog
@@ -112,7 +112,7 @@ async def asking_modes(probe: Probe) -> None:
     calls=True,
     capabilities={"elicitation": {"url": {}}},
 )
-async def asking_modes_client_pages_only_tool(probe: Probe) -> None:
+async def asking_modes_urls_only(probe: Probe) -> None:
     await call_tools(probe)
 
 
@@ -131,7 +131,10 @@ def asking_modes_reading(logs: Sequence[MessageLog]) -> JudgedItems:
 @rule(
     "asking/declined",
     "should",
-    case="a user who declines all elicitations",
+    variants=[
+        CaseVariant("a user who declines all elicitations", action="decline"),
+        CaseVariant("a user who cancels all elicitations", action="cancel"),
+    ],
     kind="own",
     needs="tools",
     calls=True,
@@ -139,21 +142,14 @@ def asking_modes_reading(logs: Sequence[MessageLog]) -> JudgedItems:
     since="2025-06-18",
     cause='Only "accept" is handled: handle decline and cancel, and errors of sampling.',
 )
-async def asking_declined(probe: Probe) -> None:
+async def asking_declined(probe: Probe, action: str) -> None:
     """After a declined or cancelled elicitation, the server answers the original request without an internal error."""
-    await _call_with_action(probe, {"action": "decline"})
-
-
-@asking_declined.case("a user who cancels all elicitations", kind="own", needs="tools", calls=True)
-async def asking_declined_person_cancels_question(probe: Probe) -> None:
-    await _call_with_action(probe, {"action": "cancel"})
-
-
-async def _call_with_action(probe: Probe, action: JSONObject) -> None:
-    probe.canned_results["elicitation/create"] = action
+    probe.canned_results["elicitation/create"] = {"action": action}
     for answer in await call_tools(probe):
         if answer.code == -32603 and had_input_requests(answer):
-            raise probe.violation(f"{preview_json(action)} returned an internal error: {preview_json(answer.error)}")
+            raise probe.violation(
+                f"after the action {action!r}, the server returned an internal error: {preview_json(answer.error)}"
+            )
 
 
 @rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
@@ -28,12 +29,14 @@ NEGOTIATION = "basic/lifecycle#version-negotiation"
 ENDS = PER_REQUEST[0]
 
 
-@rule(
+_rule = partial(rule, until=ENDS)
+
+
+@_rule(
     "lifecycle/hello",
     "must",
     case="all results of initialize",
     at=INITIALIZATION,
-    until=ENDS,
     cause="A required field of the result is missing.",
 )
 def lifecycle_hello(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -50,12 +53,11 @@ def lifecycle_hello(logs: Sequence[MessageLog]) -> JudgedItems:
             raise each.violation(f"initialize returned {preview_json(each.result)}")
 
 
-@rule(
+@_rule(
     "lifecycle/same-version",
     "must",
     case="all results of initialize",
     at=NEGOTIATION,
-    until=ENDS,
     cause="The newest revision is returned whatever the client requests, or only the first client is handled.",
 )
 def lifecycle_same_version(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -84,13 +86,12 @@ def _initialize_results(logs: Sequence[MessageLog]) -> list[AnsweredRequest]:
 _UNKNOWN = "1900-01-01"
 
 
-@rule(
+@_rule(
     "lifecycle/other-version",
     "must",
     case="an unknown revision",
     kind="raw",
     at=NEGOTIATION,
-    until=ENDS,
     cause="The requested revision is returned without a check.",
 )
 async def lifecycle_other_version(probe: Probe) -> None:
@@ -107,19 +108,18 @@ async def lifecycle_other_version(probe: Probe) -> None:
 
 
 @lifecycle_other_version.case("a revision without a handshake", kind="raw")
-async def lifecycle_other_version_revision_handshake(probe: Probe) -> None:
+async def lifecycle_other_version_without_handshake(probe: Probe) -> None:
     if await _negotiated_revision(probe, ENDS) == ENDS:
         raise probe.violation(
             f"initialize with {ENDS}, a revision without initialize, returned the same revision", since=0
         )
 
 
-@rule(
+@_rule(
     "lifecycle/newest-version",
     "should",
     case="the responses to an unknown revision",
     at=NEGOTIATION,
-    until=ENDS,
     cause="The server returns a fixed revision, or the first of a list.",
 )
 def lifecycle_newest_version(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -138,12 +138,11 @@ async def _negotiated_revision(probe: Probe, asked: str) -> str | None:
     return _result_revision(answer)
 
 
-@rule(
+@_rule(
     "lifecycle/no-early-requests",
     "should",
     case="all requests from the server",
     at=INITIALIZATION,
-    until=ENDS,
     cause="The roots are requested immediately after initialize: wait for notifications/initialized.",
 )
 def lifecycle_no_early_requests(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -157,12 +156,11 @@ def lifecycle_no_early_requests(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise ObservedMessage(log, entry, message).violation(f"the server sent {message['method']} too early")
 
 
-@rule(
+@_rule(
     "lifecycle/handshake-first",
     "may",
     case="all requests before initialize",
     at=INITIALIZATION,
-    until=ENDS,
     cause="Requests are answered before the handshake: return an error until initialize has succeeded.",
 )
 def lifecycle_handshake_first(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -177,13 +175,12 @@ def lifecycle_handshake_first(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise each.violation(f"the server answered {each.request['method']} before initialize")
 
 
-@rule(
+@_rule(
     "lifecycle/opens-after-error",
     "must",
     case="a list method and invalid initialize requests before a valid one",
     kind="raw",
     at=INITIALIZATION,
-    until=ENDS,
     cause="The error of the first message ends the session, or leaves it in the wrong state.",
 )
 async def lifecycle_opens_after_error(probe: Probe) -> None:
@@ -205,12 +202,11 @@ def _invalid_initialize_params(revision: str) -> list[JSONObject]:
     return [{}, *({"params": params} for params in (*without, *({**good, name: 7} for name in good)))]
 
 
-@rule(
+@_rule(
     "lifecycle/bad-hello",
     "should",
     case="the responses to all invalid initialize requests",
     at=INITIALIZATION,
-    until=ENDS,
     cause="The params of initialize are not validated.",
 )
 def lifecycle_bad_hello(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -232,13 +228,12 @@ def _is_invalid_initialize(message: Any, revision: str) -> bool:
     )
 
 
-@rule(
+@_rule(
     "lifecycle/initialize-twice",
     "must",
     case="initialize in an initialized session",
     kind="own",
     at=INITIALIZATION,
-    until=ENDS,
     cause="The state machine has no transition for a message in the wrong state.",
 )
 async def lifecycle_initialize_twice(probe: Probe) -> None:
@@ -247,13 +242,12 @@ async def lifecycle_initialize_twice(probe: Probe) -> None:
     await probe.fence()
 
 
-@rule(
+@_rule(
     "lifecycle/open-capabilities",
     "must",
     case="an unknown capability, an experimental one, and unknown fields",
     kind="raw",
     at=("schema#clientcapabilities", INITIALIZATION),
-    until=ENDS,
     cause="The params of initialize are decoded with closed types: clients may send more fields.",
 )
 async def lifecycle_open_capabilities(probe: Probe) -> None:

@@ -72,7 +72,7 @@ async def logging_unknown_level(probe: Probe) -> None:
 
 
 @logging_unknown_level.case("an unknown level in _meta", needs="logging", since="2026-07-28")
-async def logging_unknown_level_level_nobody_meta(probe: Probe) -> None:
+async def logging_unknown_level_in_meta(probe: Probe) -> None:
     answer = await probe.request("server/discover", meta={LOG_LEVEL: probe.unknown_name})
     if answer.code != INVALID_PARAMS:
         raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
@@ -131,7 +131,7 @@ async def logging_only_asked(probe: Probe) -> None:
 
 
 @logging_only_asked.case("a subscription stream", kind="own", needs="logging", over=HTTP, calls=True)
-async def logging_only_asked_stream_listens_changes(probe: Probe) -> None:
+async def logging_only_asked_subscription(probe: Probe) -> None:
     listening = probe.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     await probe.wait_for_message(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
     await _call_logging_tools(probe, {LOG_LEVEL: LEVELS[0]})
@@ -170,7 +170,7 @@ def logging_severe_enough(logs: Sequence[MessageLog]) -> JudgedItems:
 @logging_severe_enough.case(
     "calls of tools that may log, with the level emergency", kind="own", needs="logging", calls=True
 )
-async def logging_severe_enough_again(probe: Probe) -> None:
+async def logging_severe_enough_emergency(probe: Probe) -> None:
     since = len(probe.log.entries)
     await _call_logging_tools(probe, {LOG_LEVEL: LEVELS[-1]})
     for message in probe.other_messages(since, None):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 
 from accord.check.engine.ordinary_traffic import minimal_call_params
 from accord.check.engine.rule import JudgedItems, NotObserved, rule
@@ -20,12 +20,14 @@ _PLACE = "basic/patterns/mrtr"
 _WHERE = ("tools/call", "prompts/get", "resources/read")
 
 
-@rule(
+_rule = partial(rule, since="2026-07-28")
+
+
+@_rule(
     "rounds/where",
     "must",
     case="all results",
     at=f"{_PLACE}#supported-requests",
-    since="2026-07-28",
 )
 def rounds_where(logs: Sequence[MessageLog]) -> JudgedItems:
     """Only tools/call, prompts/get and resources/read return `input_required`."""
@@ -37,12 +39,11 @@ def rounds_where(logs: Sequence[MessageLog]) -> JudgedItems:
             raise answered.violation(f"{answered.request['method']} returned `input_required`")
 
 
-@rule(
+@_rule(
     "rounds/something",
     "must",
     case="all results with `input_required`",
     at=f"{_PLACE}#server-requirements",
-    since="2026-07-28",
 )
 def rounds_something(logs: Sequence[MessageLog]) -> JudgedItems:
     """A result with `input_required` has `inputRequests`, `requestState`, or both."""
@@ -52,12 +53,11 @@ def rounds_something(logs: Sequence[MessageLog]) -> JudgedItems:
             raise answered.violation("the result has neither inputRequests nor requestState")
 
 
-@rule(
+@_rule(
     "rounds/kinds",
     "must",
     case="all input requests",
     at=f"{_PLACE}#input-required-result",
-    since="2026-07-28",
 )
 def rounds_kinds(logs: Sequence[MessageLog]) -> JudgedItems:
     """An input request is for elicitation, sampling or roots."""
@@ -69,12 +69,11 @@ def rounds_kinds(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the input request {key!r} has the method {preview_json(method)}")
 
 
-@rule(
+@_rule(
     "rounds/finished",
     "must",
     case="all repeated requests with input responses",
     at=(f"{_PLACE}#basic-workflow", f"{_PLACE}#server-requirements"),
-    since="2026-07-28",
     cause="The state is stored in one process only, or the responses are looked up by other keys "
     "than those of the requests.",
 )
@@ -88,77 +87,59 @@ def rounds_finished(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation("a request with all input responses returned an error")
 
 
-@rule(
+@_rule(
     "rounds/extra-answers",
     "should",
     case="an additional input response",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#error-handling",
-    since="2026-07-28",
 )
 async def rounds_extra_answers(probe: Probe) -> None:
     """The server ignores additional input responses."""
-    async for params, answer in _calls_requiring_input(probe):
-        more = retry_params(probe, answer.result)
-        more["inputResponses"] = {**more.get("inputResponses", {}), "accord-check-extra": {"action": "accept"}}
-        again = await _retry_with(probe, {**params, **more})
-        if again.error is not None:
-            raise probe.violation(f"an additional input response returned an error: {preview_json(again.error)}")
-        return
+    again = await _retry_first(probe, lambda responses: {**responses, "accord-check-extra": {"action": "accept"}})
+    if again.error is not None:
+        raise probe.violation(f"an additional input response returned an error: {preview_json(again.error)}")
 
 
-@rule(
+@_rule(
     "rounds/missing-answers",
     "should",
     case="no input responses",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#error-handling",
-    since="2026-07-28",
 )
 async def rounds_missing_answers(probe: Probe) -> None:
     """The server requests missing input again instead of an error."""
-    async for params, answer in _calls_requiring_input(probe):
-        more = {**retry_params(probe, answer.result), "inputResponses": {}}
-        again = await _retry_with(probe, {**params, **more})
-        if again.error is not None:
-            raise probe.violation(
-                f"a request without its input responses returned an error: {preview_json(again.error)}"
-            )
-        return
+    again = await _retry_first(probe, lambda responses: {})
+    if again.error is not None:
+        raise probe.violation(f"a request without its input responses returned an error: {preview_json(again.error)}")
 
 
-@rule(
+@_rule(
     "rounds/bad-answers",
     "should",
     case="numbers as input responses",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#error-handling",
-    since="2026-07-28",
     cause="The type of a value in inputResponses is not validated.",
 )
 async def rounds_bad_answers(probe: Probe) -> None:
     """The server refuses invalid input responses."""
-    async for params, answer in _calls_requiring_input(probe):
-        more = retry_params(probe, answer.result)
-        more["inputResponses"] = dict.fromkeys(more.get("inputResponses", {}), 7)
-        again = await _retry_with(probe, {**params, **more})
-        result = again.result if isinstance(again.result, dict) else {}
-        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
-            raise probe.violation("the call succeeded with numbers as input responses")
-        return
+    again = await _retry_first(probe, lambda responses: dict.fromkeys(responses, 7))
+    if _has_succeeded(again):
+        raise probe.violation("the call succeeded with numbers as input responses")
 
 
-@rule(
+@_rule(
     "rounds/state",
     "should",
     case="a changed request state",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#server-requirements",
-    since="2026-07-28",
     cause="The state is not verified, so that clients can forge it: sign it (HMAC), together with "
     "the request, the principal and a time.",
 )
@@ -169,22 +150,19 @@ async def rounds_state(probe: Probe) -> None:
         if not isinstance(state, str) or not state:
             continue
         forged = {**retry_params(probe, answer.result), "requestState": _forge(state)}
-        again = await _retry_with(probe, {**params, **forged})
-        result: Any = again.result if isinstance(again.result, dict) else {}
-        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+        if _has_succeeded(await _retry_with(probe, {**params, **forged})):
             raise probe.violation("the call succeeded with a changed state")
         return
     raise NotObserved("no tool returns a state")
 
 
-@rule(
+@_rule(
     "rounds/state-elsewhere",
     "should",
     case="the state and the input responses of one tool for another",
     needs="tools",
     calls=True,
     at=f"{_PLACE}#server-requirements",
-    since="2026-07-28",
     cause="The state is not bound to its request: sign the method and a digest of the params as "
     "well, and compare them.",
 )
@@ -194,12 +172,25 @@ async def rounds_state_elsewhere(probe: Probe) -> None:
         (params, answer) async for params, answer in _calls_requiring_input(probe) if answer.result.get("requestState")
     ]
     for (_, given), (other, _) in itertools.pairwise(asking):
-        again = await _retry_with(probe, {**other, **retry_params(probe, given.result)})
-        result = again.result if isinstance(again.result, dict) else {}
-        if again.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError"):
+        if _has_succeeded(await _retry_with(probe, {**other, **retry_params(probe, given.result)})):
             raise probe.violation(f"{other['name']} succeeded with the state of another tool")
     if len(asking) < 2:
         raise NotObserved("fewer than two tools return a state")
+
+
+async def _retry_first(probe: Probe, change: Callable[[JSONObject], JSONObject]) -> Answer:
+    """Send the first call that requires input again, with changed input responses."""
+    calls = _calls_requiring_input(probe)
+    params, answer = await anext(calls)
+    await calls.aclose()
+    more = retry_params(probe, answer.result)
+    return await _retry_with(probe, {**params, **more, "inputResponses": change(more.get("inputResponses", {}))})
+
+
+def _has_succeeded(answer: Answer) -> bool:
+    """Return whether a call returned its final result, without an error."""
+    result = answer.result if isinstance(answer.result, dict) else {}
+    return answer.error is None and result.get("resultType") != INPUT_REQUIRED and not result.get("isError")
 
 
 async def _retry_with(probe: Probe, params: JSONObject) -> Answer:
@@ -207,7 +198,7 @@ async def _retry_with(probe: Probe, params: JSONObject) -> Answer:
     return await probe.send(probe.build_request("tools/call", params), misbehaved=True).wait()
 
 
-async def _calls_requiring_input(probe: Probe) -> AsyncIterator[tuple[JSONObject, Answer]]:
+async def _calls_requiring_input(probe: Probe) -> AsyncGenerator[tuple[JSONObject, Answer], None]:
     """Yield the calls that require input."""
     found = False
     for tool in await probe.callable_tools():

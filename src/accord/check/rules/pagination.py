@@ -67,7 +67,7 @@ async def pagination_invalid_cursor(probe: Probe) -> None:
 
 
 @pagination_invalid_cursor.case("a cursor with additional characters for each list")
-async def pagination_invalid_cursor_cursor_something_end_list(probe: Probe) -> None:
+async def pagination_invalid_cursor_extended(probe: Probe) -> None:
     judged = 0
     for listing in _declared(probe):
         cursor = get_object((await probe.request(listing.method)).result).get("nextCursor")

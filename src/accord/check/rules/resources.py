@@ -40,7 +40,7 @@ async def resources_declared(probe: Probe) -> None:
 
 
 @resources_declared.case("resources/templates/list, without regard to the capabilities")
-async def resources_declared_resources_templates_list_whatever(probe: Probe) -> None:
+async def resources_declared_templates(probe: Probe) -> None:
     await lists.require_declared(probe, TEMPLATES)
 
 

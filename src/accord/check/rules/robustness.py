@@ -115,7 +115,7 @@ _DEEP = 20_000
 
 
 @faults_survives.case("deep nesting, huge numbers, long strings and lone surrogates", kind="own", shares=True)
-async def faults_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
+async def faults_survives_extreme_values(probe: Probe) -> None:
     inside = b'{"jsonrpc":"2.0","method":"notifications/accord-check-nobody","params":{"a":%s}}'
     named = b'{"jsonrpc":"2.0","id":%s,"method":"accord-check-nobody"}'
     wrong: dict[str, Any] = {
@@ -137,7 +137,7 @@ async def faults_survives_deep_nesting_huge_numbers(probe: Probe) -> None:
 
 
 @faults_survives.case("the same id for two concurrent requests", kind="own", shares=True)
-async def faults_survives_id_requests_once(probe: Probe) -> None:
+async def faults_survives_duplicate_id(probe: Probe) -> None:
     twice = {"jsonrpc": "2.0", "id": "accord-check-twice", **_body(probe)}
     for _ in range(2):
         probe.send(twice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from accord.check.engine.rule import NotApplicable, NotObserved, rule
@@ -16,13 +17,14 @@ VALIDATION = "basic/index#schema-validation"
 SINCE = "2025-11-25"
 
 
-@rule(
+_rule = partial(rule, since=SINCE, needs="tools")
+
+
+@_rule(
     "schemas/valid",
     "must",
     case="the schemas of all tools",
-    needs="tools",
     at=VALIDATION,
-    since=SINCE,
     cause="A keyword has a value of another dialect, such as `required: true`, or a type that JSON does not have.",
 )
 async def schemas_valid(probe: Probe) -> None:
@@ -37,13 +39,11 @@ async def schemas_valid(probe: Probe) -> None:
         raise NotObserved("no tool has a schema in a known dialect")
 
 
-@rule(
+@_rule(
     "schemas/known-dialect",
     "should",
     case="the schemas of all tools",
-    needs="tools",
     at=DIALECT,
-    since=SINCE,
     cause="$schema is not the URL of a dialect: clients must refuse unknown dialects.",
 )
 async def schemas_known_dialect(probe: Probe) -> None:
@@ -56,13 +56,11 @@ async def schemas_known_dialect(probe: Probe) -> None:
             raise probe.violation(f"{where} has the dialect {preview_json(schema['$schema'])}")
 
 
-@rule(
+@_rule(
     "schemas/references",
     "should",
     case="each $ref in the schemas of all tools",
-    needs="tools",
     at=(VALIDATION, "basic/index#ref-resolution"),
-    since=SINCE,
     cause="The definitions were omitted when the schema was extracted from a larger one, or they are "
     "on the network, where clients must not fetch them.",
 )
@@ -84,13 +82,11 @@ _FIXTURE = "json_schema_2020_12_tool"
 _KEYWORDS = ("$schema", "$defs", "properties", "additionalProperties")
 
 
-@rule(
+@_rule(
     "schemas/kept",
     "must",
     case=f"the tool {_FIXTURE} of the conformance suite",
-    needs="tools",
     at=("basic/index#implementation-requirements", DIALECT),
-    since=SINCE,
     cause="The schema is converted to types that support a part of JSON Schema only.",
 )
 async def schemas_kept(probe: Probe) -> None:

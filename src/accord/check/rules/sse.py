@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 from accord.check.engine.rule import SSE, JudgedItems, NotObserved, Violation, rule
@@ -16,13 +17,14 @@ from accord.wire.sse import ServerSentEvent
 _PLACE = "basic/transports#http-with-sse"
 
 
-@rule(
+_rule = partial(rule, until="2025-03-26", over=SSE)
+
+
+@_rule(
     "sse/endpoint",
     "must",
     case="the first event of each stream",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
     cause="The first event is a message, or a comment is sent as an event.",
 )
 def sse_endpoint(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -38,13 +40,11 @@ def sse_endpoint(logs: Sequence[MessageLog]) -> JudgedItems:
                     )
 
 
-@rule(
+@_rule(
     "sse/events",
     "must",
     case="the events of all streams",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
     cause="Events have other names, or their data is not JSON.",
 )
 def sse_events(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -60,13 +60,11 @@ def sse_events(logs: Sequence[MessageLog]) -> JudgedItems:
                         raise Violation("the data of an event is not JSON", evidence=http_evidence(response))
 
 
-@rule(
+@_rule(
     "sse/same-origin",
     "should",
     case="the endpoint",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
     cause="The URI is built from an address inside the server's network: send only the path.",
 )
 async def sse_same_origin(probe: Probe) -> None:
@@ -77,13 +75,11 @@ async def sse_same_origin(probe: Probe) -> None:
         raise probe.violation(f"the endpoint is {preview_json(wire.endpoint)}, but the stream is on {here.netloc}")
 
 
-@rule(
+@_rule(
     "sse/posted",
     "must",
     case="a request",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
     cause="The response is written to the POST response only.",
 )
 async def sse_posted(probe: Probe) -> None:
@@ -98,14 +94,12 @@ async def sse_posted(probe: Probe) -> None:
         raise Violation("no response on the stream", evidence=http_evidence(response))
 
 
-@rule(
+@_rule(
     "sse/apart",
     "must",
     case="two concurrent sessions with the same ids",
     kind="own",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
     cause="All connections share one transport: create one for each.",
 )
 async def sse_apart(probe: Probe) -> None:
@@ -121,14 +115,12 @@ async def sse_apart(probe: Probe) -> None:
         await other.close()
 
 
-@rule(
+@_rule(
     "sse/bad-body",
     "should",
     case="a body that is not JSON",
     kind="own",
     at=_PLACE,
-    until="2025-03-26",
-    over=SSE,
 )
 async def sse_bad_body(probe: Probe) -> None:
     """An invalid body gets an error status, or an error on the stream, and the session continues."""

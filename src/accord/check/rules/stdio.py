@@ -99,19 +99,19 @@ async def stdio_exits(probe: Probe) -> None:
 
 
 @stdio_exits.case("before the first message", kind="raw", applies=_require_no_earlier_hang)
-async def stdio_exits_anything_said(probe: Probe) -> None:
+async def stdio_exits_before_first_message(probe: Probe) -> None:
     await _require_exit(probe)
 
 
 @stdio_exits.case("in the middle of a line", kind="own", applies=_require_no_earlier_hang)
-async def stdio_exits_middle_line(probe: Probe) -> None:
+async def stdio_exits_in_line(probe: Probe) -> None:
     probe.add_request(_HALF, misbehaved=True)
     probe.process.write(_HALF)
     await _require_exit(probe)
 
 
 @stdio_exits.case("during a tool call", kind="own", needs="tools", calls=True)
-async def stdio_exits_while_tool_work(probe: Probe) -> None:
+async def stdio_exits_during_call(probe: Probe) -> None:
     for tool in await probe.callable_tools():
         probe.begin("tools/call", {"name": tool.get("name"), "arguments": {}})
     await _require_exit(probe)

@@ -42,7 +42,7 @@ async def stdio_pieces(probe: Probe) -> None:
 
 
 @stdio_pieces.case("twenty messages in one write")
-async def stdio_pieces_twenty_piece(probe: Probe) -> None:
+async def stdio_pieces_together(probe: Probe) -> None:
     messages = [harmless_request(probe) for _ in range(20)]
     pending = [probe.add_request(message) for message in messages]
     probe.process.write(b"".join(msgspec.json.encode(message) + b"\n" for message in messages))
@@ -68,7 +68,7 @@ async def stdio_noise(probe: Probe) -> None:
 
 
 @stdio_noise.case("noise before the first message", kind="raw")
-async def stdio_noise_noise_first_message(probe: Probe) -> None:
+async def stdio_noise_first(probe: Probe) -> None:
     probe.send(_NOISE[0])
     await probe.negotiate()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, JudgedItems, NotObserved, Violation, rule
@@ -30,7 +31,10 @@ from accord.messages.meta import SUBSCRIPTION_ID
 _PLACE = "basic/patterns/subscriptions"
 
 
-@rule(
+_rule = partial(rule, since="2026-07-28")
+
+
+@_rule(
     "subscriptions/acknowledged",
     "must",
     case="a subscription to all lists",
@@ -38,7 +42,6 @@ _PLACE = "basic/patterns/subscriptions"
     shares=True,
     applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
-    since="2026-07-28",
     cause="The request stays open without an acknowledgment, or gets a result immediately.",
 )
 async def subscriptions_acknowledged(probe: Probe) -> None:
@@ -52,14 +55,14 @@ async def subscriptions_acknowledged(probe: Probe) -> None:
 @subscriptions_acknowledged.case(
     "a subscription whose id is a string", kind="own", shares=True, applies=require_subscriptions
 )
-async def subscriptions_acknowledged_acknowledged_whose_id_text(probe: Probe) -> None:
+async def subscriptions_acknowledged_string_id(probe: Probe) -> None:
     await _acknowledge_and_end(probe, ALL_LISTS, id="accord-check-subscription")
 
 
 @subscriptions_acknowledged.case(
     "a subscription with an empty filter", kind="own", shares=True, applies=require_subscriptions
 )
-async def subscriptions_acknowledged_acknowledged_wants_nothing(probe: Probe) -> None:
+async def subscriptions_acknowledged_empty_filter(probe: Probe) -> None:
     await _acknowledge_and_end(probe, {})
 
 
@@ -71,7 +74,7 @@ async def _acknowledge_and_end(probe: Probe, wish: JSONObject, **more: Any) -> J
     return entry
 
 
-@rule(
+@_rule(
     "subscriptions/granted",
     "must",
     case="a subscription to one list",
@@ -79,7 +82,6 @@ async def _acknowledge_and_end(probe: Probe, wish: JSONObject, **more: Any) -> J
     shares=True,
     applies=require_subscriptions,
     at=f"{_PLACE}#acknowledgment",
-    since="2026-07-28",
     cause="The server acknowledges all notifications that it has, whatever the filter is.",
 )
 async def subscriptions_granted(probe: Probe) -> None:
@@ -95,7 +97,7 @@ async def subscriptions_granted(probe: Probe) -> None:
         raise probe.violation(f"{', '.join(more)} was acknowledged, but not requested")
 
 
-@rule(
+@_rule(
     "subscriptions/supported",
     "should",
     case="a subscription to all lists",
@@ -103,7 +105,6 @@ async def subscriptions_granted(probe: Probe) -> None:
     shares=True,
     applies=require_subscriptions,
     at="schema#subscriptionsacknowledgednotification",
-    since="2026-07-28",
     cause="The requested filter is returned: the client waits for notifications that never come.",
 )
 async def subscriptions_supported(probe: Probe) -> None:
@@ -117,12 +118,11 @@ async def subscriptions_supported(probe: Probe) -> None:
             )
 
 
-@rule(
+@_rule(
     "subscriptions/wanted-only",
     "must",
     case="all notifications",
     at=f"{_PLACE}#subscribing",
-    since="2026-07-28",
 )
 def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription receives only notifications of its filter."""
@@ -136,12 +136,11 @@ def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise told.received.violation(f"{told.method} came on a subscription that did not request it")
 
 
-@rule(
+@_rule(
     "subscriptions/tagged",
     "must",
     case="all notifications",
     at=f"{_PLACE}#notifications",
-    since="2026-07-28",
     cause='Notifications are sent as in earlier revisions, to all connections; or the id 7 becomes "7".',
 )
 def subscriptions_tagged(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -158,12 +157,11 @@ def subscriptions_tagged(logs: Sequence[MessageLog]) -> JudgedItems:
                     )
 
 
-@rule(
+@_rule(
     "subscriptions/order",
     "must",
     case="all notifications",
     at=f"{_PLACE}#acknowledgment",
-    since="2026-07-28",
 )
 def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription receives no notifications before the acknowledgment."""
@@ -179,7 +177,7 @@ def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise told.received.violation(f"{told.method} came before the acknowledgment")
 
 
-@rule(
+@_rule(
     "subscriptions/several",
     "must",
     case="two concurrent subscriptions",
@@ -187,7 +185,6 @@ def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
     shares=True,
     applies=require_subscriptions,
     at=f"{_PLACE}#multiple-subscriptions",
-    since="2026-07-28",
     cause="A second subscription replaces the first.",
 )
 async def subscriptions_several(probe: Probe) -> None:
@@ -204,7 +201,7 @@ async def subscriptions_several(probe: Probe) -> None:
         raise probe.violation("the first subscription ended when the second began")
 
 
-@rule(
+@_rule(
     "subscriptions/ended",
     "should",
     case="a cancelled subscription",
@@ -212,7 +209,6 @@ async def subscriptions_several(probe: Probe) -> None:
     shares=True,
     applies=require_subscriptions,
     at=(f"{_PLACE}#ending-a-subscription", "basic/patterns/cancellation"),
-    since="2026-07-28",
     over=LINE_TRANSPORTS,
 )
 async def subscriptions_ended(probe: Probe) -> None:
@@ -232,12 +228,11 @@ async def subscriptions_ended(probe: Probe) -> None:
         raise probe.violation("a notification came after the cancellation")
 
 
-@rule(
+@_rule(
     "subscriptions/result",
     "must",
     case="all results of subscriptions",
     at=f"{_PLACE}#graceful-closure",
-    since="2026-07-28",
 )
 def subscriptions_result(logs: Sequence[MessageLog]) -> JudgedItems:
     """The result of a subscription has the id of the subscription."""
@@ -253,14 +248,13 @@ def subscriptions_result(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise each.violation(f"the result has the subscription id {preview_json(id)}")
 
 
-@rule(
+@_rule(
     "subscriptions/graceful",
     "should",
     case="a subscription and SIGTERM",
     kind="own",
     applies=require_subscriptions,
     at=(f"{_PLACE}#graceful-closure", f"{_PLACE}#cancellation"),
-    since="2026-07-28",
     over=STDIO,
     cause="The process exits on the signal, or before the response is written.",
 )

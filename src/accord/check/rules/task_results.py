@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from accord.check.engine.rule import JudgedItems, rule
+from accord.check.engine.rule import JudgedItems
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import AnsweredRequest, answered_requests
 from accord.check.probes.tasks import TaskObservation, related_task_id, requests_during_tasks, task_states
+from accord.check.rules.tasks import task_rule
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 
@@ -20,14 +21,12 @@ _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _QUESTIONS = ("elicitation/create", "sampling/createMessage")
 
 
-@rule(
+@task_rule(
     "tasks/result",
     "must",
     case="all results of tasks",
     needs="tasks",
     at=f"{_PLACE}#result-retrieval",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The state of the task is returned, or the result is wrapped.",
 )
 def tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -41,14 +40,12 @@ def tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
             raise answered.violation(f"the result is not a tool result: {exc}") from exc
 
 
-@rule(
+@task_rule(
     "tasks/result-again",
     "must",
     case="all repeated results of tasks",
     needs="tasks",
     at=f"{_PLACE}#result-retrieval",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The result is computed for each request, or can be fetched only once.",
 )
 def tasks_result_again(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -76,14 +73,12 @@ def _outcome(answered: AnsweredRequest) -> Any:
     return answered.result, get_object(answered.received.message, "error").get("code")
 
 
-@rule(
+@task_rule(
     "tasks/waits",
     "must",
     case="all responses to tasks/result, and the states after them",
     needs="tasks",
     at=f"{_PLACE}#result-retrieval",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The server returns before there is a result: wait for the end of the task.",
 )
 def tasks_waits(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -95,14 +90,12 @@ def tasks_waits(logs: Sequence[MessageLog]) -> JudgedItems:
             raise answered.violation(f"the task is {preview_json(early[0].status)} after tasks/result")
 
 
-@rule(
+@task_rule(
     "tasks/failed",
     "should",
     case="all results of tasks, and the states after them",
     needs="tasks",
     at=f"{_PLACE}#task-execution-errors",
-    since=_SINCE,
-    until=_UNTIL,
     cause="All tasks are completed: a tool result with `isError`, or an error, is a failed task.",
 )
 def tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -116,14 +109,12 @@ def tasks_failed(logs: Sequence[MessageLog]) -> JudgedItems:
                     raise answered.violation(f"the task is {state.status}")
 
 
-@rule(
+@task_rule(
     "tasks/related",
     "must",
     case="all results of tasks",
     needs="tasks",
     at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#related-task-metadata"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="The tool result is returned without changes: add io.modelcontextprotocol/related-task to its `_meta`.",
 )
 def tasks_related(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -138,14 +129,12 @@ def tasks_related(logs: Sequence[MessageLog]) -> JudgedItems:
             )
 
 
-@rule(
+@task_rule(
     "tasks/related-questions",
     "must",
     case="all requests from the server while only tasks ran",
     needs="tasks",
     at=(f"{_PLACE}#input-required-status", f"{_PLACE}#associating-task-related-messages"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="Requests are sent as in an ordinary call: the client cannot tell which task waits for the response.",
 )
 def tasks_related_questions(logs: Sequence[MessageLog]) -> JudgedItems:

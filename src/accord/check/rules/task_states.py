@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
+from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved
 from accord.check.probes.content import get_object, preview_json, time_fault
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
@@ -22,6 +22,7 @@ from accord.check.probes.tasks import (
     start_task,
     task_states,
 )
+from accord.check.rules.tasks import task_rule
 from accord.errors import INVALID_PARAMS
 from accord.messages.meta import RELATED_TASK
 
@@ -29,14 +30,12 @@ _PLACE = "basic/utilities/tasks"
 _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 
 
-@rule(
+@task_rule(
     "tasks/times",
     "must",
     case="all states of tasks",
     needs="tasks",
     at=f"{_PLACE}#ttl-and-resource-management",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The value is in seconds since 1970, or a local time without a zone.",
 )
 def tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -49,14 +48,12 @@ def tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise state.received.violation(f"{name} {fault}")
 
 
-@rule(
+@task_rule(
     "tasks/final",
     "must",
     case="all states of tasks",
     needs="tasks",
     at=(f"{_PLACE}#task-status-lifecycle", f"{_PLACE}#task-cancellation"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="The work continues after a cancellation, and overwrites the status.",
 )
 def tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -72,14 +69,12 @@ def tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
             over.setdefault(preview_json(state.id), state)
 
 
-@rule(
+@task_rule(
     "tasks/cancel-finished",
     "must",
     case="all responses to tasks/cancel of tasks that have ended",
     needs="tasks.cancel",
     at=(f"{_PLACE}#task-cancellation", f"{_PLACE}#protocol-errors"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="The status is overwritten, or tasks/cancel always succeeds.",
 )
 def tasks_cancel_finished(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -96,14 +91,12 @@ def tasks_cancel_finished(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the server answered with {preview_json(error or answered.result)}")
 
 
-@rule(
+@task_rule(
     "tasks/failed-why",
     "should",
     case="all states of failed tasks",
     needs="tasks",
     at=f"{_PLACE}#task-execution-errors",
-    since=_SINCE,
-    until=_UNTIL,
 )
 def tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/get explains in `statusMessage` why a task failed."""
@@ -114,14 +107,12 @@ def tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation("a failed task has no statusMessage")
 
 
-@rule(
+@task_rule(
     "tasks/named-once",
     "should",
     case="results of tasks/get, tasks/list and tasks/cancel, and status notifications",
     needs="tasks",
     at=(f"{_PLACE}#associating-task-related-messages", f"{_PLACE}#task-notifications"),
-    since=_SINCE,
-    until=_UNTIL,
 )
 def tasks_named_once(logs: Sequence[MessageLog]) -> JudgedItems:
     """A message that has the id of a task does not repeat it in `_meta`."""
@@ -138,14 +129,12 @@ _AFTER = 1.0
 """Seconds in which work that was not stopped may end."""
 
 
-@rule(
+@task_rule(
     "tasks/unknown",
     "must",
     case="an unknown id",
     needs="tasks",
     at=f"{_PLACE}#protocol-errors",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The lookup fails with an internal error, or tasks/result waits for a task that does not exist.",
 )
 async def tasks_unknown(probe: Probe) -> None:
@@ -156,14 +145,12 @@ async def tasks_unknown(probe: Probe) -> None:
         )
 
 
-@rule(
+@task_rule(
     "tasks/cursor",
     "must",
     case="an unknown cursor",
     needs="tasks.list",
     at=f"{_PLACE}#protocol-errors",
-    since=_SINCE,
-    until=_UNTIL,
     cause="Cursors are ignored: the first page is returned again, in an endless loop.",
 )
 async def tasks_cursor(probe: Probe) -> None:
@@ -173,7 +160,7 @@ async def tasks_cursor(probe: Probe) -> None:
     )
 
 
-@rule(
+@task_rule(
     "tasks/listed",
     "must",
     case="a new task",
@@ -181,8 +168,6 @@ async def tasks_cursor(probe: Probe) -> None:
     needs="tasks.list",
     calls=True,
     at=f"{_PLACE}#task-listing",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The list has only the first page, or only tasks that have ended.",
 )
 async def tasks_listed(probe: Probe) -> None:
@@ -198,7 +183,7 @@ async def tasks_listed(probe: Probe) -> None:
         raise probe.violation(f"tasks/get finds the task {id!r}, but tasks/list does not")
 
 
-@rule(
+@task_rule(
     "tasks/by-its-id",
     "must",
     case="tasks/get of one task, with another in `_meta`",
@@ -206,8 +191,6 @@ async def tasks_listed(probe: Probe) -> None:
     needs=CAPABILITY,
     calls=True,
     at=f"{_PLACE}#associating-task-related-messages",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The related task in `_meta` is used instead of the params.",
 )
 async def tasks_by_its_id(probe: Probe) -> None:
@@ -220,7 +203,7 @@ async def tasks_by_its_id(probe: Probe) -> None:
         raise probe.violation(f"tasks/get of {first!r} returned {preview_json(answer.result)}")
 
 
-@rule(
+@task_rule(
     "tasks/cancelled",
     "must",
     case="a running task",
@@ -228,8 +211,6 @@ async def tasks_by_its_id(probe: Probe) -> None:
     needs="tasks.cancel",
     calls=True,
     at=f"{_PLACE}#task-cancellation",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The work is cancelled, but the response is sent before it ends: set the status first.",
 )
 async def tasks_cancelled(probe: Probe) -> None:

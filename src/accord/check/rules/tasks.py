@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from accord.check.engine.rule import HTTP, JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.content import declares, get_object, get_objects, preview_json
@@ -27,14 +28,15 @@ _SHORTEST_ID = 16
 """Number of characters: 128 random bits have 22 in Base64, and a UUID has 36."""
 
 
-@rule(
+task_rule = partial(rule, since=_SINCE, until=_UNTIL)
+
+
+@task_rule(
     "tasks/created",
     "must",
     case="all calls with `task`",
     needs=CAPABILITY,
     at=(f"{_PLACE}#creating-tasks", f"{_PLACE}#result-retrieval"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="`task` in the params is not read, or the call runs before the response.",
 )
 def tasks_created(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -59,14 +61,12 @@ def _task_capable_tools(log: MessageLog) -> set[object]:
     return {tool.get("name") for tool in listed if task_support(tool) != "forbidden"}
 
 
-@rule(
+@task_rule(
     "tasks/begins",
     "should",
     case="all calls that became a task",
     needs=CAPABILITY,
     at=f"{_PLACE}#task-status-lifecycle",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The call runs before the response: the client waits as long as without a task.",
 )
 def tasks_begins(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -79,15 +79,13 @@ def tasks_begins(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"a new task is {preview_json(task.get('status'))}")
 
 
-@rule(
+@task_rule(
     "tasks/required",
     "must",
     case="a call without `task`",
     needs=CAPABILITY,
     calls=True,
     at=f"{_PLACE}#tool-level-negotiation",
-    since=_SINCE,
-    until=_UNTIL,
     cause="`execution.taskSupport` is listed, but not checked when the tool is called.",
 )
 async def tasks_required(probe: Probe) -> None:
@@ -99,15 +97,13 @@ async def tasks_required(probe: Probe) -> None:
             raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
-@rule(
+@task_rule(
     "tasks/forbidden",
     "should",
     case="a call with `task`",
     needs=CAPABILITY,
     calls=True,
     at=f"{_PLACE}#tool-level-negotiation",
-    since=_SINCE,
-    until=_UNTIL,
     cause="A tool without `execution.taskSupport` does not support tasks: that is the default.",
 )
 async def tasks_forbidden(probe: Probe) -> None:
@@ -119,15 +115,13 @@ async def tasks_forbidden(probe: Probe) -> None:
         raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
 
 
-@rule(
+@task_rule(
     "tasks/undeclared",
     "must",
     case="a call with `task`",
     needs="tools",
     calls=True,
     at=(f"{_PLACE}#task-support-and-handling", f"{_PLACE}#capabilities"),
-    since=_SINCE,
-    until=_UNTIL,
     cause="Unknown params are refused, or tasks are created without the capability.",
 )
 async def tasks_undeclared(probe: Probe) -> None:
@@ -146,7 +140,7 @@ async def tasks_undeclared(probe: Probe) -> None:
     raise NotObserved("no ordinary call succeeds")
 
 
-@rule(
+@task_rule(
     "tasks/unique-ids",
     "must",
     case="three tasks of one tool",
@@ -154,8 +148,6 @@ async def tasks_undeclared(probe: Probe) -> None:
     needs=CAPABILITY,
     calls=True,
     at=f"{_PLACE}#task-id-requirements",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The id is derived from the request id or from the name of the tool, which can repeat.",
 )
 async def tasks_unique_ids(probe: Probe) -> None:
@@ -168,14 +160,12 @@ async def tasks_unique_ids(probe: Probe) -> None:
         raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 
 
-@rule(
+@task_rule(
     "tasks/unguessable",
     "should",
     case="the ids of all new tasks",
     needs=CAPABILITY,
     at=f"{_PLACE}#task-isolation-and-access-control",
-    since=_SINCE,
-    until=_UNTIL,
     cause="The id is a counter: use a random UUID, since the id may be enough to read the result.",
 )
 def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -188,7 +178,7 @@ def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
                 raise answered.violation(f"the id of a task is {id!r}")
 
 
-@rule(
+@task_rule(
     "tasks/listed-apart",
     "should",
     case="a task of one session, and tasks/list in another",
@@ -196,8 +186,6 @@ def tasks_unguessable(logs: Sequence[MessageLog]) -> JudgedItems:
     needs="tasks.list",
     calls=True,
     at=f"{_PLACE}#task-isolation-and-access-control",
-    since=_SINCE,
-    until=_UNTIL,
     over=HTTP,
     cause="All tasks are in one list: separate them by session or by principal.",
 )
@@ -215,13 +203,11 @@ async def tasks_listed_apart(probe: Probe) -> None:
         raise other.violation("the list has a task of another session")
 
 
-@rule(
+@task_rule(
     "tasks/own-requests",
     "should",
     case="all requests from the server",
     at=f"{_PLACE}#capability-negotiation",
-    since=_SINCE,
-    until=_UNTIL,
     cause="All requests have `task`: check the client capability `tasks` first.",
 )
 def tasks_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:

@@ -227,7 +227,7 @@ def tools_structured(logs: Sequence[MessageLog]) -> JudgedItems:
 
 
 @tools_structured.case("errors of SDKs that refuse the output of a tool", needs="tools")
-def tools_structured_sdks_say_tools_whose(logs: Sequence[MessageLog]) -> JudgedItems:
+def tools_structured_sdk_errors(logs: Sequence[MessageLog]) -> JudgedItems:
     known = listed_tools(logs)
     for each in answered_requests(logs, "tools/call"):
         if known.get(str(get_object(each.request, "params").get("name")), {}).get("outputSchema"):

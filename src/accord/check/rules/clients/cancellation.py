@@ -9,7 +9,7 @@ from accord.check.clients.conversation import CANCELLED
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, JudgedItems, NotObserved, Violation, client_rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_reader import id_key
 from accord.messages.revision import RULES
@@ -22,11 +22,10 @@ _RACE = 1.0
 _SILENCE_LIMIT = 5.0
 
 
-@rule(
+@client_rule(
     "client-cancel/own-active",
     "must",
     case="all cancellations",
-    role="client",
     at=_AT,
     cause="Each request is cancelled when it ends, or the id has another type.",
 )
@@ -51,11 +50,10 @@ def _is_read(request: ClientMessage, answer: LogEntry) -> bool:
     return not any(entry.misbehaved and entry.at <= answer.at for entry in request.conversation.log.entries)
 
 
-@rule(
+@client_rule(
     "client-cancel/not-initialize",
     "must",
     case="all cancellations",
-    role="client",
     at="basic/utilities/cancellation#behavior-requirements",
     until=_SINCE,
     cause="The timeout treats all requests alike.",
@@ -70,11 +68,10 @@ def client_cancel_not_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation("the client cancelled initialize", evidence=run.evidence(asked.entry, cancel.entry))
 
 
-@rule(
+@client_rule(
     "client-progress/token-type",
     "must",
     case="all progress tokens",
-    role="client",
     at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
     cause="The token is null, or a number with a fraction.",
 )
@@ -87,11 +84,10 @@ def client_progress_token_type(runs: Sequence[ClientRun]) -> JudgedItems:
             raise Violation(f"the progress token is {token!r}", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-progress/token-once",
     "must",
     case="all progress tokens",
-    role="client",
     at=("basic/utilities/progress#progress-flow", "basic/patterns/progress#progress-flow"),
     cause="The token is a constant.",
 )
@@ -260,7 +256,7 @@ async def answer_silent_initialize(request: IncomingRequest) -> ScriptedAnswer:
 
 
 @SILENT_INITIALIZE_SCENARIO.case(client_cancel_not_initialize, "initialize without a response")
-def client_cancel_not_initialize_again(run: ClientRun) -> None:
+def client_cancel_not_initialize_in_silence(run: ClientRun) -> None:
     run.require_no_crash()
     opened = run.requests("initialize")
     for cancel in run.notifications(CANCELLED):

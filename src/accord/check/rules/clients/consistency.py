@@ -7,7 +7,7 @@ from typing import Any
 
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.run import ClientMessage, ClientRun
-from accord.check.engine.rule import JudgedItems, Violation, rule
+from accord.check.engine.rule import JudgedItems, Violation, client_rule
 from accord.check.probes.content import get_object, get_objects, preview_json
 from accord.check.probes.message_reader import id_key, logged_messages
 from accord.check.rules.meta import NAME, PREFIX
@@ -19,11 +19,10 @@ _SINCE = "2026-07-28"
 _ACTIONS = ("accept", "decline", "cancel")
 
 
-@rule(
+@client_rule(
     "client-changes/unsubscribe",
     "should",
     case="all resources/unsubscribe requests",
-    role="client",
     at=("server/resources#subscriptions", "schema#unsubscriberequest"),
     until=_SINCE,
     cause="All closed resources are unsubscribed, or the URI is written differently.",
@@ -43,11 +42,10 @@ def client_changes_unsubscribe(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(text, evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-opening/listed-version",
     "should",
     case="all requests after server/discover",
-    role="client",
     at=("server/discover", "schema#discoverresult"),
     since=_SINCE,
     cause="The result of server/discover is not read.",
@@ -77,11 +75,10 @@ def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
                 raise Violation(text, evidence=[entry.line()])
 
 
-@rule(
+@client_rule(
     "client-answers/content",
     "should",
     case="all results of elicitations",
-    role="client",
     at="schema#elicitresult",
     since="2025-06-18",
     cause="The content is sent for all actions, or for URL elicitations.",
@@ -101,11 +98,10 @@ def client_answers_content(runs: Sequence[ClientRun]) -> JudgedItems:
                     )
 
 
-@rule(
+@client_rule(
     "client-meta/extension-names",
     "must",
     case="all requests that declare extensions",
-    role="client",
     at=("basic/versioning#extension-negotiation", "schema#clientcapabilities"),
     since=_SINCE,
     cause="The name of the extension has no domain as its prefix.",
@@ -121,11 +117,10 @@ def client_meta_extension_names(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"the client declares the extension {name!r}", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-rounds/roots",
     "must",
     case="all roots",
-    role="client",
     at="client/roots#root",
     since=_SINCE,
     cause="Paths are sent instead of URIs.",

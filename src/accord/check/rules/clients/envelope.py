@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest, build_notification
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.engine.rule import CaseVariant, JudgedItems, Violation, rule
+from accord.check.engine.rule import CaseVariant, JudgedItems, Violation, client_rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_reader import id_key
 from accord.wire.transcript import RECEIVED, SENT
@@ -36,11 +36,10 @@ def client_envelope_batch(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-envelope/valid",
     "must",
     case="all messages",
-    role="client",
     at="basic#messages",
     cause="Other output is written to the transport: a log line, a prompt, an indented or partial message.",
 )
@@ -56,11 +55,10 @@ def client_envelope_valid(runs: Sequence[ClientRun]) -> JudgedItems:
                 )
 
 
-@rule(
+@client_rule(
     "client-envelope/id",
     "must",
     case="all requests",
-    role="client",
     at="basic#requests",
     cause="The id is null, a fraction, or not a scalar.",
 )
@@ -74,11 +72,10 @@ def client_envelope_id(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(f"{request.method} has the id {id!r}", evidence=[request.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-envelope/id-once",
     "must",
     variants=[CaseVariant("all requests of a session", until="2026-07-28")],
-    role="client",
     at="basic#requests",
     cause="The counter restarts within a connection, or all requests have the same id.",
 )
@@ -89,16 +86,15 @@ def client_envelope_id_once(runs: Sequence[ClientRun]) -> JudgedItems:
 
 
 @client_envelope_id_once.case("all requests in flight", since="2026-07-28")
-def client_envelope_id_once_requests_flight(runs: Sequence[ClientRun]) -> JudgedItems:
+def client_envelope_id_once_in_flight(runs: Sequence[ClientRun]) -> JudgedItems:
     for run in runs:
         yield from _require_unique_ids_in_flight(run)
 
 
-@rule(
+@client_rule(
     "client-envelope/response",
     "must",
     case="all responses",
-    role="client",
     at=("basic#responses", "basic#result-responses"),
     until="2026-07-28",
     cause="The id is converted to a string or a number, or both result and error are set.",
@@ -115,11 +111,10 @@ def client_envelope_response(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(text, evidence=run.evidence(answer.entry))
 
 
-@rule(
+@client_rule(
     "client-envelope/error",
     "must",
     case="all errors",
-    role="client",
     at=("basic#responses", "basic#error-responses"),
     until="2026-07-28",
     cause="The code is a name, or the message is missing.",
@@ -138,11 +133,10 @@ def client_envelope_error(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation("an error has no integer code, or no message", evidence=[answer.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-envelope/no-answer-to-notifications",
     "must",
     case="all notifications from the server",
-    role="client",
     at="basic#notifications",
     cause="Unknown notifications are treated as requests, and answered with an error.",
 )
@@ -159,11 +153,10 @@ def client_envelope_no_answer_to_notifications(runs: Sequence[ClientRun]) -> Jud
                 raise Violation("the client answered a notification", evidence=run.evidence(answer.entry))
 
 
-@rule(
+@client_rule(
     "client-envelope/single",
     "must",
     case="all messages",
-    role="client",
     at=("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages"),
     since="2025-06-18",
     cause="Requests are combined in arrays, which only 2025-03-26 has.",

@@ -9,7 +9,7 @@ from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, client_rule
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
 from accord.wire.headers import decode_value, mirrored, parameter_headers
@@ -19,11 +19,10 @@ _SINCE = "2026-07-28"
 _AT = "basic/transports/streamable-http#"
 
 
-@rule(
+@client_rule(
     "client-http/method-header",
     "must",
     case="all requests",
-    role="client",
     at=_AT + "standard-request-headers",
     since=_SINCE,
     over=HTTP,
@@ -38,11 +37,10 @@ def client_http_method_header(runs: Sequence[ClientRun]) -> JudgedItems:
             raise Violation(f"Mcp-Method is {entry!r} for {request.method}", evidence=[exchange.line()])
 
 
-@rule(
+@client_rule(
     "client-http/name-header",
     "must",
     case="all requests for tools, prompts and resources",
-    role="client",
     at=(_AT + "standard-request-headers", _AT + "value-encoding"),
     since=_SINCE,
     over=HTTP,

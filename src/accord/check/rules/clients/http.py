@@ -16,7 +16,7 @@ from accord.check.clients.http_requests import (
 from accord.check.clients.http_server import ScriptedHTTPServer
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scenario import Scenario
-from accord.check.engine.rule import HTTP, CaseVariant, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import HTTP, CaseVariant, JudgedItems, NotObserved, Violation, client_rule
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import REVISIONS
 
@@ -24,11 +24,10 @@ _SINCE = "2026-07-28"
 _SENDING = ("basic/transports#sending-messages-to-the-server", "basic/transports/streamable-http#sending-messages")
 
 
-@rule(
+@client_rule(
     "client-http/accept",
     "must",
     case="all POST requests",
-    role="client",
     at=_SENDING,
     over=HTTP,
     cause="Accept is left to the HTTP library, or has only one of the two types.",
@@ -43,11 +42,10 @@ def client_http_accept(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(f"a POST accepts {', '.join(sorted(accepted)) or 'nothing'}", evidence=[each.line()])
 
 
-@rule(
+@client_rule(
     "client-http/content-type",
     "should",
     case="all POST requests",
-    role="client",
     at=_SENDING,
     over=HTTP,
     cause="The body is sent as text, or as a form.",
@@ -63,11 +61,10 @@ def client_http_content_type(runs: Sequence[ClientRun]) -> JudgedItems:
                 )
 
 
-@rule(
+@client_rule(
     "client-http/one-endpoint",
     "must",
     case="all requests",
-    role="client",
     at=_SENDING,
     over=HTTP,
     cause="Messages are sent to another path, or by another method.",
@@ -82,11 +79,10 @@ def client_http_one_endpoint(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"a message was sent by {each.verb} {each.path}", evidence=[each.line()])
 
 
-@rule(
+@client_rule(
     "client-http/get-accept",
     "must",
     case="all GET requests",
-    role="client",
     at="basic/transports#listening-for-messages-from-the-server",
     until=_SINCE,
     over=HTTP,
@@ -102,11 +98,10 @@ def client_http_get_accept(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"a GET accepts {each.headers.get('accept')!r}", evidence=[each.line()])
 
 
-@rule(
+@client_rule(
     "client-http/protocol-version",
     "must",
     variants=[CaseVariant("all requests after the handshake", until=_SINCE)],
-    role="client",
     at=("basic/transports#protocol-version-header", "basic/transports/streamable-http#protocol-version-header"),
     since="2025-06-18",
     over=HTTP,
@@ -124,7 +119,7 @@ def client_http_protocol_version(runs: Sequence[ClientRun]) -> JudgedItems:
 
 
 @client_http_protocol_version.case("all requests", since=_SINCE)
-def client_http_protocol_version_protocol_version_request(runs: Sequence[ClientRun]) -> JudgedItems:
+def client_http_protocol_version_in_meta(runs: Sequence[ClientRun]) -> JudgedItems:
     for run in runs:
         for each in run.posts():
             for body in requests_in(each):
@@ -136,11 +131,10 @@ def client_http_protocol_version_protocol_version_request(runs: Sequence[ClientR
                     raise Violation(text, evidence=[each.line(), f"← {each.body.decode(errors='replace')}"])
 
 
-@rule(
+@client_rule(
     "client-http/agreed-version",
     "should",
     case="all requests after the handshake",
-    role="client",
     at="basic/transports#protocol-version-header",
     since="2025-06-18",
     until=_SINCE,
@@ -191,11 +185,10 @@ def _media_types(header: str) -> set[str]:
     return {part.partition(";")[0].strip().lower() for part in header.split(",")} - {""}
 
 
-@rule(
+@client_rule(
     "client-http/session-id",
     "must",
     case="all requests after the handshake",
-    role="client",
     at="basic/transports#session-management",
     until=_SINCE,
     over=HTTP,
@@ -215,11 +208,10 @@ def client_http_session_id(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(f"{describe_exchange(each)} has no session id", evidence=[each.line()])
 
 
-@rule(
+@client_rule(
     "client-http/session-delete",
     "should",
     case="sessions of clients that exit on their own",
-    role="client",
     at="basic/transports#session-management",
     until=_SINCE,
     over=HTTP,

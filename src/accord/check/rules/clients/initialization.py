@@ -10,7 +10,7 @@ from accord.check.clients.features import ScriptedFeatures, handshake_result
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import JudgedItems, Violation, rule
+from accord.check.engine.rule import JudgedItems, Violation, client_rule
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import table
 from accord.messages.revision import HANDSHAKE, is_in_revision
@@ -31,11 +31,10 @@ def _handshakes(runs: Sequence[ClientRun]) -> Iterator[tuple[ClientRun, ClientCo
                 yield run, conversation, entry
 
 
-@rule(
+@client_rule(
     "client-opening/first",
     "must",
     case="the first request of each connection",
-    role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
     cause="Requests are sent as soon as the transport is open.",
@@ -54,11 +53,10 @@ def _may_come_before(request: ClientMessage) -> bool:
     return request.method == "ping" or PROTOCOL_VERSION in request.meta
 
 
-@rule(
+@client_rule(
     "client-opening/initialize",
     "must",
     case="all initialize requests",
-    role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
     cause="protocolVersion, capabilities or clientInfo (with name and version) is missing.",
@@ -81,11 +79,10 @@ def client_opening_initialize(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"initialize has no {what}", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-opening/version",
     "must",
     case="all initialize requests",
-    role="client",
     at="basic/lifecycle#version-negotiation",
     until="2026-07-28",
     cause="The revision is the version of the client software, or 2026-07-28, which has no handshake.",
@@ -100,11 +97,10 @@ def client_opening_version(runs: Sequence[ClientRun]) -> JudgedItems:
                 raise Violation(f"initialize requests {wanted!r}", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-opening/latest",
     "should",
     case="all initialize requests",
-    role="client",
     at="basic/lifecycle#version-negotiation",
     until="2026-07-28",
     cause="An older revision is a constant in the client.",
@@ -121,11 +117,10 @@ def client_opening_latest(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(text, evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-opening/initialized",
     "must",
     case="all handshakes",
-    role="client",
     at="basic/lifecycle#initialization",
     until="2026-07-28",
     cause="The notification is missing, or is sent as a request.",

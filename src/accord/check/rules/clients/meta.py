@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import JudgedItems, Violation, rule
+from accord.check.engine.rule import JudgedItems, Violation, client_rule
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
 _SINCE = "2026-07-28"
@@ -22,11 +22,10 @@ _RETRIES = 5
 # implementing earlier protocol versions": that a server of this revision may be refused is another way to read it.
 
 
-@rule(
+@client_rule(
     "client-meta/required",
     "must",
     case="all requests",
-    role="client",
     at="basic#meta",
     since=_SINCE,
     cause="Only the first request has them, as in a handshake.",
@@ -45,11 +44,10 @@ def client_meta_required(runs: Sequence[ClientRun]) -> JudgedItems:
                     )
 
 
-@rule(
+@client_rule(
     "client-meta/client-info",
     "should",
     case="all requests",
-    role="client",
     at="basic#meta",
     since=_SINCE,
     cause="clientInfo is missing.",
@@ -64,11 +62,10 @@ def client_meta_client_info(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"{each.method} has no {CLIENT_INFO} in _meta", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-meta/no-responses",
     "must",
     case="all messages",
-    role="client",
     at=("basic/transports/stdio#sending-messages", "basic/transports/streamable-http#sending-messages"),
     since=_SINCE,
     cause="Requests of a server are answered as in earlier revisions.",
@@ -81,11 +78,10 @@ def client_meta_no_responses(runs: Sequence[ClientRun]) -> JudgedItems:
         yield from run.requests()
 
 
-@rule(
+@client_rule(
     "client-meta/names",
     "must",
     case="all _meta",
-    role="client",
     at="basic#meta",
     since="2025-06-18",
     cause="A key has spaces, or begins or ends with a punctuation mark.",

@@ -8,7 +8,7 @@ from typing import Any
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotObserved, Rule, Violation, rule
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotObserved, Rule, Violation, client_rule
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
 
@@ -19,10 +19,9 @@ _EXTRA_REQUESTS = 20
 """Number of additional requests that a flood of notifications may cause."""
 
 
-@rule(
+@client_rule(
     "client-changes/unknown-notification",
     "must",
-    role="client",
     at="basic#notifications",
     cause="An unknown method ends the connection.",
 )
@@ -31,10 +30,9 @@ def client_changes_unknown_notification(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-changes/log-messages",
     "must",
-    role="client",
     at=("server/utilities/logging#log-message-notifications", "server/utilities/logging#per-request-log-level"),
     cause="The data is assumed to be a string.",
 )
@@ -43,10 +41,9 @@ def client_changes_log_messages(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-progress/unknown",
     "must",
-    role="client",
     at=("basic/utilities/progress#behavior-requirements", "basic/patterns/progress#behavior-requirements"),
     cause="A missing token is not handled.",
 )
@@ -55,10 +52,9 @@ def client_progress_unknown(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-cancel/by-server",
     "must",
-    role="client",
     at=("basic/utilities/cancellation#behavior-requirements", "basic/patterns/cancellation#behavior-requirements"),
     cause="A missing id is not handled.",
 )
@@ -67,10 +63,9 @@ def client_cancel_by_server(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-answers/unknown-completion",
     "must",
-    role="client",
     at="client/elicitation#completion-notifications-for-url-mode-elicitation",
     since=_PAGES,
     until=_SINCE,
@@ -81,10 +76,9 @@ def client_answers_unknown_completion(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-changes/subscription-tag",
     "must",
-    role="client",
     at="basic/patterns/subscriptions#receiving-notifications",
     since=_SINCE,
     cause="A subscription with this id is assumed to exist.",
@@ -192,11 +186,10 @@ def client_changes_storm(run: ClientRun) -> None:
         raise Violation(f"the client listed {more} times more than usual", evidence=run.evidence())
 
 
-@rule(
+@client_rule(
     "client-changes/roots-changed",
     "must",
     case="all notifications/roots/list_changed",
-    role="client",
     at="client/roots#root-list-changes",
     until=_SINCE,
     cause="The notification is sent without regard to the capabilities.",

@@ -6,7 +6,7 @@ from accord.check.clients.features import PROMPTS, RESOURCES, TOOLS
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import Scenario, ScriptedAnswer
-from accord.check.engine.rule import NotObserved, Rule, Violation, rule
+from accord.check.engine.rule import NotObserved, Rule, Violation, client_rule
 from accord.messages.base import JSONObject
 
 _AT = "server/utilities/pagination#implementation-guidelines"
@@ -17,10 +17,9 @@ _LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": 
 _ITEMS = {"tools/list": TOOLS, "resources/list": RESOURCES, "prompts/list": PROMPTS}
 
 
-@rule(
+@client_rule(
     "client-pages/bounded",
     "may",
-    role="client",
     at=_AT,
     cause="The pages are not counted.",
 )
@@ -29,10 +28,9 @@ def client_pages_bounded(run: ClientRun) -> None:
     _require_bounded_reading(run)
 
 
-@rule(
+@client_rule(
     "client-pages/repeated-cursor",
     "may",
-    role="client",
     at=_AT,
     cause="The pages are not counted.",
 )

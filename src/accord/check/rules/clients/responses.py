@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun, error_code
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import JudgedItems, NotObserved, Violation, client_rule
 from accord.check.probes.message_log import LogEntry
 from accord.check.probes.message_validation import type_mismatches
 from accord.errors import METHOD_NOT_FOUND
@@ -105,11 +105,10 @@ def client_answers_method_not_found(run: ClientRun) -> None:
             raise Violation(f"the error has the code {code}", evidence=run.exchange_lines(request))
 
 
-@rule(
+@client_rule(
     "client-envelope/methods",
     "must",
     case="all methods",
-    role="client",
     at=("basic/lifecycle#operation", "basic/versioning"),
     cause="A method of another revision is used.",
 )
@@ -126,11 +125,10 @@ def client_envelope_methods(runs: Sequence[ClientRun]) -> JudgedItems:
                     )
 
 
-@rule(
+@client_rule(
     "client-envelope/shapes",
     "must",
     case="all messages from the client",
-    role="client",
     at="basic#messages",
     cause="A field is missing, is null instead of absent, or has the form of another revision.",
 )

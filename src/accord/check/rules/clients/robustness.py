@@ -10,17 +10,16 @@ from accord.check.clients.features import TOOLS, ScriptedFeatures, text_block
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
-from accord.check.engine.rule import LINE_TRANSPORTS, Rule, rule
+from accord.check.engine.rule import LINE_TRANSPORTS, Rule, client_rule
 from accord.messages.base import JSONObject
 
 _HUGE = 8 << 20
 _DEEP = 20_000
 
 
-@rule(
+@client_rule(
     "client-robust/bad-results",
     "may",
-    role="client",
     at="basic/lifecycle#error-handling",
     cause="An invalid result is logged, but the caller gets no error.",
 )
@@ -29,10 +28,9 @@ def client_robust_bad_results(run: ClientRun) -> None:
     run.require_progress()
 
 
-@rule(
+@client_rule(
     "client-robust/garbage",
     "may",
-    role="client",
     at=("basic/transports#stdio", "basic/transports/stdio#messages"),
     over=LINE_TRANSPORTS,
     cause="An exception ends the reader, and all pending calls hang.",
@@ -42,10 +40,9 @@ def client_robust_garbage(run: ClientRun) -> None:
     run.require_progress()
 
 
-@rule(
+@client_rule(
     "client-robust/huge",
     "should",
-    role="client",
     at="basic/lifecycle#error-handling",
     cause="The line buffer is small, and its error is not reported.",
 )
@@ -54,10 +51,9 @@ def client_robust_huge(run: ClientRun) -> None:
     run.require_progress()
 
 
-@rule(
+@client_rule(
     "client-robust/unknown-content",
     "may",
-    role="client",
     at="server/tools#tool-result",
     cause="The types of content are a closed list, and the error is not reported.",
 )

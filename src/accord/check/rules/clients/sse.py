@@ -12,7 +12,7 @@ from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import PATH, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.clients.sse_server import ScriptedSSEServer, SSEReplyChannel
-from accord.check.engine.rule import SSE, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import SSE, JudgedItems, NotObserved, Violation, client_rule
 from accord.wire.sse import encode
 from accord.wire.transcript import SENT
 
@@ -22,10 +22,9 @@ _SILENCE_LIMIT = 10.0
 """Seconds without a message, while a client cancels one call after the other."""
 
 
-@rule(
+@client_rule(
     "client-sse/fallback",
     "should",
-    role="client",
     at="https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#backwards-compatibility",
     until=_UNTIL,
     over=SSE,
@@ -43,11 +42,10 @@ def client_sse_fallback(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-sse/endpoint",
     "must",
     case="all messages",
-    role="client",
     at=_PLACE,
     until=_UNTIL,
     over=SSE,
@@ -93,7 +91,7 @@ async def serve_endpoint_absolute(
 
 
 @ENDPOINT_ABSOLUTE_SCENARIO.case(client_sse_endpoint, "an absolute URL as the endpoint")
-def client_sse_endpoint_again(run: ClientRun) -> None:
+def client_sse_endpoint_absolute(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 

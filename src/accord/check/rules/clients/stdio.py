@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import STDIO, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import STDIO, JudgedItems, NotObserved, Violation, client_rule
 
 _AT = ("basic/lifecycle#stdio", "basic/transports/stdio#shutdown")
 
 
-@rule(
+@client_rule(
     "client-stdio/close",
     "should",
     case="all servers that were ended",
-    role="client",
     at=_AT,
     over=STDIO,
     cause="The process is killed immediately, without time for its cleanup.",

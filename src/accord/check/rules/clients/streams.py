@@ -11,7 +11,7 @@ from accord.check.clients.http_server import PostReplyChannel, ScriptedHTTPServe
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
-from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Rule, Violation, rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Rule, Violation, client_rule
 from accord.messages.revision import RULES
 
 _SINCE = "2026-07-28"
@@ -20,10 +20,9 @@ _PRIME = "check/1:prime"
 """The id of an event without data."""
 
 
-@rule(
+@client_rule(
     "client-http/server-errors",
     "should",
-    role="client",
     at="basic/lifecycle#error-handling",
     over=HTTP,
     cause="Only the body is checked, or an exception ends the reader of all responses.",
@@ -33,10 +32,9 @@ def client_http_server_errors(run: ClientRun) -> None:
     run.require_progress()
 
 
-@rule(
+@client_rule(
     "client-http/odd-answers",
     "may",
-    role="client",
     at="basic/lifecycle#timeouts",
     over=HTTP,
     cause="An invalid response is logged, but the caller gets no error.",
@@ -46,10 +44,9 @@ def client_http_odd_answers(run: ClientRun) -> None:
     run.require_progress()
 
 
-@rule(
+@client_rule(
     "client-http/cut",
     "may",
-    role="client",
     at="basic/lifecycle#timeouts",
     over=HTTP,
     cause="After the end of the stream, the call never ends.",
@@ -209,11 +206,10 @@ def _resumptions(run: ClientRun) -> list[ClientExchange]:
     return [each for each in run.exchanges if each.headers.get("last-event-id") == _PRIME]
 
 
-@rule(
+@client_rule(
     "client-http/no-resumption",
     "must",
     case="all requests",
-    role="client",
     at="basic/transports/streamable-http#earlier-streamable-http-revisions",
     since=_SINCE,
     over=HTTP,

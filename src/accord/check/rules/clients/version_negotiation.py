@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer, ScriptedError
-from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotApplicable, NotObserved, Violation, rule
+from accord.check.engine.rule import LINE_TRANSPORTS, JudgedItems, NotApplicable, NotObserved, Violation, client_rule
 from accord.errors import UNSUPPORTED_VERSION
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import HANDSHAKE
@@ -16,10 +16,9 @@ _SINCE = "2026-07-28"
 _RETRIES = 5
 
 
-@rule(
+@client_rule(
     "client-opening/legacy-fallback",
     "must",
-    role="client",
     at="basic/transports/stdio#backward-compatibility",
     over=LINE_TRANSPORTS,
     cause="Only one error code is taken for an older server.",
@@ -31,11 +30,10 @@ def client_opening_legacy_fallback(run: ClientRun) -> None:
     run.require_ordinary_behavior()
 
 
-@rule(
+@client_rule(
     "client-opening/no-older-in-meta",
     "must",
     case="all requests",
-    role="client",
     at="basic/versioning",
     since=_SINCE,
     cause="The negotiated revision is written there as well.",
@@ -50,11 +48,10 @@ def client_opening_no_older_in_meta(runs: Sequence[ClientRun]) -> JudgedItems:
                     raise Violation(f"_meta has {each.meta[PROTOCOL_VERSION]}", evidence=[each.entry.line()])
 
 
-@rule(
+@client_rule(
     "client-opening/probe",
     "should",
     case="the first request",
-    role="client",
     at="basic/transports/stdio#backward-compatibility",
     since=_SINCE,
     over=LINE_TRANSPORTS,
