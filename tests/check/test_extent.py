@@ -161,7 +161,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_call_with_the_reason(resu
     async with asyncio.timeout(50):
         report = await check_server([sys.executable, "-c", program], settings)
     (finding,) = report.findings
-    assert finding.text.startswith("the answer to ping cannot be read: ")
+    assert finding.text.startswith("the response to ping is invalid: ")
     assert why in finding.text
 
 

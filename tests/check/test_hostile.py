@@ -64,7 +64,7 @@ async def check(folder: Path, body: str, *, env: dict[str, str] | None = None, *
 
 async def test_a_server_that_says_more_than_is_kept_is_left_and_the_check_fails(tmp_path: Path) -> None:
     report = await check(tmp_path, FLOODS, only=("tools",))
-    assert "says more than" in report.visits[0].error
+    assert "sent more than" in report.visits[0].error
     assert report.failed
     assert not any(each.verdict in ("fail", "warn") for each in report.outcomes), "it was not judged"
 

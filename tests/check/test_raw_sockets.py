@@ -67,7 +67,7 @@ async def test_that_nothing_comes_is_told() -> None:
     finding = await found("http/half-open", "it has ten threads")
     sent, silence = finding.evidence
     assert sent.startswith(r"→ b'POST /mcp HTTP/1.1\r\n")
-    assert silence == "# nothing more came in 1 s"
+    assert silence == "# no more bytes in 1 s"
 
 
 async def test_a_connection_that_is_silent_and_one_that_is_closed_are_told_apart() -> None:
@@ -81,7 +81,7 @@ async def test_a_connection_that_is_silent_and_one_that_is_closed_are_told_apart
         assert await socket.read(5) == b""
         assert socket.closed
         assert socket.evidence()[2:] == (
-            "# nothing more came in 0.05 s",
+            "# no more bytes in 0.05 s",
             "→ bye",
             "# the server closed the connection",
         )

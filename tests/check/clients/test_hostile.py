@@ -105,7 +105,7 @@ def kept(run: ClientRun) -> int:
 @pytest.mark.parametrize(("client", "over"), [(over_http, "http"), (OVER_STDIO, "stdio")])
 async def test_a_client_that_floods_in_one_scene_is_ended_there(client: Any, over: TransportName) -> None:
     run, room = await played(client, over)
-    assert "16 MB that we keep of a scenario" in run.overflow
+    assert "16 MB that the checker keeps of a scenario" in run.overflow
     assert run.ending == "deadline"
     assert run.finished_at - run.started_at < 20, "it is not the time that ended it"
     assert MEGABYTE < kept(run) < 20 * MEGABYTE
@@ -116,7 +116,7 @@ async def test_a_client_that_floods_in_every_scene_ends_the_check_which_says_so(
     settings = CheckSettings(revisions=(REVISION,), only=("client-robust",), opening=20)
     report = await check_client(over_http, "http", settings)
     (visit,) = report.visits
-    assert "96 MB that we keep of a check" in visit.error
+    assert "96 MB that the checker keeps of a check" in visit.error
     assert report.failed
     assert not any(each.verdict in ("fail", "warn") for each in report.outcomes), "what we cut off is not judged"
 

@@ -29,7 +29,7 @@ async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> No
     change = Change()
     change.heard(lambda message: None if isinstance(message, list) else message)
     found = await finding(change, "batch/served", "2025-03-26")
-    assert found.text.startswith("no answer to ping")
+    assert found.text.startswith("no response to ping")
     assert found.cause == batch_served.cause
 
 

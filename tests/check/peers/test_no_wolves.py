@@ -107,7 +107,7 @@ async def test_a_server_that_says_how_it_goes_has_more_time_for_its_answer() -> 
 
 
 async def test_a_server_that_says_nothing_does_not() -> None:
-    with pytest.raises(Violation, match=r"no answer to tools/call in 0\.3 s"):
+    with pytest.raises(Violation, match=r"no response to tools/call in 0\.3 s"):
         await call("silent", timeout=STEP * 6)
 
 

@@ -74,7 +74,7 @@ async def program(folder: Path, text: str, *words: str, only: tuple[str, ...]) -
 async def test_a_server_that_dies_is_told_with_its_exit_code_and_the_end_of_its_traceback(tmp_path: Path) -> None:
     report = await program(tmp_path, DIES, only=("tools/unknown-name",))
     text = report.findings[0].text
-    assert "no answer to tools/call: the server exited with code 1; its last words:\n" in text
+    assert "no response to tools/call: the server exited with code 1; its last output:\n" in text
     assert text.endswith("KeyError: 'no such tool'")
     assert report.findings[0].cause.startswith("An exception ends the whole server")
 
@@ -153,7 +153,7 @@ async def test_a_server_that_never_says_a_word_is_waited_for_at_length_no_more_t
     with pytest.raises(ConnectError, match="gives no answer that is MCP") as raised:
         await check_server([sys.executable, "-c", "import sys; sys.stdin.read()"], settings)
     assert str(raised.value).splitlines()[1:] == [
-        "  2026-07-28 over stdio: no answer to server/discover in 4 s",
-        "  2025-11-25 over stdio: no answer to initialize in 4 s",
-        "  2025-06-18, 2025-03-26, 2024-11-05 over stdio: no answer to initialize in 0.5 s",
+        "  2026-07-28 over stdio: no response to server/discover in 4 s",
+        "  2025-11-25 over stdio: no response to initialize in 4 s",
+        "  2025-06-18, 2025-03-26, 2024-11-05 over stdio: no response to initialize in 0.5 s",
     ]

@@ -58,7 +58,7 @@ def pending(waiting: Waiting) -> PendingAnswer:
 )
 async def test_a_silent_server_is_waited_for_no_longer_than_the_limit(uses: tuple[ProcessorUse | None, ...]) -> None:
     waiting = Waiting(*uses)
-    with pytest.raises(Violation, match=r"no answer to ping in 0\.2 s"):
+    with pytest.raises(Violation, match=r"no response to ping in 0\.2 s"):
         await pending(waiting).wait(LIMIT)
     assert waiting.looks <= 2, "it was given up at the first look after the limit"
 

@@ -1,1 +1,1 @@
-"""Probes: conversations with a server under test, their log, and what is read from it."""
+"""Probes: sessions with a server under test, their logs, and functions that read the logs."""

@@ -1,4 +1,4 @@
-"""How a good client talks: what it says of itself, what every message of a revision has, what it answers."""
+"""The messages of a correct client: requests of each revision, and responses to requests from a server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from accord.wire.request_headers import NAME_FIELDS
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
 LIST_METHODS = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
-"""By capability: what lists it."""
+"""The list method of each capability."""
 
 _TEXT = {"type": "text", "text": "A good answer."}
 _LONGEST = 100_000
-"""Characters of a text that a form wants."""
+"""Maximum number of characters of a string in a form."""
 
 DEFAULT_RESULTS: dict[str, Any] = {
     "ping": {},
@@ -32,11 +32,11 @@ DEFAULT_RESULTS: dict[str, Any] = {
     },
     "elicitation/create": lambda request: elicitation_result(request.get("params")),
 }
-"""By method: what the server gets that asks for it."""
+"""The result for each method that a server can request."""
 
 
 def all_capabilities(revision: str) -> JSONObject:
-    """All that a client of this revision can declare, but tasks."""
+    """Return all capabilities that a client of this revision can declare, except tasks."""
     rules = RULES[revision]
     declared: JSONObject = {
         "roots": {"listChanged": True} if rules.handshake else {},
@@ -48,7 +48,7 @@ def all_capabilities(revision: str) -> JSONObject:
 
 
 class MessageContext(Protocol):
-    """Who speaks: a conversation."""
+    """The session that a message belongs to."""
 
     revision: str
     rules: Rules
@@ -58,7 +58,7 @@ class MessageContext(Protocol):
 
 
 def request_body(probe: MessageContext, method: str, params: JSONObject | None, meta: JSONObject | None) -> JSONObject:
-    """Method and params, with all that the revision wants in `_meta`."""
+    """Return method and params, with the `_meta` of the revision."""
     body = dict(params or {})
     own = body.get("_meta")
     known = _meta(probe) if not probe.rules.handshake and not method.startswith("notifications/") else {}
@@ -73,7 +73,7 @@ def _meta(probe: MessageContext) -> JSONObject:
 
 
 def http_headers(probe: MessageContext, message: Any) -> Mapping[str, str | None]:
-    """What the revision wants to stand in headers of a POST with this message."""
+    """Return the headers of a POST with this message."""
     if probe.transport != "http":
         return {}
     method = message.get("method") if isinstance(message, dict) else None
@@ -106,7 +106,7 @@ def _mirrored_parameters(schema: JSONObject) -> Mapping[str, tuple[str, ...]]:
 
 
 def elicitation_result(params: Any) -> JSONObject:
-    """A good answer to a question: a form filled in as its schema wants, or the consent to visit a page."""
+    """Return a valid response to an elicitation: a form that matches its schema, or the consent to open a URL."""
     if not isinstance(params, dict) or params.get("mode") == "url":
         return {"action": "accept"}
     schema = params.get("requestedSchema")
@@ -116,7 +116,7 @@ def elicitation_result(params: Any) -> JSONObject:
 
 
 def _field(field: Any) -> Any:
-    """The default, or the first choice, or something of the type."""
+    """Return the default, the first choice, or a value of the type."""
     schema = field if isinstance(field, dict) else {}
     if "default" in schema:
         return schema["default"]
@@ -127,7 +127,7 @@ def _field(field: Any) -> Any:
 
 
 def _choice(schema: JSONObject) -> Any:
-    """What the schema says first; a server may write anything there."""
+    """Return the first value that the schema lists; a server may write anything there."""
     for key in ("enum", "oneOf", "anyOf"):
         choices = schema.get(key)
         if isinstance(choices, list) and choices:
@@ -143,10 +143,10 @@ def _choice(schema: JSONObject) -> Any:
 
 
 def _length(wanted: Any) -> int:
-    """A text is made as long as it must be, but not to fill the memory."""
+    """Return a string of the required length, within a limit."""
     return min(wanted, _LONGEST) if isinstance(wanted, int) else 0
 
 
 def initialize_params(revision: str, capabilities: JSONObject) -> JSONObject:
-    """The params of `initialize`."""
+    """Return the params of `initialize`."""
     return {"protocolVersion": revision, "capabilities": capabilities, "clientInfo": INFO}

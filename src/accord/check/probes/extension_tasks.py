@@ -1,9 +1,7 @@
-"""Tasks of the extension (2026-07-28): calling tools as a client that can wait, and reading what was said of its tasks.
+"""The tasks extension (2026-07-28): calls that may become tasks, the states of tasks, and their types.
 
-Whether a call becomes a task is for the server to decide. With each request a client says anew whether it could wait,
-so that one conversation holds requests of both kinds.
-
-The exact types of a task of the extension (2026-07-28), for each of its states.
+The server decides whether a call becomes a task. Each request declares anew whether its client supports tasks, so that
+one session has requests of both kinds.
 """
 
 from __future__ import annotations
@@ -42,15 +40,15 @@ SINCE = "2026-07-28"
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
 STATUS_NOTIFICATION = "notifications/tasks"
 _SHORTEST, _LONGEST = 0.02, 1.0
-"""Seconds between two looks at a task, whatever it wishes: it may refuse who comes too often, and is asked again."""
+"""Seconds between two polls of a task, at least: a server may refuse frequent requests."""
 _TIMEOUT_FACTOR = 4
-"""A task may take so many times as long as an answer."""
+"""A task may take this many times as long as a response."""
 
 
 def start_request(
     probe: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
 ) -> PendingAnswer:
-    """Send a request as a client that can wait for tasks; or as one that has declared `ours`."""
+    """Send a request of a client that supports tasks, or that declares `ours`."""
     message = build_request(probe, method, params, ours)
     id = params.get("taskId")
     # "the client MUST set the `Mcp-Name` header to the value of `params.taskId`"
@@ -59,7 +57,7 @@ def start_request(
 
 
 def build_request(probe: Probe, method: str, params: JSONObject, ours: JSONObject | None = None) -> JSONObject:
-    """The message alone."""
+    """Build the request only."""
     able = {**probe.client_capabilities, "extensions": {EXTENSION: {}}}
     return probe.build_request(method, params, meta={CLIENT_CAPABILITIES: able if ours is None else ours})
 
@@ -67,15 +65,15 @@ def build_request(probe: Probe, method: str, params: JSONObject, ours: JSONObjec
 async def send_request(
     probe: Probe, method: str, params: JSONObject, *, ours: JSONObject | None = None, misbehaved: bool = False
 ) -> Answer:
-    """The same, and wait for the answer."""
+    """Send the request, and wait for the response."""
     return await start_request(probe, method, params, ours=ours, misbehaved=misbehaved).wait()
 
 
 async def call_tool(
     probe: Probe, tool: JSONObject, *, ours: JSONObject | None = None, task: JSONObject | None = None
 ) -> Answer:
-    """Call a tool, and answer what it asks before it has a result, or becomes a task. `task` is put into the params, as
-    2025-11-25 has it. Raises `NotObserved` for a tool that takes too long.
+    """Call a tool, and answer its input requests until it returns a result or becomes a task. `task` is added to the
+    params, as in 2025-11-25. Raises `NotObserved` for a tool that takes too long.
     """
     params = call_params(tool) if task is None else {**call_params(tool), "task": task}
     try:
@@ -89,24 +87,23 @@ async def call_tool(
 
 
 def is_task(result: Any) -> bool:
-    """Whether a result is a task."""
+    """Return whether a result is a task."""
     return isinstance(result, dict) and result.get("resultType") == "task"
 
 
 def declares_extension(asked: JSONObject) -> bool:
-    """Whether a request of ours said that its client can wait for tasks."""
+    """Return whether a request declared that its client supports tasks."""
     return EXTENSION in get_object(asked, "params", "_meta", CLIENT_CAPABILITIES, "extensions")
 
 
 async def callable_tools(probe: Probe) -> list[JSONObject]:
-    """The tools that may be called: also those that take too long without a task."""
+    """Return the callable tools, including those that take too long without a task."""
     return [tool for tool in await probe.tools() if probe.may_call(tool)]
 
 
 async def task_tools(probe: Probe) -> list[JSONObject]:
-    """The tools whose calls become tasks, as far as this visit knows; where it knows none, some are tried.
-
-    Raises `NotObserved` for none.
+    """Return the tools whose calls became tasks in this visit; if none is known, some are tried. Raises `NotObserved`
+    if there are none.
     """
     tools = await callable_tools(probe)
     tried = _observed_calls(probe)
@@ -125,7 +122,9 @@ async def task_tools(probe: Probe) -> list[JSONObject]:
 
 
 def _observed_calls(probe: Probe) -> dict[Any, bool]:
-    """The tools that were called in this visit so that they could have become tasks, and whether they did."""
+    """Return the tools that were called in this visit by a client that supports tasks, and whether they
+    became tasks.
+    """
     found: dict[Any, bool] = {}
     for each in answered_requests(probe.peer_logs, "tools/call"):
         if declares_extension(each.request):
@@ -135,7 +134,7 @@ def _observed_calls(probe: Probe) -> dict[Any, bool]:
 
 
 async def start_task(probe: Probe) -> str:
-    """The id of a new task. Raises `NotObserved` when no call becomes one."""
+    """Return the id of a new task. Raises `NotObserved` if no call becomes one."""
     for tool in await task_tools(probe):
         result = (await call_tool(probe, tool)).result
         if is_task(result) and isinstance(result.get("taskId"), str):
@@ -144,7 +143,7 @@ async def start_task(probe: Probe) -> str:
 
 
 async def run_task_tools(probe: Probe) -> None:
-    """Call each tool as a client that can wait, and follow those that become tasks to their end."""
+    """Call each tool as a client that supports tasks, and poll the tasks until they end."""
     for tool in await callable_tools(probe) if probe.has_capability(CAPABILITY) else ():
         with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
             result = (await call_tool(probe, tool)).result
@@ -153,7 +152,7 @@ async def run_task_tools(probe: Probe) -> None:
 
 
 async def _run(probe: Probe, id: str) -> None:
-    """Look at a task until it is over, and once more after that and after a cancellation which comes too late."""
+    """Poll a task until it ends, then once more, and once more after a late cancellation."""
     await finish_task(probe, id)
     await send_request(probe, "tasks/get", {"taskId": id})
     await send_request(probe, "tasks/cancel", {"taskId": id})
@@ -161,9 +160,8 @@ async def _run(probe: Probe, id: str) -> None:
 
 
 async def finish_task(probe: Probe, id: str) -> JSONObject:
-    """What a task is in the end, when all that it asks was answered; empty when it is deleted before.
-
-    Raises `NotObserved` when it takes too long.
+    """Return the final state of a task, with all its input requests answered; empty if it is deleted before. Raises
+    `NotObserved` if it takes too long.
     """
     answered: set[str] = set()
     async for state in poll_task(probe, id):
@@ -173,11 +171,11 @@ async def finish_task(probe: Probe, id: str) -> JSONObject:
         if open_:
             answered |= open_.keys()
             await send_request(probe, "tasks/update", {"taskId": id, "inputResponses": input_responses(probe, open_)})
-    raise NotObserved(f"a task is not done in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
+    raise NotObserved(f"a task did not end in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
 
 
 async def poll_task(probe: Probe, id: str) -> AsyncIterator[JSONObject]:
-    """Each state of a task, looked at as often as it wishes, for a bounded time; an empty one when it is deleted."""
+    """Yield the states of a task at its poll interval, for a limited time; an empty one if it is deleted."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + probe.settings.timeout * _TIMEOUT_FACTOR
     pause = _SHORTEST
@@ -193,19 +191,19 @@ async def poll_task(probe: Probe, id: str) -> AsyncIterator[JSONObject]:
 
 
 def task_input_requests(state: JSONObject) -> JSONObject:
-    """What a task asks, by its keys."""
+    """Return the input requests of a task, by their keys."""
     return get_object(state, "inputRequests") if state.get("status") == INPUT_REQUIRED else {}
 
 
 async def cancel_tasks(probe: Probe, *ids: str) -> None:
-    """Cancel tasks. What goes wrong is for the rules about that."""
+    """Cancel tasks, and ignore errors, which other rules judge."""
     with contextlib.suppress(Violation):
         for id in ids:
             await send_request(probe, "tasks/cancel", {"taskId": id})
 
 
 def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
-    """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
+    """Yield all states of tasks: from responses, and from notifications that cannot overtake them."""
     for log in logs:
         for answer in answered_requests([log], "tools/call", "tasks/get"):
             task = get_object(answer.result)
@@ -217,7 +215,7 @@ def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
 
 
 class _TaskFields(Model):
-    """What is known of a task in every state: times are ISO 8601, a `ttl_ms` of None is without end."""
+    """The fields of a task in each state: times are ISO 8601, and a `ttl_ms` of None means no limit."""
 
     task_id: str
     created_at: str
@@ -228,52 +226,52 @@ class _TaskFields(Model):
 
 
 class TaskHandle(_TaskFields):
-    """What a call is answered with that becomes a task."""
+    """The result of a call that becomes a task."""
 
     status: TaskStatus
 
 
 class WorkingTask(_TaskFields, tag_field="status", tag="working"):
-    """At work."""
+    """The task is running."""
 
 
 class InputRequiredTask(_TaskFields, tag_field="status", tag="input_required"):
-    """It waits for answers."""
+    """The task waits for input."""
 
     input_requests: dict[str, InputRequest]
 
 
 class CompletedTask(_TaskFields, tag_field="status", tag="completed"):
-    """Done: with what the call would have been answered."""
+    """The task has a result."""
 
     result: JSONObject
 
 
 class FailedTask(_TaskFields, tag_field="status", tag="failed"):
-    """It ended with an error of JSON-RPC."""
+    """The task has a JSON-RPC error."""
 
     error: ErrorObject
 
 
 class CancelledTask(_TaskFields, tag_field="status", tag="cancelled"):
-    """It was given up."""
+    """The task is cancelled."""
 
 
 DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask
 
 
 def handle_fault(task: JSONObject, revision: str) -> str:
-    """What is wrong with a new task, in words; empty if nothing is. `resultType` and `_meta` are for other rules."""
+    """Describe what is wrong with a new task; empty if nothing is. Other rules judge `resultType` and `_meta`."""
     return _fault(task, TaskHandle, revision)
 
 
 def state_fault(task: JSONObject, revision: str) -> str:
-    """The same for a state of a task, as tasks/get and notifications tell it."""
+    """Describe what is wrong with a state of a task, in tasks/get and notifications."""
     return _fault(task, DetailedTask, revision)
 
 
 def result_fault(result: JSONObject, revision: str) -> str:
-    """The same for the result of a tool inside a task, which may leave out what every answer must say."""
+    """Describe what is wrong with a tool result inside a task, which needs no fields of responses."""
     return _fault({"resultType": "complete", **result}, CallToolResult, revision)
 
 
@@ -283,7 +281,7 @@ def _fault(value: JSONObject, type_: Any, revision: str) -> str:
     except msgspec.ValidationError as exc:
         return str(exc)
     except RecursionError:
-        return "it is nested too deep"
+        return "it is nested too deeply"
     return ""
 
 

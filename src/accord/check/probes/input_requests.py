@@ -1,4 +1,4 @@
-"""What a server asks its client: by requests of its own through 2025-11-25, inside results from then on."""
+"""Requests for input from a server: its own requests until 2025-11-25, and in results after that."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from accord.messages.revision import RULES
 INPUT_METHODS = ("elicitation/create", "sampling/createMessage", "roots/list")
 INPUT_REQUIRED = "input_required"
 _ROUNDS = 5
-"""A request may want input so many times."""
+"""Maximum number of rounds of a request."""
 
 
 class ServerInputRequest(NamedTuple):
-    """One question. `received_messages` is the message it came in, `id_key` its name there (2026-07-28)."""
+    """One request for input, with the message that contains it and its key (2026-07-28)."""
 
     received: ObservedMessage
     method: str
@@ -30,21 +30,21 @@ class ServerInputRequest(NamedTuple):
 
     @property
     def is_url(self) -> bool:
-        """Whether a person is asked to visit a page."""
+        """Whether it is a URL elicitation."""
         return self.method == "elicitation/create" and self.params.get("mode") == "url"
 
     @property
     def is_form(self) -> bool:
-        """Whether a person is asked to fill in a form."""
+        """Whether it is an elicitation with a form."""
         return self.method == "elicitation/create" and not self.is_url
 
     def violation(self, text: str, symptom: str = "") -> Violation:
-        """A `Violation` with the question as evidence."""
+        """Return a `Violation` with the request as evidence."""
         return self.received.violation(text, symptom=symptom)
 
 
 def input_requests(logs: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
-    """All that the server has asked."""
+    """Yield all requests for input from the server."""
     listed = list(logs)
     by_request = [log for log in listed if RULES[log.revision].server_requests]
     for each in received_messages(by_request):
@@ -59,26 +59,26 @@ def input_requests(logs: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
 
 
 def sampling_requests(logs: Iterable[MessageLog]) -> Iterator[ServerInputRequest]:
-    """What was asked of models."""
+    """Yield the sampling requests."""
     return (question for question in input_requests(logs) if question.method == "sampling/createMessage")
 
 
 def input_required_results(logs: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
-    """The answers that want input first."""
+    """Yield the results that require input."""
     for answered in answered_requests(logs):
         if isinstance(answered.result, dict) and answered.result.get("resultType") == INPUT_REQUIRED:
             yield answered
 
 
 def _tasks_awaiting_input(logs: Iterable[MessageLog]) -> Iterator[AnsweredRequest]:
-    """The states of tasks (of the extension) that want input."""
+    """Yield the states of tasks of the extension that require input."""
     for answered in answered_requests(logs, "tasks/get"):
         if get_object(answered.result).get("status") == INPUT_REQUIRED:
             yield answered
 
 
 def had_input_requests(answer: Answer) -> bool:
-    """Whether the server asked anything of us before it gave this answer."""
+    """Return whether the server requested input before this response."""
     return "inputResponses" in get_object(answer.request.get("params")) or any(
         each.get("method") in INPUT_METHODS for each in answer.other_messages
     )
@@ -87,7 +87,7 @@ def had_input_requests(answer: Answer) -> bool:
 async def request_with_input(
     probe: Probe, params: JSONObject, send: Callable[[JSONObject], Awaitable[Answer]]
 ) -> Answer:
-    """Send a request with these params, and again with good answers while it wants input (2026-07-28), a few times."""
+    """Send a request, and repeat it with valid input responses while it requires input (2026-07-28), a few times."""
     answer = await send(params)
     for _ in range(_ROUNDS):
         result = get_object(answer.result)
@@ -99,12 +99,12 @@ async def request_with_input(
 
 
 def input_responses(probe: Probe, asked: JSONObject) -> JSONObject:
-    """What a good client answers to what was asked, by its keys."""
+    """Return valid responses to input requests, by their keys."""
     return {key: _input_response(probe, request) for key, request in asked.items()}
 
 
 def retry_params(probe: Probe, result: JSONObject) -> JSONObject:
-    """What the params of a retry have more: good answers to what was asked, and the state as it came."""
+    """Return the additional params of a repeated request: input responses, and the unchanged state."""
     asked = result.get("inputRequests")
     more: JSONObject = {}
     if isinstance(asked, dict):

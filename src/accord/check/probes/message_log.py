@@ -1,4 +1,4 @@
-"""What passed in one conversation: every message both ways, in order, with what was on the way over HTTP."""
+"""The log of a session: all messages of both sides in order, and the HTTP responses."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ REMARK: Literal["#"] = "#"
 _EVIDENCE = 12
 _WIDTH = 2_000
 _MEMORY, _HEAVIEST = 80 << 20, 48 << 20
-"""Bytes of memory: for all that is kept, and for one message."""
+"""Bytes of memory: for the whole log, and for one message."""
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or with direction `#` a remark about what happened."""
+    """One message, or a remark with the direction `#`."""
 
     direction: Literal["→", "←", "#"]
     raw: bytes | SkippedMessage
     at: float
     message: Any = None
-    """Decoded: an object, an array, any JSON; None where it is no JSON."""
+    """The decoded JSON value; None if it is not JSON."""
     misbehaved: bool = False
-    """Whether we sent it wrong on purpose."""
+    """Whether the checker sent an invalid message on purpose."""
     stream: int = 0
-    """Over HTTP: which request of ours it belongs to."""
+    """Over HTTP: the number of the checker's request that it belongs to."""
     case: str = ""
-    """In the course of which case, in words; empty in ordinary traffic."""
+    """The name of the case in which it was sent; empty in ordinary traffic."""
 
     def line(self) -> str:
         """Return the message as a line of a transcript."""
@@ -47,7 +47,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoggedResponse(msgspec.Struct, kw_only=True):
-    """What came for one HTTP request. `events` are those of a stream, `logged_messages` what it said of MCP."""
+    """The response to one HTTP request, with the events of a stream and the JSON-RPC messages."""
 
     stream: int
     method: str
@@ -58,13 +58,13 @@ class LoggedResponse(msgspec.Struct, kw_only=True):
     events: list[Any] = msgspec.field(default_factory=list)
     messages: list[Any] = msgspec.field(default_factory=list)
     request_headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Our headers, names in lower case."""
+    """The headers of the request, with names in lower case."""
     error: str = ""
-    """Why there is no response, or why it broke off."""
+    """Why there is no response, or why it is incomplete."""
     started: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    """Its first event is there, or it is over."""
+    """Set when the first event has been received, or the response has ended."""
     closed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    """Nothing more comes."""
+    """Set when the response has ended."""
 
     @property
     def is_closed(self) -> bool:
@@ -73,9 +73,9 @@ class LoggedResponse(msgspec.Struct, kw_only=True):
 
 
 class MemoryBudget:
-    """How much of what a peer says is kept, in all the conversations that share it: so many bytes of memory.
+    """A limit for the memory of the logs that share it, in bytes.
 
-    `of` says in words what is kept; what is taken from a room is taken from the one that it is `within` as well.
+    `of` names the logs in error messages; a budget that is `within` another one charges that one as well.
     """
 
     def __init__(self, size: int = _MEMORY, of: str = "a visit", within: MemoryBudget | None = None) -> None:
@@ -85,25 +85,27 @@ class MemoryBudget:
         self._parent = within
 
     def charge_message(self, raw: bytes | SkippedMessage) -> None:
-        """Count one message."""
+        """Charge one message."""
         self.charge(_memory_size(raw) if isinstance(raw, bytes) else _ENTRY)
 
     def charge(self, size: int) -> None:
-        """Count so many bytes."""
+        """Charge a number of bytes."""
         self._remaining -= size
         if self._parent is not None:
             self._parent.charge(size)
 
     @property
     def exhausted(self) -> str:
-        """A sentence once there is no more room; empty while there is."""
+        """Describe the limit when it is exceeded; empty before."""
         if self._remaining >= 0:
             return self._parent.exhausted if self._parent is not None else ""
-        return f"the peer says more than the {self._size >> 20} MB that we keep of {self._subject}"
+        return f"the peer sent more than the {self._size >> 20} MB that the checker keeps of {self._subject}"
 
 
 class MessageLog:
-    """One conversation. `kind` and `case` say which case has it; `case` is empty while a shared one is nobody's."""
+    """The log of one session. `kind` and `case` are those of its case; `case` is empty between the cases of a shared
+    one.
+    """
 
     def __init__(
         self,
@@ -120,11 +122,11 @@ class MessageLog:
         self.case: str = case
         self.entries: list[LogEntry] = []
         self.responses: list[LoggedResponse] = []
-        """Over HTTP: what came for each request."""
+        """Over HTTP: the response to each request."""
         self.handshake_result: JSONObject = {}
-        """What the peer said of itself when it was opened."""
+        """The result of the handshake."""
         self.client_capabilities: JSONObject = {}
-        """What we said that we can do."""
+        """The client capabilities of the session."""
         self.stderr: str = ""
         self.exit_code: int | None = None
 
@@ -136,7 +138,7 @@ class MessageLog:
         misbehaved: bool = False,
         stream: int = 0,
     ) -> LogEntry:
-        """Note one message, or one remark."""
+        """Add one message or one remark."""
         message = decode_json(raw) if direction != REMARK else None
         entry = LogEntry(
             direction=direction,
@@ -153,21 +155,21 @@ class MessageLog:
         return entry
 
     def add_remark(self, text: str) -> None:
-        """Record a remark, which is no message."""
+        """Add a remark, which is not a message."""
         self.add(REMARK, text.encode())
 
     @property
     def first_answer_seconds(self) -> float:
-        """Seconds from our first message to the first one of the peer; 0 where there is none."""
+        """Return the seconds from the first message of the checker to the first message of the peer; 0 without one."""
         sent = next((entry.at for entry in self.entries if entry.direction == SENT), 0.0)
         return next((entry.at - sent for entry in self.entries if entry.direction == RECEIVED), 0.0)
 
     def sent_messages(self) -> Iterator[JSONObject]:
-        """Our messages that are objects, those of batches one by one."""
+        """Yield the messages of the checker that are objects, and the items of batches."""
         return self._objects(SENT)
 
     def received_messages(self) -> Iterator[JSONObject]:
-        """The peer's messages that are objects, those of batches one by one."""
+        """Yield the messages of the peer that are objects, and the items of batches."""
         return self._objects(RECEIVED)
 
     def _objects(self, direction: str) -> Iterator[JSONObject]:
@@ -176,7 +178,7 @@ class MessageLog:
                 yield from message_objects(entry.message)
 
     def evidence(self, since: int = 0, about: Sequence[LogEntry] = ()) -> tuple[str, ...]:
-        """The messages in question, or the last ones since `since`, as lines."""
+        """Return messages as lines of a transcript: those in `about`, or the last ones since `since`."""
         entries = list(about) or self.entries[since:]
         lines = [entry.line() for entry in entries[-_EVIDENCE:]]
         if not about and (self.exit_code is not None):
@@ -185,7 +187,7 @@ class MessageLog:
 
 
 def decode_json(raw: bytes | SkippedMessage) -> Any:
-    """The JSON in these bytes, or None."""
+    """Return the JSON value in these bytes, or None."""
     if isinstance(raw, SkippedMessage) or _memory_size(raw) > _HEAVIEST:
         return None
     try:
@@ -197,17 +199,19 @@ def decode_json(raw: bytes | SkippedMessage) -> Any:
 
 
 _ENTRY, _OBJECT, _ARRAY, _VALUE = 200, 200, 64, 50
-"""Bytes of memory of an entry, an object, an array and one more value in them, beside the text."""
+"""Bytes of memory of an entry, an object, an array and another value, without their text."""
 
 
 def _memory_size(raw: bytes) -> int:
-    """What a message takes in memory, decoded and as it came, about: an empty array is 30 times its two bytes."""
+    """Return the approximate memory of a message, decoded and encoded: an empty array takes 30 times its two bytes."""
     values = _OBJECT * raw.count(b"{") + _ARRAY * raw.count(b"[") + _VALUE * raw.count(b",")
     return _ENTRY + 2 * len(raw) + values
 
 
 def is_json(raw: bytes | SkippedMessage) -> bool:
-    """By the grammar alone: an id that is half a character, which the rules about faults send, may come back."""
+    """Return whether the bytes match the grammar of JSON, also with lone surrogates, which the rules about faults
+    send.
+    """
     try:
         json.loads(raw if isinstance(raw, bytes) else b"")
     except (ValueError, RecursionError):
@@ -216,7 +220,7 @@ def is_json(raw: bytes | SkippedMessage) -> bool:
 
 
 def message_objects(message: Any) -> Iterator[JSONObject]:
-    """The objects in a message: itself, or the items of a batch."""
+    """Yield the objects in a message: itself, or the items of a batch."""
     for each in message if isinstance(message, list) else (message,):
         if isinstance(each, dict):
             yield each

@@ -1,4 +1,4 @@
-"""Reading a record: what the server said, message by message, and which request of ours each answer is for."""
+"""Reading a log: the messages from the server, and the request of each response."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
 _FAILED = 300
-"""From this HTTP status on, the body is the web server's own affair unless it is JSON-RPC."""
+"""From this HTTP status on, the body belongs to the web server unless it is JSON-RPC."""
 
 
 class ObservedMessage(NamedTuple):
-    """One object that the server said."""
+    """A message from the server."""
 
     log: MessageLog
     entry: LogEntry
     message: JSONObject
 
     def violation(self, text: str, *, symptom: str = "", about: Iterable[LogEntry] = ()) -> Violation:
-        """A `Violation` with this message as evidence, after those which it is about."""
+        """Return a `Violation` with this message as evidence, after those in `about`."""
         entry = (*about, self.entry)
         evidence = self.log.evidence(about=entry)
         return Violation(text, symptom=symptom, evidence=evidence, during=[each.case for each in entry])
 
 
 class AnsweredRequest(NamedTuple):
-    """An answer, and the request of ours it is for."""
+    """A response, with its request."""
 
     received: ObservedMessage
     request_entry: LogEntry
@@ -41,12 +41,12 @@ class AnsweredRequest(NamedTuple):
         return self.received.message.get("result")
 
     def violation(self, text: str, *, symptom: str = "") -> Violation:
-        """A `Violation` with both as evidence."""
+        """Return a `Violation` with both as evidence."""
         return self.received.violation(text, symptom=symptom, about=(self.request_entry,))
 
 
 def received_messages(logs: Iterable[MessageLog]) -> Iterator[ObservedMessage]:
-    """Yield each object of the server that looks like JSON-RPC; over HTTP also those with an error status."""
+    """Yield each message from the server that looks like JSON-RPC; over HTTP also those with an error status."""
     for log in logs:
         for entry in log.entries:
             if entry.direction == RECEIVED:
@@ -56,25 +56,25 @@ def received_messages(logs: Iterable[MessageLog]) -> Iterator[ObservedMessage]:
 
 
 def is_web_server_error(log: MessageLog, entry: LogEntry, message: Any) -> bool:
-    """Whether it is the JSON of a web server that refuses: "The body MAY comprise a JSON-RPC error response"."""
+    """Return whether it is the JSON body of an HTTP refusal: "The body MAY comprise a JSON-RPC error response"."""
     if not 0 < entry.stream <= len(log.responses) or log.responses[entry.stream - 1].status < _FAILED:
         return False
     return not isinstance(message, dict) or "jsonrpc" not in message
 
 
 def was_refused_by_http(answer: ObservedMessage) -> bool:
-    """Whether HTTP refused the message before its id was read: the body needs no id then."""
+    """Return whether HTTP refused the message before its id was read: then, the body needs no id."""
     replies = answer.log.responses
     return 0 < answer.entry.stream <= len(replies) and replies[answer.entry.stream - 1].status >= _FAILED
 
 
 def is_response(message: JSONObject) -> bool:
-    """Whether a message is a response: a result or an error."""
+    """Return whether a message is a response: a result or an error."""
     return "method" not in message and ("result" in message or "error" in message)
 
 
 def answered_requests(logs: Iterable[MessageLog], *methods: str) -> Iterator[AnsweredRequest]:
-    """Yield each answer to a valid request of ours; with `methods`, only to those."""
+    """Yield each response to a valid request; with `methods`, only to those."""
     for log in logs:
         asked: dict[tuple[type, Any], tuple[LogEntry, JSONObject]] = {}
         for entry, message in logged_messages(log):
@@ -87,12 +87,12 @@ def answered_requests(logs: Iterable[MessageLog], *methods: str) -> Iterator[Ans
 
 
 def logged_messages(log: MessageLog) -> Iterator[tuple[LogEntry, JSONObject]]:
-    """Every object of both sides, in order."""
+    """Yield each message of both sides, in order."""
     for entry in log.entries:
         for message in message_objects(entry.message):
             yield entry, message
 
 
 def id_key(id: Any) -> tuple[type, Any]:
-    """An id by its value and JSON type: 7 is not "7"."""
+    """Return an id as a key with its JSON type: 7 is not "7"."""
     return type(id), id if isinstance(id, int | str | float) else repr(id)

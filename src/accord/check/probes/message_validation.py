@@ -1,6 +1,6 @@
-"""Every message of a peer against the exact types of its revision, with the place of what is wrong.
+"""Validation of all messages of a peer with the exact types of its revision.
 
-Fields that nobody knows are no mistake: only what is missing, or of another type than the revision says.
+Unknown fields are valid: only missing fields and fields of another type are reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class TypeMismatch(msgspec.Struct, frozen=True):
-    """A message that is not of its type: what it was, where and why, and the message."""
+    """A message that does not match its type: what it is, where and why, and the message."""
 
     what: str
     where: str
@@ -37,12 +37,12 @@ class TypeMismatch(msgspec.Struct, frozen=True):
 
     @property
     def symptom(self) -> str:
-        """The same for every item of a list."""
+        """The location without the indices of lists."""
         return f"shape:{self.what}:{_INDEX.sub('[]', self.where)}:{self.why}"
 
 
 def type_mismatches(log: MessageLog, sender: Sender = "server") -> Iterator[TypeMismatch]:
-    """What is not of its type in all that the peer said; `sender` is what the peer is."""
+    """Yield what does not match its type in all messages of a peer; `sender` is its role."""
     asked: dict[tuple[type, Any], JSONObject] = {}
     for entry in log.entries:
         for message in message_objects(entry.message):
@@ -82,7 +82,7 @@ def _check_result(
 
 
 def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> Any:
-    """The type that a result should have; None where an extension decides."""
+    """Return the type of a result; None if an extension defines it."""
     kind = result.get("resultType", "complete") if isinstance(result, dict) else "complete"
     params = request.get("params")
     if not RULES[revision].result_type:
@@ -100,12 +100,12 @@ def _check_type(
         why, _, where = str(exc).partition(" - at ")
         yield TypeMismatch(what, where.strip("`") or "$", why, entry, asked)
     except RecursionError:
-        yield TypeMismatch(what, "$", "nested too deep", entry, asked)
+        yield TypeMismatch(what, "$", "nested too deeply", entry, asked)
 
 
 @cache
 def _strict_type(type_: Any, revision: str) -> Any:
-    """What the revision requires, and whatever else there may be."""
+    """Return the type of the revision, which allows further fields."""
     return type_ if type_ is ErrorObject else view(type_, revision, strict=True, closed=False)
 
 

@@ -1,4 +1,4 @@
-"""A request in flight, and the answer that came for it."""
+"""A request in flight, and its response."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from accord.check.wires.base import ProcessorUse
 from accord.messages.base import JSONObject, RequestId
 
 _BUSY_FACTOR = 6
-"""A server that goes on saying other things has so many times as long for an answer."""
+"""A server that sends other messages has this many times as long for a response."""
 _STARVED = 12
-"""So many times as long has one that is at work on a machine that leaves it too little of the processor."""
+"""A server that runs, but gets too little processor time, has this many times as long."""
 _ENOUGH = 0.8
-"""A server that got this share of the processor was not kept from its work."""
+"""A server with this share of the processor is not delayed by other processes."""
 _LOOK_SECONDS = 0.5
 NO_ANSWER, CONNECTION_LOST, UNREADABLE_ANSWER = "silent", "gone", "garbled"
-_NO_ANSWER_CAUSE = (
-    "The request gets lost, or its handler waits for what does not come. A server that is just slow is given more time "
-    "by --timeout."
-)
+_NO_ANSWER_CAUSE = "The request is lost, or its handler waits forever. If the server is slow, increase --timeout."
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """What came for one request. Over HTTP a refusal without a JSON-RPC message counts as an error with code 0."""
+    """The response to a request. Over HTTP, a refusal without a JSON-RPC message is an error with code 0."""
 
     request: JSONObject
     id: RequestId | None
@@ -37,7 +34,7 @@ class Answer(msgspec.Struct, kw_only=True):
     result: Any = UNSET
     error: JSONObject | None = None
     other_messages: list[JSONObject] = msgspec.field(default_factory=list)
-    """What else the server sent meanwhile."""
+    """Other messages that were received before it."""
     status: int | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     seconds: float = 0.0
@@ -49,20 +46,20 @@ class Answer(msgspec.Struct, kw_only=True):
 
 
 class PendingOwner(Protocol):
-    """What a `PendingAnswer` needs of its conversation."""
+    """What a `PendingAnswer` needs of its session."""
 
     @property
     def answer_timeout(self) -> float:
-        """How long to wait for an answer, in seconds."""
+        """The timeout of a response, in seconds."""
         ...
 
     @property
     def last_received_at(self) -> float:
-        """When the peer last said anything, by the clock of the loop."""
+        """The time of the last message from the peer, by the clock of the loop."""
         ...
 
     def processor_use(self) -> ProcessorUse | None:
-        """Return what the process of the peer has used of the processor; None where it is not a process of ours."""
+        """Return the processor time of the peer; None if it is not a process of the checker."""
         ...
 
     def other_messages(self, since: int, id: Any) -> list[JSONObject]: ...
@@ -78,20 +75,20 @@ class PendingAnswer:
         self.id: Any = request.get("id")
         self.stream: int = stream
         self.since: int = since
-        """How many entries the record had when it was sent."""
+        """The number of entries in the log when it was sent."""
         self.resumptions: int = 0
-        """Over HTTP: how often the stream that ended without it was taken up again."""
+        """Over HTTP: how often its stream was resumed."""
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._owner = probe
         self._began = asyncio.get_running_loop().time()
 
     @property
     def is_done(self) -> bool:
-        """Whether the answer has come."""
+        """Whether the response was received."""
         return self.future.done()
 
     def fail_with_http(self, text: str, status: int, headers: Mapping[str, str]) -> None:
-        """End the wait with an HTTP response that holds no answer."""
+        """End the wait with an HTTP response that has no JSON-RPC response."""
         if not self.future.done():
             error = {"code": 0, "message": text}
             self.future.set_result(
@@ -99,11 +96,11 @@ class PendingAnswer:
             )
 
     async def wait(self, seconds: float | None = None) -> Answer:
-        """Wait for it. Raises `Violation`: `silent` when none comes in time, `gone` when the server ends before."""
+        """Wait for the response. Raises `Violation`: after a timeout, or when the server ends."""
         limit = self._owner.answer_timeout if seconds is None else seconds
         if not await arrives(self.future, self._owner, limit, limit * _BUSY_FACTOR if seconds is None else limit):
             what = self.request.get("method", "the message")
-            text, symptom = f"no answer to {what} in {limit:g} s", f"{NO_ANSWER}:{what}"
+            text, symptom = f"no response to {what} in {limit:g} s", f"{NO_ANSWER}:{what}"
             raise self._owner.violation(text, since=self.since, symptom=symptom, cause=_NO_ANSWER_CAUSE)
         answer = self.future.result()
         answer.seconds = asyncio.get_running_loop().time() - self._began
@@ -112,9 +109,9 @@ class PendingAnswer:
 
 
 async def arrives(future: asyncio.Future[Any], peer: PendingOwner, limit: float, most: float) -> bool:
-    """Wait `limit` seconds since the peer last said anything, `most` in all: it may have much to do.
+    """Wait `limit` seconds since the last message from the peer, `most` in total.
 
-    Beyond that, wait as long as it is at work and others use the processor. Returns whether the future is done.
+    After that, wait as long as the process runs and others use the processor. Returns whether the future is done.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -134,7 +131,7 @@ async def arrives(future: asyncio.Future[Any], peer: PendingOwner, limit: float,
 
 
 def _is_starved(before: ProcessorUse | None, now: ProcessorUse | None, seconds: float) -> bool:
-    """Whether a process is at work, and has got less than these seconds of the processor since then."""
+    """Return whether a process is running, but got less than these seconds of processor time."""
     if before is None or now is None:
         return False
     return now.is_runnable and now.seconds - before.seconds < _ENOUGH * seconds

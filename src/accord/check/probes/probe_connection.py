@@ -1,9 +1,7 @@
-"""Two ends of one wire: what goes out, what comes in, which answer is for which request. No words of the protocol.
+"""One connection of a probe: outgoing and incoming messages, and the response to each request.
 
-Whatever comes is on record. A request of the peer is answered as a good client does, and a stream over HTTP that ended
-early is taken up again where its events say so.
-
-Why no answer came, in words: what HTTP said instead, and what a process wrote before it ended.
+All messages are logged. A request from the peer gets a valid response, and an HTTP stream that ends early is resumed
+if its events allow that. If there is no response, the reason includes the HTTP response and the stderr of a process.
 """
 
 from __future__ import annotations
@@ -37,24 +35,24 @@ from accord.wire.sse import ServerSentEvent
 from accord.wire.transcript import RECEIVED, SENT
 
 _BODY = 300
-"""At most so many bytes of a body are shown."""
+"""Maximum number of bytes of a body that are shown."""
 _STDERR = 400
-"""Characters of what a process wrote last, in whole lines; of one that is longer, its end."""
+"""Maximum number of characters of stderr that are shown, in whole lines from its end."""
 _UNDERLINE = re.compile(r"[\s^~]*").fullmatch
-"""What tracebacks put below a line of code."""
+"""Lines of tracebacks that mark a line of code."""
 
 
 def describe_refusal(response: LoggedResponse) -> str:
-    """Describe a response that holds no answer: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
+    """Describe a response without a JSON-RPC message: `HTTP 307 to https://example.com/mcp`, `HTTP 404: not here`."""
     if not response.status:
         return response.error
     entry = f"HTTP {response.status}"
     if "location" in response.headers:
         entry += f" to {without_credentials(response.headers['location'])}"
     if response.events:
-        return f"{entry}, and the stream ended without an answer"
+        return f"{entry}, and the stream ended without a response"
     if response.error:
-        entry += f", and the response broke off ({response.error})"
+        entry += f", and the response is incomplete ({response.error})"
     body = response.body[:_BODY].decode(errors="replace").strip()
     kind = response.headers.get("content-type", "").partition(";")[0]
     return f"{entry}, {kind or 'no content type'}: {body}" if body else f"{entry} without a body"
@@ -69,23 +67,25 @@ def stderr_tail(stderr: str) -> str:
         if kept and sum(map(len, kept)) + len(line) > _STDERR:
             break
         kept.insert(0, line[-_STDERR:])
-    return "; its last words:\n" + "\n".join(kept) if kept else ""
+    return "; its last output:\n" + "\n".join(kept) if kept else ""
 
 
 _LAST = 4
-"""So many of the last messages are evidence, if a case does not say which."""
+"""Number of the last messages that are evidence if a case does not name any."""
 _LONGEST_PAUSE = 2.0
-"""A stream is resumed after at most this many seconds, whatever its `retry` says."""
-_CRASH_CAUSE = "An exception ends the whole server: catch it around each message, and answer with an error."
-_UNREADABLE_CAUSE = "JSON is put together by hand, or a text is cut in the middle of a character."
+"""Maximum number of seconds before a stream is resumed, whatever its `retry` is."""
+_CRASH_CAUSE = "An exception ends the whole server: catch it for each message, and return an error."
+_UNREADABLE_CAUSE = "JSON is built by hand, or a string is split inside a character."
 _PAUSE = 0.05
-"""Seconds that a pause grows by from one to the next: a server may end each stream at once."""
+"""Seconds that each pause is longer than the one before: a server may end each stream immediately."""
 _RESUMPTIONS = 40
-"""A stream is resumed at most this many times for one answer."""
+"""Maximum number of resumptions of a stream for one response."""
 
 
 class ProbeConnection:
-    """One conversation. `read_responses` says what requests of the peer get: a result, or a function of the request."""
+    """One connection. `canned_results` are the responses to requests from the peer: a result, or a function of the
+    request.
+    """
 
     def __init__(self, wire: Wire, log: MessageLog, settings: CheckSettings) -> None:
         self.wire: Wire = wire
@@ -95,13 +95,13 @@ class ProbeConnection:
         self.rules: Rules = RULES[log.revision]
         self.transport: TransportName = wire.transport
         self.client_capabilities: JSONObject = all_capabilities(log.revision)
-        """Our capabilities."""
+        """The client capabilities."""
         self.canned_results: dict[str, Any] = dict(DEFAULT_RESULTS)
         self.schemas: dict[str, JSONObject] = {}
-        """The input schemas of tools, by name, as far as they were listed: arguments may stand in headers too."""
+        """The listed input schemas of tools, by name: arguments may have headers."""
         self.alive: bool = True
         self.peer_logs: list[MessageLog] = [log]
-        """The records of all conversations with the same peer."""
+        """The logs of all sessions with the same peer."""
         self._limit_reason = ""
         self._closing: asyncio.Task[None] | None = None
         self._ids = itertools.count(1)
@@ -114,44 +114,46 @@ class ProbeConnection:
 
     @property
     def http(self) -> HTTPWire | None:
-        """The wire if it is HTTP, else None: `await talk.http.fetch("POST", body, headers)`."""
+        """The wire if it is HTTP, else None: `await probe.http.fetch("POST", body, headers)`."""
         return self.wire if isinstance(self.wire, HTTPWire) else None
 
     @property
     def last_received_at(self) -> float:
-        """When the server last said anything, by the clock of the loop; 0 before. Over HTTP all conversations count."""
+        """The time of the last message from the server, by the clock of the loop; 0 before. Over HTTP, all sessions
+        count.
+        """
         return max(_last_received(log) for log in (self.peer_logs if self.http is not None else [self.log]))
 
     @property
     def answer_timeout(self) -> float:
-        """How long to wait for an answer, in seconds: a process that has said nothing yet may still be starting."""
+        """The timeout of a response, in seconds: a process without output may still be starting."""
         is_starting = self.transport == "stdio" and not any(each.direction == RECEIVED for each in self.log.entries)
         return self.settings.opening if is_starting else self.settings.timeout
 
     def processor_use(self) -> ProcessorUse | None:
-        """Return what the process of the peer has used of the processor; None where it is not a process of ours."""
+        """Return the processor time of the peer; None if it is not a process of the checker."""
         return processor_use(self.wire.pid) if isinstance(self.wire, ChildWire) and self.wire.pid else None
 
     def next_id(self) -> int:
-        """Return an id that this conversation has not used."""
+        """Return an id that is unused in this session."""
         return next(self._ids)
 
     def send(
         self, message: Any, *, headers: Headers | None = None, misbehaved: bool = True, ending: bytes = b""
     ) -> PendingAnswer:
-        """Send anything: bytes as they are, all else as JSON, with `ending` behind it. The `PendingAnswer` is that of
-        its id, if it has one.
+        """Send anything: bytes without changes, other values as JSON, followed by `ending`. Return the `PendingAnswer`
+        of its id, if it has one.
         """
         pending = self.add_request(message, misbehaved=misbehaved)
         if self.alive:
             raw = self.log.entries[-1].raw
-            assert isinstance(raw, bytes), "we sent it"
+            assert isinstance(raw, bytes), "the checker sent it"
             own = http_headers(self, self.log.entries[-1].message)
             pending.stream = self.wire.send(raw + ending, {**own, **(headers or {})})
         return pending
 
     def add_request(self, message: Any, *, misbehaved: bool = False) -> PendingAnswer:
-        """Record a message that is sent in another way, and return the `PendingAnswer` of its answer."""
+        """Log a message that is sent in another way, and return its `PendingAnswer`."""
         if self.settings.passive and (misbehaved or not _is_passive(message)):
             raise NotObserved("the message was not sent (--passive)")
         raw = message if isinstance(message, bytes) else msgspec.json.encode(message)
@@ -166,14 +168,14 @@ class ProbeConnection:
         return pending
 
     def add_pending(self, pending: PendingAnswer) -> None:
-        """Take the next message with its id for its answer; of two requests with one id, the first gets it."""
+        """Assign the next message with this id; of two requests with the same id, the first gets it."""
         if _hashable(pending.id):
             self._pending.setdefault(_key(pending.id), pending)
 
     async def wait_for_message(
         self, wanted: Callable[[JSONObject], bool], seconds: float | None = None
     ) -> JSONObject | None:
-        """Return the next message for which `wanted` is true; None if none comes in time."""
+        """Return the next message for which `wanted` is true; None after the timeout."""
         found: asyncio.Future[JSONObject] = asyncio.get_running_loop().create_future()
 
         def listen(entry: LogEntry) -> None:
@@ -192,28 +194,28 @@ class ProbeConnection:
             self._listeners.remove(listen)
 
     def other_messages(self, since: int, id: Any) -> list[JSONObject]:
-        """Return what the server has sent since then, without the answer to `id`."""
+        """Return the messages from the server since then, without the response to `id`."""
         heard = (entry for entry in self.log.entries[since:] if entry.direction == RECEIVED)
         return [each for entry in heard for each in message_objects(entry.message) if not _is_response_to(each, id)]
 
     def http_response(self, stream: int) -> LoggedResponse | None:
-        """Return what came for a request so far (HTTP)."""
+        """Return the HTTP response of a request."""
         return self.log.responses[stream - 1] if 0 < stream <= len(self.log.responses) else None
 
     def violation(self, text: str, *, since: int | None = None, symptom: str = "", cause: str = "") -> Violation:
-        """Return a `Violation` whose evidence is what was said since then, or the last messages of the case."""
+        """Return a `Violation` with the messages since then, or the last ones of the case, as evidence."""
         start = self._case_start() if since is None else since
         return Violation(text, symptom=symptom, cause=cause, evidence=self.log.evidence(start))
 
     def _case_start(self) -> int:
-        """Return the index of the first of the last messages that belong to the current case."""
+        """Return the index of the first of the last messages of the current case."""
         start = len(self.log.entries)
         while start > max(0, len(self.log.entries) - _LAST) and (self.log.entries[start - 1].case == self.log.case):
             start -= 1
         return start
 
     async def wait_for_response_end(self, stream: int) -> None:
-        """Over HTTP: wait until the response to a POST has ended, or the time is over."""
+        """Over HTTP: wait until the response to a POST ends, or for the timeout."""
         response = self.http_response(stream)
         if response is not None:
             with contextlib.suppress(TimeoutError):
@@ -221,7 +223,7 @@ class ProbeConnection:
                     await response.closed.wait()
 
     async def close(self) -> None:
-        """End it, once. What the peer wrote to its stderr, and how it ended, is in the record then."""
+        """Close the connection once. Then, the log has the stderr and the exit code of the peer."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.wait([self._closing])  # whoever is late for it waits as well, and takes nobody's cancellation
@@ -261,11 +263,11 @@ class ProbeConnection:
 
     def _unreadable_violation(self, pending: PendingAnswer, why: str) -> Violation:
         what = pending.request.get("method", "the message")
-        text = f"the answer to {what} cannot be read: {why}"
+        text = f"the response to {what} is invalid: {why}"
         return self.violation(text, since=pending.since, symptom=f"{UNREADABLE_ANSWER}:{what}", cause=_UNREADABLE_CAUSE)
 
     def _stop_receiving(self, why: str) -> None:
-        """End the conversation: messages that are not kept cannot be judged."""
+        """Close the connection: messages beyond the limit cannot be judged."""
         if not self._limit_reason:
             self._limit_reason = why
             self._on_close()
@@ -291,7 +293,7 @@ class ProbeConnection:
         )
 
     def _respond(self, message: JSONObject) -> None:
-        """Answer what the server asks, as a good client does."""
+        """Answer a request from the server."""
         if "id" not in message:
             return
         method = message["method"]
@@ -306,7 +308,7 @@ class ProbeConnection:
         self.send(entry, misbehaved=False)
 
     def _on_response(self, response: LoggedResponse) -> None:
-        """A response has ended: a request that was to be answered on it, and was not, gets what HTTP said."""
+        """An HTTP response has ended: a request without a JSON-RPC response gets the HTTP response."""
         refused = response.error or response.status >= 300 or not response.status
         if self.transport == "sse" and not refused:
             return
@@ -352,7 +354,7 @@ class ProbeConnection:
         if self._limit_reason:
             return NotObserved(self._limit_reason)
         what = pending.request.get("method", "the message")
-        text = f"no answer to {what}: {self.wire.close_reason}{stderr_tail(self.wire.stderr)}"
+        text = f"no response to {what}: {self.wire.close_reason}{stderr_tail(self.wire.stderr)}"
         cause = _CRASH_CAUSE if self.wire.exit_code else ""
         return self.violation(text, since=pending.since, symptom=f"{CONNECTION_LOST}:{what}", cause=cause)
 
@@ -373,7 +375,7 @@ _PASSIVE = frozenset(
         "prompts/list",
     )
 )
-"""All that is said to a server with `--passive`, beside answers to its own requests."""
+"""The messages that are sent with `--passive`, besides responses."""
 
 
 def _is_passive(message: Any) -> bool:

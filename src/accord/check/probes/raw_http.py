@@ -1,7 +1,4 @@
-"""Requests that are written byte by byte, on connections of their own, for rules about faults over HTTP.
-
-What rules about HTTP have in common: reading a response, and who it was for.
-"""
+"""Raw HTTP requests on separate connections, and functions to read HTTP responses."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT
 
 _MOST = 12
-"""Messages of a response that are shown."""
+"""Maximum number of messages of a response that are shown."""
 FIRST_ERROR_STATUS = 400
-"""Statuses from here on refuse."""
+"""From this status on, a response is an error."""
 
 
 class PostedMessage(NamedTuple):
-    """One POST of ours, and what came for it."""
+    """A POST and its response."""
 
     log: MessageLog
     entry: LogEntry
@@ -36,23 +33,23 @@ class PostedMessage(NamedTuple):
 
     @property
     def request(self) -> JSONObject:
-        """The message; empty if it was none."""
+        """The posted message; empty if it is not one."""
         return self.entry.message if isinstance(self.entry.message, dict) else {}
 
     @property
     def is_stream(self) -> bool:
-        """Whether the response is a stream of events."""
+        """Whether the response is an event stream."""
         return is_event_stream(self.response)
 
     def violation(self, text: str, symptom: str = "") -> Violation:
-        """A `Violation` with what was posted, and what came."""
+        """Return a `Violation` with the request and the response as evidence."""
         return Violation(
             text, symptom=symptom, evidence=http_evidence(self.response, self.entry), during=(self.entry.case,)
         )
 
 
 def posted_messages(logs: Iterable[MessageLog]) -> Iterator[PostedMessage]:
-    """Every POST with a message that was in order, and its response."""
+    """Yield each POST of a valid message, with its response."""
     for log in logs:
         for entry in log.entries:
             if entry.direction == SENT and not entry.misbehaved and 0 < entry.stream <= len(log.responses):
@@ -60,12 +57,12 @@ def posted_messages(logs: Iterable[MessageLog]) -> Iterator[PostedMessage]:
 
 
 def is_event_stream(response: LoggedResponse) -> bool:
-    """Whether a response is a stream of events."""
+    """Return whether a response is an event stream."""
     return response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
 def error_of(response: LoggedResponse) -> JSONObject:
-    """The JSON-RPC error in a response; empty if there is none."""
+    """Return the JSON-RPC error in a response; empty if there is none."""
     for message in response.messages:
         if isinstance(message, dict) and isinstance(message.get("error"), dict):
             found: JSONObject = message["error"]
@@ -74,12 +71,12 @@ def error_of(response: LoggedResponse) -> JSONObject:
 
 
 def has_result(response: LoggedResponse) -> bool:
-    """Whether a request got a result."""
+    """Return whether a request got a result."""
     return any(isinstance(message, dict) and "result" in message for message in response.messages)
 
 
 def describe_response(response: LoggedResponse) -> str:
-    """A response in a few words."""
+    """Describe a response in a few words."""
     error = error_of(response)
     if not response.status:
         return response.error or "no response"
@@ -87,7 +84,7 @@ def describe_response(response: LoggedResponse) -> str:
 
 
 def http_evidence(response: LoggedResponse, *sent: LogEntry) -> tuple[str, ...]:
-    """What was sent and what came, as lines."""
+    """Return the request and the response as lines."""
     lines = [
         f"# {response.method}, {name}: {value}"
         for name, value in response.request_headers.items()
@@ -110,13 +107,13 @@ def require_refusal(
     code: int | None = None,
     symptom: str = "",
 ) -> None:
-    """Raises `Violation` unless the response refuses: with this status, and this error, where they are given."""
+    """Raise `Violation` unless the response is an error, with this status and this code if they are given."""
     if response.status and response.status < FIRST_ERROR_STATUS:
-        fault = f"{what} is answered with {describe_response(response)}"
+        fault = f"{what} returned {describe_response(response)}"
     elif status is not None and response.status != status:
-        fault = f"{what} is refused with {describe_response(response)}, not {status}"
+        fault = f"{what} returned {describe_response(response)} instead of status {status}"
     elif code is not None and error_of(response).get("code") != code:
-        fault = f"{what} is refused with {describe_response(response)}, not error {code}"
+        fault = f"{what} returned {describe_response(response)} instead of error {code}"
     else:
         return
     entry = [each for each in probe.log.entries if each.direction == SENT and each.stream == response.stream]
@@ -124,27 +121,26 @@ def require_refusal(
 
 
 def _is_safe_header(name: str) -> bool:
-    """Whether a header of ours is worth showing: none that may hold a secret."""
+    """Return whether a header of the request is shown: not if it may have a secret."""
     return name.startswith(("mcp-", "accept", "origin", "host", "last-event-id")) and name != "mcp-session-id"
 
 
 def harmless_request(probe: Probe) -> JSONObject:
-    """A request that every server takes, and that has no effect."""
+    """Return a request that each server accepts, without an effect."""
     return probe.build_request(probe.harmless_method)
 
 
 PAUSE = 0.02
-"""Seconds between the pieces of what is sent slowly."""
+"""Seconds between the parts of a slow request."""
 
 
 @asynccontextmanager
 async def raw_connection(probe: Probe) -> AsyncIterator[Socket]:
-    """A connection to the server. What is found broken meanwhile has as evidence what passed on it, too.
-
-    Raises `ConnectError`.
+    """Open a connection to the server. A `Violation` inside has the bytes of the connection as evidence, too. Raises
+    `ConnectError`.
     """
     if probe.settings.passive:
-        raise NotObserved("no connection was opened beside those of messages (--passive)")
+        raise NotObserved("the checker opened no further connection (--passive)")
     socket = await open_socket(probe)
     try:
         yield socket
@@ -156,19 +152,19 @@ async def raw_connection(probe: Probe) -> AsyncIterator[Socket]:
 
 
 async def open_socket(probe: Probe) -> Socket:
-    """One that whoever opens it has to leave. Raises `ConnectError`."""
+    """Open a connection that the caller closes. Raises `ConnectError`."""
     return await Socket.open(_url(probe))
 
 
 async def send_pieces(probe: Probe, socket: Socket, *pieces: bytes) -> None:
-    """Send these, with pauses between them."""
+    """Send parts, with pauses between them."""
     for number, piece in enumerate(pieces):
         await asyncio.sleep(PAUSE if number else 0)
         await socket.write(piece, probe.settings.timeout)
 
 
 async def read_responses(probe: Probe, socket: Socket, requests: Sequence[JSONObject]) -> bytes:
-    """What comes, until it has the answers to these requests, or an error status."""
+    """Read until the responses to these requests, or an error status, have been received."""
     seconds = probe.settings.timeout
     response = await socket.read(seconds, until=b'"jsonrpc"', times=len(requests))
     for request in requests:
@@ -179,35 +175,35 @@ async def read_responses(probe: Probe, socket: Socket, requests: Sequence[JSONOb
 
 
 def require_ordered_results(requests: Sequence[JSONObject], response: bytes) -> None:
-    """Raises `Violation` unless each request has a result there, the first one first."""
+    """Raise `Violation` unless each request has a result, in order."""
     found = [_without_blanks(response).find(_id_bytes(request)) for request in requests]
     if min(found) < 0 or response.count(b'"result"') < len(requests):
-        missing = "" if max(found) < 0 else f"one of {len(requests)} requests is not answered, "
-        raise Violation(f"{missing}what comes is {preview_json(response[:300].decode(errors='replace'))}")
+        missing = "" if max(found) < 0 else f"one of {len(requests)} requests has no response, "
+        raise Violation(f"{missing}the server sent {preview_json(response[:300].decode(errors='replace'))}")
     if found != sorted(found):
-        raise Violation("the second request is answered first")
+        raise Violation("the response to the second request came first")
 
 
 def parse_status(response: bytes) -> int:
-    """The status of a response; 0 for what is none."""
+    """Return the status of a response; 0 if it is not one."""
     words = response.split(b"\r\n", 1)[0].split(b" ")
     return int(words[1]) if len(words) > 1 and words[0].startswith(b"HTTP/") and words[1].isdigit() else 0
 
 
 def traceable_request(probe: Probe) -> JSONObject:
-    """A harmless request, whose answer is known by its id wherever it stands."""
+    """Return a harmless request with an id that can be found in raw bytes."""
     return harmless_request(probe) | {"id": f"weather-{probe.next_id()}"}
 
 
 def encode_post(probe: Probe, message: JSONObject, more: dict[str, str] | None = None) -> tuple[bytes, bytes]:
-    """Head and body of a POST with this message, and with these headers beside the usual ones."""
+    """Return the head and the body of a POST with this message, with additional headers."""
     body = msgspec.json.encode(message)
     sent = _message_headers(probe, message) | {"content-length": str(len(body))} | (more or {})
     return head("POST", _url(probe), sent), body
 
 
 def encode_chunked_post(probe: Probe, message: JSONObject) -> bytes:
-    """A POST whose body has no length, and comes in two chunks."""
+    """Return a POST with a chunked body of two chunks."""
     body = msgspec.json.encode(message)
     parts = (body[: len(body) // 2], body[len(body) // 2 :], b"")
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
@@ -215,7 +211,7 @@ def encode_chunked_post(probe: Probe, message: JSONObject) -> bytes:
 
 
 def encode_get(probe: Probe) -> bytes:
-    """A GET that opens a stream."""
+    """Return a GET that opens a stream."""
     sent = {"accept": "text/event-stream", "mcp-protocol-version": probe.revision}
     return head("GET", _url(probe), _session_headers(probe) | sent)
 
@@ -227,18 +223,18 @@ def _message_headers(probe: Probe, message: JSONObject) -> dict[str, str]:
 
 
 def _session_headers(probe: Probe) -> dict[str, str]:
-    """What every request of this conversation has."""
-    assert probe.http is not None, "it is over HTTP"
+    """Return the headers of all requests in this session."""
+    assert probe.http is not None, "the transport is HTTP"
     return probe.http.build_headers({})
 
 
 def _url(probe: Probe) -> str:
-    assert probe.http is not None, "it is over HTTP"
+    assert probe.http is not None, "the transport is HTTP"
     return probe.http.url
 
 
 def _id_bytes(message: JSONObject) -> bytes:
-    """How the answer bears its id, blanks apart."""
+    """Return how a response has the id, without spaces."""
     return b'"id":%b' % msgspec.json.encode(message["id"])
 
 

@@ -1,8 +1,6 @@
-"""Whether arguments and results fit the schemas of tools, and arguments that do not.
+"""JSON Schemas of tools: validation of arguments, results, and the schemas themselves in their dialects.
 
-The dialects of JSON Schema that are known, and whether a schema is valid in its own.
-
-What is not known is not looked at: the text of a `$schema` comes from the peer, and nothing is fetched for it.
+Unknown dialects are ignored: `$schema` comes from the peer, and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -21,17 +19,17 @@ from accord.messages.base import JSONObject
 from accord.schema.validate import compile
 
 _MOST = 20
-"""Forms of arguments of one tool."""
+"""Maximum number of invalid arguments for one tool."""
 
 
 def listed_tools(logs: Iterable[MessageLog]) -> dict[str, JSONObject]:
-    """Every tool that was listed, by its name."""
+    """Return each listed tool, by its name."""
     pages = [page.result for page in answered_requests(logs, "tools/list")]
     return {str(tool.get("name")): tool for page in pages for tool in get_objects(page, "tools")}
 
 
 def invalid_arguments(schema: JSONObject) -> Iterator[JSONObject]:
-    """Arguments that a schema forbids, beyond any reading: something required left out, or of quite another type."""
+    """Yield arguments that a schema forbids in any reading: a required one missing, or one of another type."""
     try:
         good = smallest(schema)
     except GenerationError:
@@ -48,19 +46,19 @@ def invalid_arguments(schema: JSONObject) -> Iterator[JSONObject]:
 
 
 def _wrong_value(schema: Any) -> Any:
-    """A value that nobody can take for one of this schema by being kind."""
+    """Return a value that does not match a schema, even with conversions."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     return 5 if kind in ("object", "array") else {"accord": ["check"]}
 
 
 def matches_schema(schema: JSONObject, value: Any) -> bool | None:
-    """None where the schema cannot be used."""
+    """Return a validator; None if the schema is invalid."""
     fault = schema_mismatch(schema, value)
     return None if fault is None else not fault
 
 
 def schema_mismatch(schema: JSONObject, value: Any) -> str | None:
-    """What does not fit; empty where all does; None where the schema cannot be used."""
+    """Describe what does not match; empty if all does; None if the schema is invalid."""
     try:
         compile(schema).validate(value)
     except Mismatch as exc:
@@ -71,7 +69,7 @@ def schema_mismatch(schema: JSONObject, value: Any) -> str | None:
 
 
 LATEST = "https://json-schema.org/draft/2020-12/schema"
-"""What a schema is written in that names nothing (from 2025-11-25 on)."""
+"""The dialect of schemas without `$schema` (from 2025-11-25 on)."""
 
 _KNOWN = re.compile(
     r"https?://json-schema\.org/(?:draft/(?P<year>2019|2020)-(?:09|12)|draft-0(?P<draft>[467]))/schema#?"
@@ -79,13 +77,13 @@ _KNOWN = re.compile(
 
 
 def draft(schema: JSONObject) -> int:
-    """The number of its dialect: 2020, 2019, 7, 6, 4; 0 for one that is unknown."""
+    """Return the number of the dialect: 2020, 2019, 7, 6, 4; 0 if it is unknown."""
     known = _KNOWN.fullmatch(str(schema.get("$schema", LATEST)))
     return int(known["year"] or known["draft"]) if known else 0
 
 
 def schema_fault(schema: JSONObject) -> str | None:
-    """Why it is no schema of its dialect; None if it is, or its dialect is unknown."""
+    """Describe why a schema is invalid in its dialect; None if it is valid, or its dialect is unknown."""
     import jsonschema_rs
 
     if not draft(schema):
@@ -100,7 +98,7 @@ def schema_fault(schema: JSONObject) -> str | None:
 
 
 def _dialect_url(schema: JSONObject) -> str:
-    """Its dialect as the library writes it, which has it on board under this name alone."""
+    """Return the URL of the dialect that the library knows."""
     number = draft(schema)
     if number < 2019:
         return f"http://json-schema.org/draft-0{number}/schema#"

@@ -1,4 +1,4 @@
-"""Subscriptions (2026-07-28): opening one, and reading what a server told on them."""
+"""Subscriptions (2026-07-28): opening them, and reading their notifications."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from accord.messages.meta import SUBSCRIPTION_ID
 from accord.wire.transcript import SENT
 
 _NOTIFYING = ("tools.listChanged", "prompts.listChanged", "resources.listChanged", "resources.subscribe")
-"""Capabilities of those that have something to tell."""
+"""Capabilities with notifications."""
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 ALL_LISTS: JSONObject = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
-"""A subscription to all lists."""
+"""The filter of a subscription to all lists."""
 FILTER_FIELDS = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -31,11 +31,11 @@ FILTER_FIELDS = {
 
 
 _LIMIT = re.compile(r"\b(limit|too many|quota|maximum)", re.IGNORECASE)
-"""How a refusal reads that is about a limit of the server, not about the request."""
+"""Words of a refusal because of a limit of the server, not because of the request."""
 
 
 class SubscriptionNotification(NamedTuple):
-    """A notification that bears the id of a subscription."""
+    """A notification with the id of a subscription."""
 
     received: ObservedMessage
     subscription_id: Any
@@ -47,12 +47,14 @@ class SubscriptionNotification(NamedTuple):
 
 
 async def subscribe(probe: Probe, wish: JSONObject, **more: Any) -> PendingAnswer:
-    """Ask for a subscription, and do not wait for anything."""
+    """Send the request for a subscription, without waiting."""
     return probe.begin("subscriptions/listen", {"notifications": wish}, **more)
 
 
 async def wait_for_acknowledgment(probe: Probe, pending: PendingAnswer) -> JSONObject:
-    """The acknowledgment of a subscription. Raises `Violation` when none comes, or something else before."""
+    """Return the acknowledgment of a subscription. Raises `Violation` after a timeout, or if another message comes
+    first.
+    """
     entry = next(
         (each for each in probe.other_messages(pending.since, pending.id) if subscription_id(each) is not None), None
     )
@@ -61,23 +63,25 @@ async def wait_for_acknowledgment(probe: Probe, pending: PendingAnswer) -> JSONO
             lambda each: subscription_id(each) is not None or _is_answer_to(each, pending.id)
         )
     if entry is None:
-        raise probe.violation("a subscription is not acknowledged", since=pending.since, symptom=UNACKNOWLEDGED)
+        raise probe.violation(
+            "the server did not acknowledge a subscription", since=pending.since, symptom=UNACKNOWLEDGED
+        )
     if "method" not in entry:
         if _code(entry) == METHOD_NOT_FOUND and not any(probe.has_capability(path) for path in _NOTIFYING):
-            raise NotApplicable("the server does not know the method, and declares nothing to subscribe to")
+            raise NotApplicable("the server does not have the method, and declares no capability with notifications")
         answer = preview_json(entry.get("error", entry.get("result")))
         if _LIMIT.search(answer):
-            raise NotApplicable(f"the server refuses it for a limit of its own, which it may: {answer}")
-        text = f"it is answered with {answer} at once"
+            raise NotApplicable(f"the server refuses it because of a limit, which is allowed: {answer}")
+        text = f"the server answered with {answer} immediately"
         raise probe.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
     if entry["method"] != ACKNOWLEDGED or id_key(subscription_id(entry)) != id_key(pending.id):
-        text = f"{entry['method']} came first, for {preview_json(subscription_id(entry))}"
+        text = f"{entry['method']} came first, for the subscription {preview_json(subscription_id(entry))}"
         raise probe.violation(text, since=pending.since, symptom=UNACKNOWLEDGED)
     return entry
 
 
 async def require_subscriptions(probe: Probe) -> None:
-    """Raises `NotApplicable` where the server has nothing to subscribe to, and does not know the method."""
+    """Raise `NotApplicable` if the server declares no capability with notifications, and does not have the method."""
     if not any(probe.has_capability(path) for path in _NOTIFYING):
         pending = await subscribe(probe, {})
         await wait_for_acknowledgment(probe, pending)
@@ -85,7 +89,7 @@ async def require_subscriptions(probe: Probe) -> None:
 
 
 async def unsubscribe(probe: Probe, pending: PendingAnswer) -> None:
-    """Leave nothing open for the cases that follow in the same process."""
+    """End a subscription, so that later cases in the same process are not affected."""
     if probe.transport == "stdio":
         probe.notify("notifications/cancelled", {"requestId": pending.id})
         await probe.fence()
@@ -101,7 +105,7 @@ def _is_answer_to(message: JSONObject, id: Any) -> bool:
 
 
 def subscription_notifications(log: MessageLog) -> Iterator[SubscriptionNotification]:
-    """Every notification that bears the id of a subscription."""
+    """Yield each notification with the id of a subscription."""
     for each in received_messages([log]):
         id = subscription_id(each.message)
         if id is not None and "method" in each.message:
@@ -109,7 +113,7 @@ def subscription_notifications(log: MessageLog) -> Iterator[SubscriptionNotifica
 
 
 def requested_filters(log: MessageLog) -> dict[tuple[type, Any], JSONObject]:
-    """What each subscription of ours wanted, by its id."""
+    """Return the filter of each subscription, by its id."""
     found: dict[tuple[type, Any], JSONObject] = {}
     for entry, message in logged_messages(log):
         if entry.direction == SENT and message.get("method") == "subscriptions/listen":
@@ -120,7 +124,7 @@ def requested_filters(log: MessageLog) -> dict[tuple[type, Any], JSONObject]:
 
 
 def subscription_id(message: JSONObject) -> Any:
-    """The id of the subscription that a notification bears; None without one."""
+    """Return the subscription id of a notification; None without one."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     return meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None

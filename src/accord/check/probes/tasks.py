@@ -1,4 +1,4 @@
-"""Tasks (2025-11-25): running a tool as one, and reading what a server said of its tasks."""
+"""Tasks (2025-11-25): calls as tasks, and the states of tasks."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TERMINAL_STATUSES = ("completed", "failed", "cancelled")
 TASK_METHODS = ("tasks/get", "tasks/result", "tasks/cancel")
 _TTL = 60_000
 _SHORTEST, _LONGEST = 0.02, 0.5
-"""Seconds between two looks at a task, whatever it wishes."""
+"""Seconds between two polls of a task, at least."""
 _TIMEOUT_FACTOR = 4
-"""A task may take so many times as long as an answer."""
+"""A task may take this many times as long as a response."""
 
 
 class TaskObservation(NamedTuple):
-    """What a server said of a task. `requested_at` is when we asked, by the clock of the record."""
+    """A state of a task. `requested_at` is the time of the request, by the clock of the log."""
 
     received: ObservedMessage
     task: JSONObject
@@ -46,29 +46,29 @@ class TaskObservation(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Whether it is over."""
+        """Whether the task has ended."""
         return self.status in TERMINAL_STATUSES
 
 
 def task_support(tool: JSONObject) -> str:
-    """Whether a tool can be run as a task: `input_required_results`, `optional`, or `forbidden`."""
+    """Return the task support of a tool: `required`, `optional`, or `forbidden`."""
     return str(get_object(tool, "execution").get("taskSupport", "forbidden"))
 
 
 async def tools_with_support(probe: Probe, *kinds: str) -> list[JSONObject]:
-    """The tools that may be called, and have such support. Raises `NotObserved` for none."""
+    """Return the callable tools with such support. Raises `NotObserved` if there are none."""
     found = [tool for tool in await probe.callable_tools() if task_support(tool) in kinds]
     if not found:
-        raise NotObserved(f"no tool that may be called has the taskSupport {' or '.join(kinds)}")
+        raise NotObserved(f"no callable tool has the taskSupport {' or '.join(kinds)}")
     return found
 
 
 def call_params(tool: JSONObject) -> JSONObject:
-    """The params of a call with the least arguments. Raises `NotObserved` where its schema takes none we can make."""
+    """Return the params of a call with minimal arguments. Raises `NotObserved` if there are none for its schema."""
     try:
         return {"name": tool.get("name"), "arguments": smallest(tool.get("inputSchema"))}
     except GenerationError as exc:
-        raise NotObserved(f"no arguments are known for {tool.get('name')!r}") from exc
+        raise NotObserved(f"the checker has no arguments for {tool.get('name')!r}") from exc
 
 
 async def call_as_task(probe: Probe, tool: JSONObject) -> Answer:
@@ -77,7 +77,7 @@ async def call_as_task(probe: Probe, tool: JSONObject) -> Answer:
 
 
 async def start_task(probe: Probe) -> tuple[JSONObject, str]:
-    """A tool that runs as a task now, and the id of that. Raises `NotObserved` when none does."""
+    """Return a tool with a running task, and the id of the task. Raises `NotObserved` if there is none."""
     for tool in await tools_with_support(probe, "optional", "required"):
         id = created_task_id(await call_as_task(probe, tool))
         if id is not None:
@@ -86,13 +86,13 @@ async def start_task(probe: Probe) -> tuple[JSONObject, str]:
 
 
 def created_task_id(answer: Answer) -> str | None:
-    """The id of the task that a call has become."""
+    """Return the id of the task that a call became."""
     id = get_object(answer.result, "task").get("taskId")
     return id if isinstance(id, str) else None
 
 
 async def run_task_tools(probe: Probe) -> None:
-    """Run each tool that can be a task as one, to its end, and look at all that can be seen of it on the way."""
+    """Call each tool that supports tasks as a task, and read its states until it ends."""
     for tool in await probe.callable_tools() if probe.has_capability(CAPABILITY) else ():
         if task_support(tool) != "forbidden":
             with contextlib.suppress(NotObserved):  # it takes too long, or arguments that nobody knows
@@ -115,7 +115,7 @@ async def _run(probe: Probe, tool: JSONObject) -> None:
 
 
 async def _read_finished_task(probe: Probe, id: str) -> None:
-    """Ask for all that there is of a task which is over."""
+    """Read everything about a task that has ended."""
     await probe.request("tasks/result", {"taskId": id})
     if probe.has_capability("tasks.list"):
         await probe.request("tasks/list")
@@ -125,7 +125,7 @@ async def _read_finished_task(probe: Probe, id: str) -> None:
 
 
 async def finish_task(probe: Probe, id: str) -> JSONObject:
-    """What a task is in the end; empty when it is deleted before. Raises `NotObserved` when it takes too long."""
+    """Return the final state of a task; empty if it is deleted before. Raises `NotObserved` if it takes too long."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + probe.settings.timeout * _TIMEOUT_FACTOR
     while clock() < deadline:
@@ -135,18 +135,18 @@ async def finish_task(probe: Probe, id: str) -> JSONObject:
         pause = state.get("pollInterval")
         wished = pause / 1000 if isinstance(pause, int | float) else 0.0
         await asyncio.sleep(min(max(wished, _SHORTEST), _LONGEST))
-    raise NotObserved(f"a task is not done in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
+    raise NotObserved(f"a task did not end in {probe.settings.timeout * _TIMEOUT_FACTOR:g} s")
 
 
 async def cancel_tasks(probe: Probe, *ids: str) -> None:
-    """Cancel tasks, where that is possible. What goes wrong is for the rules about that."""
+    """Cancel tasks, if possible, and ignore errors, which other rules judge."""
     with contextlib.suppress(Violation):
         for id in ids if probe.has_capability("tasks.cancel") else ():
             await probe.request("tasks/cancel", {"taskId": id})
 
 
 def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
-    """All that was said of tasks: in answers, and in notifications where they cannot overtake them."""
+    """Yield all states of tasks: from responses, and from notifications that cannot overtake them."""
     for log in logs:
         for answer in answered_requests([log], "tools/call", "tasks/get", "tasks/cancel", "tasks/list"):
             for task in _tasks(answer.request["method"], get_object(answer.result)):
@@ -165,12 +165,12 @@ def _tasks(method: str, result: JSONObject) -> list[JSONObject]:
 
 
 def related_task_id(message: JSONObject) -> Any:
-    """The task that the `_meta` of a request, a notification or a result names; None if it names none."""
+    """Return the task in the `_meta` of a request, a notification or a result; None if it has none."""
     return get_object(message, "params" if "method" in message else "result", "_meta", RELATED_TASK).get("taskId")
 
 
 def requests_during_tasks(log: MessageLog) -> Iterator[tuple[ObservedMessage, set[str]]]:
-    """What the server asked while tasks were at work, and no other call was; the ids of the tasks."""
+    """Yield the requests of the server while only tasks ran, each with the ids of the tasks."""
     plain: set[str] = set()
     open_: set[str] = set()
     asked: dict[str, JSONObject] = {}

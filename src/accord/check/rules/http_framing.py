@@ -49,9 +49,11 @@ _rule = partial(rule, since="2025-03-26", over=HTTP)
 async def http_chunked(probe: Probe) -> None:
     """The server reads a chunked body, or refuses it with an error status."""
     message = traceable_request(probe)
-    response = await _send_and_read(probe, [message], encode_chunked_post(probe, message))
-    if parse_status(response) < FIRST_ERROR_STATUS:
-        require_ordered_results([message], response)
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, encode_chunked_post(probe, message))
+        response = await read_responses(probe, socket, [message])
+        if parse_status(response) < FIRST_ERROR_STATUS:
+            require_ordered_results([message], response)
 
 
 @_rule(
@@ -120,11 +122,12 @@ async def http_nonsense(probe: Probe) -> None:
 async def http_pipelined(probe: Probe) -> None:
     """The server answers two pipelined requests on one connection, in order."""
     messages = [traceable_request(probe), traceable_request(probe)]
-    data = b"".join(part for message in messages for part in encode_post(probe, message))
-    response = await _send_and_read(probe, messages, data)
-    if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
-        raise NotObserved("the server closes the connection after each response")
-    require_ordered_results(messages, response)
+    async with raw_connection(probe) as socket:
+        await send_pieces(probe, socket, b"".join(part for message in messages for part in encode_post(probe, message)))
+        response = await read_responses(probe, socket, messages)
+        if b"\r\nconnection: close" in response.lower() and response.count(b'"jsonrpc"') < len(messages):
+            raise NotObserved("the server closes the connection after each response")
+        require_ordered_results(messages, response)
 
 
 _HALF_OPEN = 50
@@ -189,7 +192,7 @@ async def http_slow_body(probe: Probe) -> None:
     whole, body = encode_post(probe, message)
     size = len(body) // 5 + 1
     parts = [body[start : start + size] for start in range(0, len(body), size)]
-    require_ordered_results([message], await _send_and_read(probe, [message], whole, *parts))
+    await _require_result(probe, message, whole, *parts)
 
 
 @_rule(
@@ -206,15 +209,15 @@ async def http_half_open(probe: Probe) -> None:
     whole, body = encode_post(probe, message)
     async with AsyncExitStack() as others:
         await asyncio.gather(*(_open_half_request(probe, others, whole + body[:-1]) for _ in range(_HALF_OPEN)))
-        require_ordered_results([message], await _send_and_read(probe, [message], whole + body))
+        await _require_result(probe, message, whole + body)
     await probe.fence()
 
 
-async def _send_and_read(probe: Probe, messages: list[JSONObject], *pieces: bytes) -> bytes:
-    """Send bytes on a new connection, with pauses between the pieces, and return the responses to the messages."""
+async def _require_result(probe: Probe, message: JSONObject, *pieces: bytes) -> None:
+    """Send a request on a new connection, with pauses between the pieces. Raises `Violation` without a result."""
     async with raw_connection(probe) as socket:
         await send_pieces(probe, socket, *pieces)
-        return await read_responses(probe, socket, messages)
+        require_ordered_results([message], await read_responses(probe, socket, [message]))
 
 
 async def _open_half_request(probe: Probe, until: AsyncExitStack, data: bytes) -> None:

@@ -1,1 +1,1 @@
-"""Raw bytes both ways: the wires on which a checker can say anything, right or wrong."""
+"""Wires: raw bytes in both directions, valid or invalid."""

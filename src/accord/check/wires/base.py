@@ -1,8 +1,7 @@
-"""What a wire is: it carries whatever bytes it is given, and hands over whatever comes.
+"""The protocol of a wire, and the processor time of process groups on Linux.
 
-The processor time of a group of processes, on Linux: whether a server that does not answer is at work.
-
-A server that had to leave the processor to others is not silent: a limit in seconds holds for a machine that has time.
+The processor time shows whether a server without a response is running: a timeout in seconds assumes that the machine
+has time for it.
 """
 
 from __future__ import annotations
@@ -15,61 +14,59 @@ from accord.check.engine.report import TransportName
 from accord.wire.lines import SkippedMessage
 
 OnMessage: TypeAlias = Callable[[bytes | SkippedMessage, int], None]
-"""Is called with each message that comes, and the stream that it came on (HTTP; else 0)."""
+"""Receives each message, with the stream that it came on (HTTP; else 0)."""
 
 
 class Wire(Protocol):
-    """One connection to a peer. `on_message` is set before it is opened; `on_close` is called once, when all is
-    over."""
+    """A connection to a peer. `on_message` is set before it is opened; `on_close` is called once, at the end."""
 
     transport: TransportName
     on_message: OnMessage
     on_close: Callable[[], None]
 
     async def open(self) -> None:
-        """Start. Raises `ConnectError`."""
+        """Open the connection. Raises `ConnectError`."""
 
     def send(self, message: bytes, headers: Mapping[str, str | None]) -> int:
-        """Send one message as it is; the number of the stream on which its answer will come. Never raises.
-
-        `headers` are for HTTP, and for nobody else.
+        """Send a message without changes, and return the number of the stream of its response. Never raises. `headers`
+        are for HTTP only.
         """
 
     async def close(self) -> None:
-        """End it, in bounded time."""
+        """Close the connection, in bounded time."""
 
     @property
     def close_reason(self) -> str:
-        """Why it ended, in words; what is known now."""
+        """Why the connection ended, as far as known."""
 
     @property
     def stderr(self) -> str:
-        """The last lines that the peer wrote there."""
+        """The last lines of the stderr of the peer."""
 
     @property
     def exit_code(self) -> int | None:
-        """How its process ended, if it has one and it did."""
+        """The exit code of its process, if it has one and it has ended."""
 
 
 _PROCESSES = Path("/proc")
 _TICKS_PER_SECOND = 100.0
-"""As Linux reports them to programs, whatever its kernel counts in."""
+"""The clock ticks that Linux reports, independent of the kernel."""
 _STATE, _GROUP, _USER, _SYSTEM = 0, 2, 11, 12
-"""Fields of `stat` behind the name of the program."""
+"""The fields of `stat` after the name of the program."""
 _RUNNABLE = ("R", "D")
 
 
 class ProcessorUse(NamedTuple):
-    """What a group of processes has used of the processor."""
+    """The processor time of a process group."""
 
     seconds: float
-    """By the processes that still run."""
+    """The time of the processes that still run."""
     is_runnable: bool
-    """Whether one of their threads runs, or waits for the processor or a disk, just now."""
+    """Whether one of their threads is running, or waits for a processor or a disk."""
 
 
 def processor_use(group: int) -> ProcessorUse | None:
-    """Return the use of a group of processes; None on systems that do not tell, and when it is empty."""
+    """Return the processor time of a process group; None if the system does not report it, or the group is empty."""
     members = [(process, fields) for process, fields in _processes() if fields[_GROUP] == str(group)]
     if not members:
         return None
@@ -89,7 +86,7 @@ def _is_runnable(process: Path) -> bool:
 
 
 def _fields(stat: Path) -> list[str]:
-    """The fields behind the name of the program; none for a process that has just ended."""
+    """Return the fields after the name of the program; none if the process has just ended."""
     try:
         return stat.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Lines to and from a child process, raw: partial lines, bytes that are no text, an input that ends early."""
+"""Raw lines to and from a child process: partial lines, bytes that are not text, early end of stdin."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LINE_BYTES = 32 << 20
 _STDERR_LINES = 50
 _CLOSE_SECONDS = 2.0
 _SETTLE_SECONDS = 1.0
-"""How long after the end of its output its exit code and its last words may come."""
+"""Seconds to wait for the exit code and stderr after the end of stdout."""
 _BY_SIGNAL = (-signal.SIGTERM, -signal.SIGKILL)
 
 
 class _Pipe(asyncio.BaseProtocol):
-    """Knows whether the pipe is closed: a transport that is may not be told to abort."""
+    """A pipe transport that knows whether it is closed: a closed one must not be aborted."""
 
     is_closed = False
 
@@ -34,7 +34,7 @@ class _Pipe(asyncio.BaseProtocol):
 
 
 class ChildWire:
-    """A server that is our child process. What it is sent goes out as it is, with a newline from `send` alone."""
+    """A server as a child process. Messages are sent without changes; only `send` adds a newline."""
 
     transport: TransportName = "stdio"
 
@@ -54,9 +54,9 @@ class ChildWire:
         self._exit_wait: asyncio.Task[None] | None = None
         self.pid: int = 0
         self.was_signalled: bool = False
-        """Whether we ended it, before it was closed."""
+        """Whether the checker ended it, before it was closed."""
         self.grace: float = _CLOSE_SECONDS
-        """Seconds that it has to end by itself, and again once it is told to."""
+        """Seconds that it has to exit on its own, and again after a signal."""
 
     async def open(self) -> None:
         command = self._command
@@ -81,7 +81,7 @@ class ChildWire:
 
     @contextlib.contextmanager
     def exclusive_write(self) -> Iterator[None]:
-        """What is sent meanwhile waits: a line that is written in pieces stays whole."""
+        """Delay other messages, so that a line that is written in parts is not interrupted."""
         held = self._queued = []
         try:
             yield
@@ -90,17 +90,17 @@ class ChildWire:
             self.write(b"".join(held))
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are: half a line, several, what is no text."""
+        """Send bytes without changes: partial lines, several lines, or bytes that are not text."""
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(data)
 
     def end_input(self) -> None:
-        """Let it see the end of its input, once all is written."""
+        """Close its stdin after all bytes are written."""
         if self._writer is not None:
             self._writer.close()
 
     def pause(self) -> None:
-        """Read nothing more of what it writes, until `resume`."""
+        """Stop reading its stdout until `resume`."""
         if self._reader is not None:
             self._reader.pause()
 
@@ -109,19 +109,19 @@ class ChildWire:
             self._reader.resume()
 
     def terminate(self) -> None:
-        """Tell it to end (SIGTERM)."""
+        """Send SIGTERM."""
         self.was_signalled = True
         if self._group is not None:
             self._group.terminate()
 
     def kill(self) -> None:
-        """End it at once, without a word."""
+        """Kill it immediately."""
         self.was_signalled = True
         if self._group is not None:
             self._group.kill()
 
     async def wait_for_exit(self, seconds: float) -> bool:
-        """Wait until its process has ended, with all that it started; false when that takes longer."""
+        """Wait until the process and all its children have ended; return false after the timeout."""
         return self._group is None or await self._group.wait_ended(seconds)
 
     async def close(self) -> None:
@@ -143,13 +143,13 @@ class ChildWire:
 
     @property
     def ignored_stdin_end(self) -> bool:
-        """Whether it ended by a signal of ours only, long after its input."""
+        """Whether only a signal of the checker ended it, long after the end of stdin."""
         return not self.was_signalled and self.exit_code in _BY_SIGNAL
 
     @property
     def close_reason(self) -> str:
         code = self.exit_code
-        return f"the server {'closed its output and still runs' if code is None else describe_exit(code)}"
+        return f"the server {'closed its output, but is still running' if code is None else describe_exit(code)}"
 
     @property
     def stderr(self) -> str:
@@ -169,7 +169,7 @@ class ChildWire:
         self._exit_wait = asyncio.create_task(self._wait_for_exit_code())
 
     async def _wait_for_exit_code(self) -> None:
-        """Whoever waits is told how the process ended, and what it said last: both come a moment later."""
+        """Report how the process ended, with its last output: both arrive a moment later."""
         if self._group is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_SECONDS):

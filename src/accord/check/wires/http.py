@@ -1,4 +1,4 @@
-"""Raw HTTP both ways: each message a POST with whatever headers, every response kept with its status and its events."""
+"""Raw HTTP: each message is a POST with any headers, and each response is logged with its status and events."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 SESSION = "mcp-session-id"
 BODY_BYTES = 32 << 20
 _LARGE = 1 << 20
-"""aiohttp wants larger bodies as files."""
+"""aiohttp requires files for larger bodies."""
 _CONNECT_SECONDS = 10
 _CLOSE_SECONDS = 2
 _DEFAULTS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 Headers = Mapping[str, str | None]
-"""Names in any case; None leaves out what would be sent by itself."""
+"""Header names in any case; None removes a default header."""
 
 
 class HTTPWire:
-    """Streamable HTTP. A session id that the server gives is sent back from then on, unless a header says otherwise."""
+    """Streamable HTTP. The session id of the server is sent in later requests, unless a header replaces it."""
 
     transport: TransportName = "http"
     stderr = ""
@@ -44,14 +44,14 @@ class HTTPWire:
         self.on_message: OnMessage = lambda raw, stream: None
         self.on_close: Callable[[], None] = lambda: None
         self.on_response: Callable[[LoggedResponse], None] = lambda response: None
-        """Is called when a response has ended, or did not come."""
+        """Is called when a response has ended, or failed."""
         bare, named = split_credentials(url)
         self.url: str = bare
-        """Return the URL that messages are posted to."""
+        """Return the URL for POST requests."""
         self.stream_url: str = self.url
-        """Where streams are opened by GET."""
+        """The URL for GET requests."""
         self.session_id: str | None = None
-        self.close_reason: str = "the server does not answer"
+        self.close_reason: str = "the server does not respond"
         self._log = log
         self._fixed_headers = {**named, **{name.lower(): value for name, value in (headers or {}).items()}}
         self._http: ClientSession | None = None
@@ -68,20 +68,19 @@ class HTTPWire:
         )
 
     def send(self, message: bytes, headers: Headers) -> int:
-        """POST one message."""
+        """Send a message by POST."""
         response = self._begin("POST", headers)
         self._start_task(self._fetch(response, message))
         return response.stream
 
     async def fetch(self, method: str, body: bytes | None = None, headers: Headers | None = None) -> LoggedResponse:
-        """One request, whatever it is, and all that came for it. Never raises; `LoggedResponse.error` says what went
-        wrong."""
+        """Send any request, and return its response. Never raises: `LoggedResponse.error` has the reason."""
         response = self._begin(method, headers or {})
         await self._fetch(response, body)
         return response
 
     def open_stream(self, headers: Headers | None = None) -> LoggedResponse:
-        """Open a stream by GET; what comes is heard, and kept in the reply as it comes."""
+        """Open a stream by GET; its messages are received and logged as they arrive."""
         response = self._begin("GET", {"accept": "text/event-stream", "content-type": None, **(headers or {})})
         self._start_task(self._fetch(response, None))
         return response
@@ -106,7 +105,7 @@ class HTTPWire:
         await self._http.close()
 
     def build_headers(self, more: Headers) -> dict[str, str]:
-        """What is sent: what every request has, and `more`; None takes out."""
+        """Return the default headers with `more`, in which None removes one."""
         session = {} if self.session_id is None else {SESSION: self.session_id}
         merged = {
             **_DEFAULTS,
@@ -196,7 +195,7 @@ class HTTPWire:
 
 
 def split_credentials(url: str) -> tuple[str, dict[str, str]]:
-    """A URL without name and password, and the header that they are sent in."""
+    """Return a URL without user name and password, and the header with these."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, {}
@@ -206,7 +205,7 @@ def split_credentials(url: str) -> tuple[str, dict[str, str]]:
 
 
 class SSEWire(HTTPWire):
-    """HTTP+SSE (2024-11-05): answers come on the stream of one GET, which says first where to POST."""
+    """HTTP+SSE (2024-11-05): responses arrive on the stream of one GET, whose first event is the endpoint."""
 
     transport: TransportName = "sse"
 
@@ -215,29 +214,30 @@ class SSEWire(HTTPWire):
         self.stream: LoggedResponse | None = None
         """The response to the GET."""
         self.endpoint: str = ""
-        """Where it says to post."""
+        """The endpoint of the first event."""
 
     async def open(self) -> None:
-        """Raises `ConnectError` when no `endpoint` comes."""
+        """Open the stream. Raises `ConnectError` without an `endpoint`."""
         await super().open()
         self.stream = self.open_stream()
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await self.stream.started.wait()
         except TimeoutError:
-            self.stream.error = "no event came"
+            self.stream.error = "no event was received"
         first = next((each for each in self.stream.events if isinstance(each, ServerSentEvent)), None)
         if first is None or first.data[:1] in b"{[":
             status = f"status {self.stream.status}" if self.stream.status else "no response"
             why = self.stream.error or status
-            raise ConnectError(f"GET {without_credentials(self.stream_url)}: {why}; the event `endpoint` did not come")
+            raise ConnectError(f"GET {without_credentials(self.stream_url)}: {why}; there was no event `endpoint`")
         self.endpoint = first.data.decode(errors="replace").strip()  # whatever the event is called: a rule judges that
         self.url: str = self._resolved(self.endpoint)
 
     def _resolved(self, reference: str) -> str:
-        """Where to post. Raises `ConnectError` for what is no URL.
+        """Return the URL for POST requests. Raises `ConnectError` for an invalid one.
 
-        Always on the server that we were sent to, which our headers are for: that it names another is for a rule.
+        It is always on the server of the stream, because of the headers: a rule judges an endpoint with another
+        origin.
         """
         from yarl import URL
 

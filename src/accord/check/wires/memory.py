@@ -14,7 +14,7 @@ from accord.transport.base import UnansweredRequest
 
 
 class MemoryWire:
-    """A server in this process, spoken to as over stdio."""
+    """A server in this process, with messages as over stdio."""
 
     transport: TransportName = "memory"
     stderr = ""

@@ -1,6 +1,6 @@
-"""One connection to a web server, on which anything can be written: requests in pieces, broken off, or none at all.
+"""A raw connection to a web server: requests in parts, incomplete or invalid.
 
-What passes is kept, both ways, as evidence: the bytes as they are, but for the values of headers that may be secret.
+All bytes of both sides are evidence, except the values of headers that may be secret.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from accord.wire.transcript import RECEIVED, SENT
 
 _CONNECT_SECONDS = 10
 _MOST = 1 << 20
-"""Bytes that are read at once."""
+"""Maximum number of bytes of one read."""
 _EVIDENCE = 8
-"""Entries that are shown: the first, and the last ones."""
+"""Maximum number of entries that are shown: the first, and the last ones."""
 _PORTS = {"http": 80, "https": 443}
 
 _SAFE_HEADERS = rb"mcp-(?!session-id)[^:\n]*|accept|content-[^:\n]*|transfer-encoding|connection|host|x-filler"
 _REQUEST_SECRETS = re.compile(rb"(?im)^(?!(?:" + _SAFE_HEADERS + rb"):)([\w!#$%&'*+.^`|~-]+:) ?[^\r\n]*")
-"""A header of ours that may hold a secret: any but those."""
+"""Matches a header that may have a secret: all except these."""
 _RESPONSE_SECRETS = re.compile(rb"(?im)^((?:set-cookie|mcp-session-id):) ?[^\r\n]*")
 _QUERY = re.compile(rb"^([A-Z]+ [^ ?\r\n]*\?)[^ \r\n]*")
 
 
 class Socket:
-    """A connection; `Socket.open(url)` makes one. What is written to one that is gone is lost without a word."""
+    """A connection, opened by `Socket.open(url)`. Writes to a closed connection are ignored."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -41,7 +41,7 @@ class Socket:
 
     @classmethod
     async def open(cls, url: str) -> Socket:
-        """Connect to the host of a URL, by TLS for https. Raises `ConnectError`."""
+        """Connect to the host of a URL, with TLS for https. Raises `ConnectError`."""
         parts = urlsplit(url)
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
@@ -53,7 +53,7 @@ class Socket:
         return cls(reader, writer)
 
     async def write(self, data: bytes, seconds: float) -> None:
-        """Send these bytes as they are, until all is sent, or the server reads no more, or the time is over."""
+        """Send bytes, until all are sent, the server stops reading, or the timeout."""
         self._add_entry(SENT, _QUERY.sub(rb"\1...", _REQUEST_SECRETS.sub(rb"\1 ...", data)))
         if self._writer.is_closing():
             return
@@ -65,7 +65,7 @@ class Socket:
             return
 
     async def read(self, seconds: float, *, until: bytes = b"", times: int = 1) -> bytes:
-        """What comes, until it has that so many times, or the server closes, or the time is over."""
+        """Read until the bytes occur a number of times, the server closes, or the timeout."""
         found = b""
         try:
             async with asyncio.timeout(seconds):
@@ -76,7 +76,7 @@ class Socket:
                     if self.closed or len(found) > _MOST:
                         break
         except TimeoutError:
-            self._add_received(found, f"nothing more came in {seconds:g} s")
+            self._add_received(found, f"no more bytes in {seconds:g} s")
         except OSError as exc:
             self.closed = True
             self._add_received(found, f"the server closed the connection: {describe(exc)}")
@@ -85,13 +85,13 @@ class Socket:
         return found
 
     def abort(self) -> None:
-        """Be gone, without a word."""
+        """Close the connection without a shutdown."""
         if not self._writer.is_closing():
             self._add_entry(REMARK, b"we close the connection")
             self._writer.transport.abort()
 
     def evidence(self) -> tuple[str, ...]:
-        """What passed, as lines; of many, the first and the last."""
+        """Return all bytes as lines; of many, the first and the last ones."""
         lines = [entry.line() for entry in self._entries]
         left_out = len(lines) - _EVIDENCE
         if left_out > 0:
@@ -109,17 +109,17 @@ class Socket:
 
 
 def head(method: str, url: str, headers: dict[str, str]) -> bytes:
-    """The head of a request, up to and with the empty line."""
+    """Return the head of a request, with the empty line."""
     lines = [f"{method} {_target(urlsplit(url))} HTTP/1.1", f"Host: {_host(urlsplit(url))}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 def _host(parts: SplitResult) -> str:
-    """Host and port, without a name and a password."""
+    """Return host and port, without credentials."""
     return parts.netloc.rpartition("@")[2]
 
 
 def _target(parts: SplitResult) -> str:
-    """Path and query, as a request line has them."""
+    """Return path and query, as in a request line."""
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
