@@ -249,6 +249,12 @@ def test_what_may_come_and_was_ruled_out_is_never_safe(data: st.DataObject, pair
         assert worst_kind(schema_changes(old, new, (), sent=False)) != "safe"
 
 
+def test_a_choice_that_refers_to_itself_is_like_itself() -> None:
+    tree = {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/B"}}}}
+    schema = of(b={"oneOf": [{"multipleOf": 2}, {"$ref": "#/$defs/B"}]}) | {"$defs": {"B": tree}}
+    assert kinds(schema, {**schema, "$comment": "x"}, sent=True) == {"$comment": "safe"}
+
+
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(whole())
 def test_a_schema_is_like_itself(pair: Pair) -> None:

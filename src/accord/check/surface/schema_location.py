@@ -136,6 +136,26 @@ class SchemaLocation:
         return made
 
 
+def are_same(old: SchemaLocation, new: SchemaLocation) -> bool:
+    """Return whether two places have the same parts, and references in them lead to the same."""
+    if old.parts != new.parts:
+        return False
+    pending: list[Any] = [old.parts]
+    followed = set[str]()
+    while pending:
+        value = pending.pop()
+        if any("$dynamicRef" in each for each in _objects_in(value)):
+            return False
+        references = {each["$ref"] for each in _objects_in(value) if isinstance(each.get("$ref"), str)}
+        for reference in references - followed:
+            target = old.compared.document.resolve_reference(reference)
+            if target != new.compared.document.resolve_reference(reference):
+                return False
+            pending.append(target)
+        followed |= references
+    return True
+
+
 def has_reference(value: Any) -> bool:
     """Whether there is a reference anywhere in it."""
     return any(isinstance(each.get(key), str) for each in _objects_in(value) for key in ("$ref", "$dynamicRef"))

@@ -26,7 +26,7 @@ from accord.check.surface.schema_changes import (
     worst_kind,
 )
 from accord.check.surface.schema_containment import INPUT, OUTPUT, Containment, Direction, check_containment
-from accord.check.surface.schema_location import ComparedSchema, SchemaLocation, has_reference
+from accord.check.surface.schema_location import ComparedSchema, SchemaLocation, are_same, has_reference
 from accord.messages.base import JSONObject
 
 _MEMBERS = ("properties", "required", "additionalProperties")
@@ -57,7 +57,7 @@ class _SchemaComparison:
         self._seen: set[bytes] = set()
 
     def compare(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
-        if old.parts == new.parts and not (has_reference(old.parts) or has_reference(new.parts)):
+        if are_same(old, new):
             return
         key = msgspec.json.encode([old.parts, new.parts], order="sorted")
         if key in self._seen:
