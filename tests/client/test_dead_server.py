@@ -187,7 +187,7 @@ async def test_a_server_that_never_agrees_fails_in_the_time_for_the_opening() ->
 @pytest.mark.parametrize(
     ("opening", "says"),
     [
-        ("unheard revision", r"answered initialize with revision '2099-01-01'; we speak .*2025-11-25"),
+        ("unheard revision", r"answered initialize with revision '2099-01-01'; the client supports .*2025-11-25"),
         pytest.param(
             "initialize is no result",
             r"answer to initialize.*capabilities",

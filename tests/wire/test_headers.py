@@ -73,7 +73,7 @@ def test_blanks_around_a_value_are_not_part_of_it() -> None:
         (b"=?base64?SGVsbG8==?=", "Excess data|padding"),
         (b"=?base64?SGVs bG8=?=", "Only base64 data is allowed"),
         (b"=?base64?SGVsbG9=?=", "its last bits must be 0"),
-        (b"=?base64?/w==?=", "not that of UTF-8"),
+        (b"=?base64?/w==?=", "does not encode UTF-8"),
         (b"a\nb", "characters that are not allowed in a header"),
         (b"a\x00b", "characters that are not allowed in a header"),
         ("ü".encode(), "characters that are not allowed in a header"),

@@ -190,13 +190,16 @@ def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     is_response = incoming.method is UNSET
     outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if is_response else "method"})
     if len(rest) > _MAX_REST_BYTES:
-        why = f"more than {_MAX_REST_BYTES:,} bytes beside params, result or error"
+        reason = f"more than {_MAX_REST_BYTES:,} bytes beside params, result or error"
     elif (problem := _member_problem(rest)) is not None:
-        why = problem
+        reason = problem
     else:
         return
     raise MalformedMessage(
-        InvalidRequest(f"not a JSON-RPC 2.0 message: {why}"), outline.id, answerable=not is_response, outlines=[outline]
+        InvalidRequest(f"not a JSON-RPC 2.0 message: {reason}"),
+        outline.id,
+        answerable=not is_response,
+        outlines=[outline],
     )
 
 

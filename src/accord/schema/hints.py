@@ -358,6 +358,6 @@ def _has_name(thing: Any, name: str) -> bool:
     return bool(getattr(thing, "__name__", getattr(thing, "_name", "")) == name)
 
 
-def _refusal(hint: Any, why: str = "") -> DeclarationError:
+def _refusal(hint: Any, reason: str = "") -> DeclarationError:
     name = hint.__qualname__ if isinstance(hint, type) else repr(hint)
-    return DeclarationError(f"{name} cannot be a JSON value: {why or JSON_TYPES}")
+    return DeclarationError(f"{name} cannot be a JSON value: {reason or JSON_TYPES}")

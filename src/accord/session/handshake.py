@@ -107,7 +107,7 @@ class ServerHandshake:
         params = codec.decode_params(InitializeParams, request.params)
         if answer_initialize(params.protocol_version, state.revisions) is None:
             raise UnsupportedVersion(
-                f"no initialize here: this server speaks {', '.join(state.revisions)}",
+                f"initialize is not supported: this server supports {', '.join(state.revisions)}",
                 data={"supported": list(state.revisions), "requested": params.protocol_version},
             )
         if (state.phase, "initialize") not in SERVER_TRANSITIONS:
@@ -165,8 +165,8 @@ class ClientHandshake:
     def on_probe_timeout(self) -> bytes | None:
         """Return `initialize` after a timeout of the probe, or None if the client cannot send it; both responses remain
         valid."""
-        shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
-        if self._state.phase is Phase.DISCOVERING and shakes:
+        can_initialize = newest_handshake(self._state.revisions) is not None and self._refusal is None
+        if self._state.phase is Phase.DISCOVERING and can_initialize:
             self.probe_timed_out = True
             return self._initialize()
         return None
@@ -200,15 +200,15 @@ class ClientHandshake:
 
     def _fall_back_to_initialize(self) -> Event:
         """Return `initialize` for an older server, unless it is in flight or was refused before."""
-        shakes = newest_handshake(self._state.revisions) is not None and self._refusal is None
-        if not shakes and isinstance(self._probe_refusal, HeaderMismatch):
+        can_initialize = newest_handshake(self._state.revisions) is not None and self._refusal is None
+        if not can_initialize and isinstance(self._probe_refusal, HeaderMismatch):
             return self._open_undiscovered(choose_revision(PER_REQUEST, self._state.revisions))
         if self._refusal is not None:
             probe = _probe_refusal_text(self._probe_refusal, self._refusal)
             raise ConnectError(f"the server refused initialize: {self._refusal}{probe}") from self._refusal
         if newest_handshake(self._state.revisions) is None and self._probe_refusal is not None:
             raise ConnectError(
-                f"the server refused server/discover: {self._probe_refusal}; an older one wants initialize, "
+                f"the server refused server/discover: {self._probe_refusal}; an older server needs initialize, "
                 f"and only {', '.join(self._state.revisions)} is allowed"
             ) from self._probe_refusal
         self.is_older = True
@@ -255,14 +255,14 @@ class ClientHandshake:
             return self._negotiate_older(offered)
         if isinstance(error, UnsupportedVersion):  # "SHOULD select a mutually supported version ... and retry"
             if self._retried:
-                raise RemoteProtocolError(f"the server refuses {revision} and offers it at the same time") from error
+                raise RemoteProtocolError(f"the server refuses {revision}, although it offers it") from error
             self._retried = True
             return ReplyReady(self._probe(revision))
         return self._open_undiscovered(revision)
 
     def _open_undiscovered(self, revision: str | None) -> Event:
         """Open the connection without the result of `server/discover`."""
-        assert revision is not None, "only who speaks such a revision sends a probe"
+        assert revision is not None, "only a client with such a revision sends a probe"
         self.is_older = False
         return self._finish_opening("discovered", revision, None)
 
@@ -271,8 +271,10 @@ class ClientHandshake:
         `ConnectError`."""
         if any(revision in HANDSHAKE and revision in self._state.revisions for revision in offered):
             return self._fall_back_to_initialize()
-        ours, theirs = ", ".join(self._state.revisions), ", ".join(map(str, offered)) or "nothing"
-        raise ConnectError(f"no revision in common: the server speaks {theirs}, we speak {ours}")
+        supported, offered_text = ", ".join(self._state.revisions), ", ".join(map(str, offered)) or "nothing"
+        raise ConnectError(
+            f"no revision in common: the server supports {offered_text}, the client supports {supported}"
+        )
 
     def _on_initialize_response(self, event: ResultReceived | ErrorReceived) -> Event:
         if isinstance(event, ErrorReceived):
@@ -284,7 +286,7 @@ class ClientHandshake:
         if result.protocol_version not in HANDSHAKE or result.protocol_version not in self._state.revisions:
             raise ConnectError(
                 f"the server answered initialize with revision {result.protocol_version!r}; "
-                f"we speak {', '.join(self._state.revisions)}"
+                f"the client supports {', '.join(self._state.revisions)}"
             )
         peer = PeerInfo(result.server_info, result.capabilities, result.instructions)
         confirm = codec.encode(Notification("notifications/initialized"))

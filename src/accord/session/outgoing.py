@@ -144,21 +144,21 @@ class OutgoingRequests:
             self._notified_after = inf
         return [self._finish(request, _outcome(request, incoming))]
 
-    def fail_invalid(self, id: RequestId, why: str) -> Event | None:
+    def fail_invalid(self, id: RequestId, reason: str) -> Event | None:
         """Fail request `id`, because its response is not a valid message; return None if `id` is not in flight."""
         request = self.in_flight.get(id)
         if request is None:
             return None
-        return self.fail(id, RemoteProtocolError(f"the answer to {request.method.name} is {why}"))
+        return self.fail(id, RemoteProtocolError(f"the answer to {request.method.name} is {reason}"))
 
-    def fail_all_invalid(self, why: str) -> list[Event]:
+    def fail_all_invalid(self, reason: str) -> list[Event]:
         """Fail all requests in flight, because a response without an id is invalid and could belong to any of them.
 
         Subscriptions do not wait for a response, so they go on.
         """
-        prefix = "an answer came, and to which request cannot be read, perhaps to"
+        prefix = "a response without a readable id arrived, perhaps to"
         reasons = {
-            id: RemoteProtocolError(f"{prefix} {each.method.name}: {why}")
+            id: RemoteProtocolError(f"{prefix} {each.method.name}: {reason}")
             for id, each in self.in_flight.items()
             if not each.method.stays
         }
@@ -170,7 +170,7 @@ class OutgoingRequests:
         request = self.in_flight.pop(id, None)
         return None if request is None else self._finish(request, ErrorReceived(request, error))
 
-    def fail_unread(self, head: bytes, tail: bytes, why: str) -> list[Event]:
+    def fail_unread(self, head: bytes, tail: bytes, reason: str) -> list[Event]:
         """Fail the requests whose response could not be read, by its first bytes and, once it is complete, its last
         bytes."""
         objects = outlines(head)
@@ -180,8 +180,8 @@ class OutgoingRequests:
         if id is None and tail:
             id = id_at_end(tail)
             if id is None:
-                return self.fail_all_invalid(f"lost: {why}")
-        ended = None if id is None else self.fail_invalid(id, f"lost: {why}")
+                return self.fail_all_invalid(f"lost: {reason}")
+        ended = None if id is None else self.fail_invalid(id, f"lost: {reason}")
         return [] if ended is None else [ended]
 
     def _finish(self, request: PendingRequest, event: ResultReceived | ErrorReceived) -> Event:
@@ -244,7 +244,7 @@ def _outcome(request: PendingRequest, incoming: Incoming) -> ResultReceived | Er
     try:
         error = codec.decoder(ErrorObject).decode(incoming.error)
     except (msgspec.DecodeError, RecursionError) as exc:
-        return ErrorReceived(request, RemoteProtocolError(f"the answer has an error that is none: {exc}"))
+        return ErrorReceived(request, RemoteProtocolError(f"the response has an invalid error object: {exc}"))
     data = None if error.data is UNSET else error.data
     return ErrorReceived(request, from_wire(error.code, error.message, data))
 

@@ -149,14 +149,14 @@ def _check_size(params: Raw) -> None:
         raise InvalidParams(f"_meta has more than {META_BYTES:,} bytes")
 
 
-def _handshake_meta(params: Raw, why: Exception) -> RequestMeta | None:
+def _handshake_meta(params: Raw, cause: Exception) -> RequestMeta | None:
     """Return `_meta` in a revision that knows fewer keys: the others may have any value."""
     try:
         meta = _handshake_request(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc
     if meta is None or meta.protocol_version is not None:
-        raise InvalidParams(f"params do not fit: {why}") from why
+        raise InvalidParams(f"params do not fit: {cause}") from cause
     return RequestMeta(progress_token=meta.progress_token)
 
 

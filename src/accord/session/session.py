@@ -117,7 +117,7 @@ class Session(SessionState):
         """Fail one request of this side, because the transport reports that no response will arrive. The connection
         goes on."""
         return self.outgoing_requests.fail(id, error) or self.ignore(
-            "no answer, to nothing in flight", f"id {id!r}", log=False
+            "failure of nothing in flight", f"id {id!r}", log=False
         )
 
     def _dispatch(self, incoming: Incoming, batch: Batch | None) -> list[Event]:
@@ -143,23 +143,23 @@ class Session(SessionState):
         in_flight = exc.id is not None and exc.id in self.incoming
         return [self.incoming_requests.refuse(None if in_flight else exc.id, exc.error)]
 
-    def _fail_answered(self, objects: Sequence[Outline], why: str) -> list[Event]:
+    def _fail_answered(self, objects: Sequence[Outline], reason: str) -> list[Event]:
         """Fail the requests of this side whose responses are invalid."""
         named = [each.id for each in objects if each.id is not None and not each.names_method]
         ended = [
-            event for id in named if (event := self.outgoing_requests.fail_invalid(id, f"none: {why}")) is not None
+            event for id in named if (event := self.outgoing_requests.fail_invalid(id, f"none: {reason}")) is not None
         ]
         # for a server, an object that may be a request is a request
         orphans = [each for each in objects if each.is_orphan and (each.is_answer or self.role == "client")]
-        return ended or (self.outgoing_requests.fail_all_invalid(why) if orphans else [])
+        return ended or (self.outgoing_requests.fail_all_invalid(reason) if orphans else [])
 
     def _receive_batch(self, message: bytes) -> list[Event]:
         """Process a message that is an array: 2025-03-26 requires support for it, no other revision allows it."""
         items = envelope.items(message)
         if items is None:
             return self._handle_malformed(MalformedMessage(ParseError("not JSON"), outlines=envelope.outlines(message)))
-        if (why := self._batch_refusal(items)) is not None:
-            return self._handle_malformed(MalformedMessage(InvalidRequest(why), outlines=envelope.outlines(message)))
+        if (reason := self._batch_refusal(items)) is not None:
+            return self._handle_malformed(MalformedMessage(InvalidRequest(reason), outlines=envelope.outlines(message)))
         batch = Batch(self.incoming_requests.load)
         batch.pending = 1  # one more, so that the batch stays open until every item is read
         events = [event for item in items for event in self._receive_batch_item(item, batch)]

@@ -110,11 +110,11 @@ class RequestSender:
         session = self._session
         if session.phase is Phase.INITIALIZING and session.role == "server":
             # "The server SHOULD NOT send requests other than pings and logging before [...] `initialized`" (Lifecycle)
-            waits, why = self.ready.wait(), "for want of notifications/initialized"
-            total_timeout = await self._wait_before_sending(timeout, total_timeout, waits, why)
+            waits, reason = self.ready.wait(), "the client has not sent notifications/initialized"
+            total_timeout = await self._wait_before_sending(timeout, total_timeout, waits, reason)
         if (room := self._backpressure(of)) is not None:
-            why = "as what was sent before is not taken yet"
-            total_timeout = await self._wait_before_sending(timeout, total_timeout, room, why)
+            reason = "the peer has not read earlier messages"
+            total_timeout = await self._wait_before_sending(timeout, total_timeout, room, reason)
         if self.lost is not None:
             raise copy_error(self.lost)
         request, message = session.request(name, params, meta=meta, progress=on_progress is not None, needs=needs)
@@ -162,7 +162,7 @@ class RequestSender:
             async with asyncio.timeout(min((each for each in (idle, total) if each is not None), default=None)):
                 await waits
         except TimeoutError:
-            raise RequestTimeout(f"{self._sink.name}: a request was not sent, {reason}") from None
+            raise RequestTimeout(f"{self._sink.name}: a request was not sent: {reason}") from None
         return None if total is None else total - (self._loop.time() - begun)
 
     def _backpressure(self, of: PendingRequest | None) -> Coroutine[Any, Any, None] | None:
@@ -271,13 +271,13 @@ class RequestSender:
 
     def _time_out(self, request: PendingRequest, waiting: ResponseWaiter) -> None:
         if waiting.idle is None or (waiting.deadline is not None and self._loop.time() >= waiting.deadline):
-            why, option = f"no answer within {waiting.total:.3g} s in total", "total_timeout"
+            reason, option = f"no answer within {waiting.total:.3g} s in total", "total_timeout"
         else:
-            why, option = f"no answer or progress for {waiting.idle:g} s", "timeout"
-        self._cancel(request, waiting, why)
+            reason, option = f"no answer or progress for {waiting.idle:g} s", "timeout"
+        self._cancel(request, waiting, reason)
         hint = f"; if it may take longer, raise {option}=" if self._session.role == "client" else ""
         self._settle(
-            request, RequestTimeout(f"{_describe_request(request, waiting)} to {self._sink.name}: {why}{hint}")
+            request, RequestTimeout(f"{_describe_request(request, waiting)} to {self._sink.name}: {reason}{hint}")
         )
 
     @contextmanager

@@ -132,21 +132,21 @@ class SessionDriver:
         The requests of this side fail at once. Those of the client have `Limits.grace_seconds`; then they are answered
         with an error, and cancelled. Requests that carry their revision belong to no handshake, and go on.
         """
-        why = "the client has sent initialize again, which begins a new session"
-        self._request_sender.restart(NotConnected(why))
+        reason = "the client has sent initialize again, which begins a new session"
+        self._request_sender.restart(NotConnected(reason))
         own = initialize.method.name
         before = [each for each in self.session.incoming.values() if each.rules.handshake and each.method.name != own]
         if tasks := [each.driver for each in before if each.driver is not None]:
             await asyncio.wait(tasks, timeout=self.limits.grace_seconds)
-        self.end_requests(before, why)
+        self.end_requests(before, reason)
 
-    def end_requests(self, requests: Iterable[PendingRequest], why: str) -> None:
+    def end_requests(self, requests: Iterable[PendingRequest], reason: str) -> None:
         """Answer the peer's requests that are still in flight with an error, and cancel their handlers."""
         for request in requests:
             if request.stage != "active":
                 continue
             sink, task = request.sink or self.sink, request.driver
-            if (message := self.session.fail(request, InternalError(why))) is not None:  # otherwise its batch waits
+            if (message := self.session.fail(request, InternalError(reason))) is not None:  # otherwise its batch waits
                 sink.send(message)
             if task is not None:
                 task.cancel()
@@ -277,8 +277,8 @@ class SessionDriver:
         }
 
     def _on_cancel(self, event: events.CancelReceived) -> None:
-        why = log_line(event.reason or "no reason given")
-        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, why)
+        reason = log_line(event.reason or "no reason given")
+        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, reason)
         if event.reply is not None:
             (event.exchange.sink or self.sink).send(event.reply)
         task = event.exchange.driver

@@ -87,7 +87,7 @@ def _decode_base64(code: str) -> str:
     except binascii.Error as exc:
         raise ValueError(f"it is not Base64: {exc}") from exc
     except UnicodeDecodeError as exc:
-        raise ValueError("its Base64 is not that of UTF-8") from exc
+        raise ValueError("its Base64 does not encode UTF-8") from exc
     if binascii.b2a_base64(data, newline=False).decode() != code:
         raise ValueError("it is not Base64 as it is written: its last bits must be 0")
     return text
@@ -120,9 +120,7 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
         if ANNOTATION not in schema:
             continue
         if not place:
-            raise ValueError(
-                f"{ANNOTATION} stands where it may not: only a property has one, reached by `properties` alone"
-            )
+            raise ValueError(f"{ANNOTATION} is only allowed on a property that is reached by `properties` alone")
         path = _path(place)
         size += len(path)
         if size > _MAX_PATH_NAMES:

@@ -620,7 +620,7 @@ async def test_what_cannot_be_asked_for_want_of_a_stream_is_told_so() -> None:
         server.release.set()
         await server.asking
         assert "no answer" in server.ended[0]
-        assert "what was sent before is not taken yet" in server.ended[1]
+        assert "the peer has not read earlier messages" in server.ended[1]
 
 
 async def test_what_is_told_after_the_answer_goes_out_on_the_general_stream() -> None:

@@ -160,7 +160,7 @@ async def test_a_page_in_the_place_of_an_answer_is_shown_in_part() -> None:
 
     async with site(play) as server:
         error = str(await refused_to_connect(server.url))
-    assert "text/html (HTTP 200) in the place of an answer" in error
+    assert "text/html (HTTP 200) instead of a response" in error
     assert "<!doctype html> <title>Welcome</title>" in error
     assert len(error) < 2_000
 

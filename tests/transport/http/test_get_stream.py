@@ -134,5 +134,5 @@ async def test_what_is_no_message_and_answers_that_are_refused_are_told_of_once(
 
     async with site(older(play)) as server, Client(server.url):
         await asyncio.wait_for(all_taken.wait(), 20)
-    for text in ("dropped a message of the server's stream", "an answer to"):
+    for text in ("dropped an invalid message", "an answer to"):
         assert sum(text in message for message in caplog.messages) == 1

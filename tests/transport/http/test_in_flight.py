@@ -287,7 +287,7 @@ async def test_an_answer_of_ours_that_is_never_taken_fails_the_request_that_wait
         site(older(play)) as server,
         Client(server.url, elicitation=lambda params: {"name": "Ada"}, reconnect=None) as client,
     ):
-        with pytest.raises(ConnectionLost, match=f"did not take the answer.*HTTP {status}"):
+        with pytest.raises(ConnectionLost, match=f"did not accept the response.*HTTP {status}"):
             async with asyncio.timeout(100):
                 await client.call_tool("ask")
         await asyncio.wait_for(server.of("tools/call")[0].gone.wait(), 100)

@@ -162,7 +162,7 @@ async def test_a_result_for_another_request_is_no_answer() -> None:
         await visit.json({"jsonrpc": "2.0", "id": 4711, "result": {}})
 
     async with site(modern(play)) as server, Client(server.url) as client:
-        with pytest.raises(HTTPError, match="in the place of an answer"):
+        with pytest.raises(HTTPError, match="instead of a response"):
             await client.call_tool("echo")
 
 

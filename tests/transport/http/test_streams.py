@@ -48,7 +48,7 @@ async def test_a_server_that_asks_where_it_may_not_is_told_of_once(caplog: pytes
     async with site(modern(play)) as server, Client(server.url) as client:
         for _ in range(3):
             assert (await client.call_tool("slow")).text == "done"
-    assert [record.getMessage().count("which it may not here") for record in caplog.records] == [1]
+    assert [record.getMessage().count("which is not allowed here") for record in caplog.records] == [1]
 
 
 async def test_a_stream_that_stays_open_after_the_answer_holds_up_nothing() -> None:

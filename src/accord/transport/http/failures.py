@@ -127,7 +127,7 @@ def response_error(response: ClientResponse, body: bytes, what: str, secrets: Se
     challenge = visible(secrets.redact(response.headers.get("WWW-Authenticate", "")))[:_EXCERPT]
     parts = [f"{what}: HTTP {status} {_status_phrase(status)}".rstrip()]
     if status < 300:
-        parts = [f"{what}: {visible(media_type(response)) or 'nothing said'} (HTTP {status}) in the place of an answer"]
+        parts = [f"{what}: {visible(media_type(response)) or 'no media type'} (HTTP {status}) instead of a response"]
     if challenge:
         parts.append(f"it asks for {challenge}")
     if shown:

@@ -33,16 +33,16 @@ class GetStream:
     def __init__(
         self,
         fetcher: Fetcher,
-        standing: ClientSessionState,
-        intake: HTTPInbox,
+        session_state: ClientSessionState,
+        inbox: HTTPInbox,
         limits: Limits,
         name: str,
         take: Callable[[bytes], None],
         on_session_ended: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
-        self._session_state = standing
-        self._inbox = intake
+        self._session_state = session_state
+        self._inbox = inbox
         self._limits = limits
         self._what = f"the stream of {name}"
         self._on_message = take
@@ -78,8 +78,9 @@ class GetStream:
             log.exception("accord: a defect in %s", self._what)
 
     async def _wait(self, delay: float) -> bool:
-        if delay > self._limits.client.retry_seconds:
-            return self._stop(f"the server asks to reconnect in {delay:g} s; that is never")
+        limit = self._limits.client.retry_seconds
+        if delay > limit:
+            return self._stop(f"the server asks to reconnect in {delay:g} s; the limit is {limit:g} s")
         await asyncio.sleep(delay)
         return True
 
@@ -123,7 +124,7 @@ class GetStream:
             self._on_session_ended()
             return False
         elif status == 405 or (status < 500 and not self._opened):
-            return self._stop(f"HTTP {status}; the server tells nothing unasked")
+            return self._stop(f"HTTP {status}; the server has no GET stream")
         stream.failures += 1
         return True
 
@@ -134,9 +135,9 @@ class GetStream:
             self._report_missed(reason)
         return False
 
-    def _report_missed(self, why: str) -> None:
+    def _report_missed(self, reason: str) -> None:
         if self.on_missed is not None:
-            self.on_missed(f"{self._what}: {why}")
+            self.on_missed(f"{self._what}: {reason}")
 
     def _handle(self, event: ServerSentEvent | SkippedMessage) -> bool:
         if isinstance(event, SkippedMessage):

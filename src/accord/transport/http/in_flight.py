@@ -150,7 +150,7 @@ class InFlightRequests:
     def _accept_server_request(self, post: PostRequest, received: ReceivedMessage) -> bool:
         """Return whether the server may send requests in this stream, and record the request."""
         if post.names_revision:  # "The server MUST NOT send JSON-RPC requests on the stream"
-            text = "accord: %s: the server asks %.100r, which it may not here: dropped"
+            text = "accord: %s: the server sent the request %.100r, which is not allowed here: dropped"
             self._complaints.log("question", text, post.what, received.method)
             return False
         if len(post.server_requests) < self._limits.requests_in_flight and isinstance(received.id, int | str):
@@ -165,7 +165,7 @@ class InFlightRequests:
         """
         received = parse_received(data)
         if received.is_orphan and received.error is None:
-            text = "accord: dropped a message of the server's stream that is none: %r"
+            text = "accord: dropped an invalid message of the server's GET stream: %r"
             self._complaints.log("orphan", text, data[:200])
         else:
             self._forward(received, data)
@@ -215,7 +215,10 @@ class InFlightRequests:
         """Fail the request in whose stream the server sent a request, because the server refused the answer: it would
         never end."""
         for post in [post for post in self._in_flight.values() if request_id in post.server_requests]:
-            self.fail(post, ConnectionLost(f"{post.what}: the server asked, and did not take the answer: {error}"))
+            self.fail(
+                post,
+                ConnectionLost(f"{post.what}: the server sent a request, and did not accept the response: {error}"),
+            )
             self.cancel(post)
 
     # --- end of all requests -----------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class ReceivedMessage(msgspec.Struct):
         try:
             error = _error(self._error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-            return RemoteProtocolError(f"the answer has an error that is none: {exc}")
+            return RemoteProtocolError(f"the response has an invalid error object: {exc}")
         return from_wire(error.code, error.message, None if error.data is UNSET else error.data)
 
 
