@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from typing import Any
 
@@ -20,6 +21,7 @@ from accord.messages.bounds import (
     STATE_LENGTH,
     URI_LENGTH,
     has_more_nodes,
+    memory_of,
     normalize,
 )
 from accord.messages.completion import CompleteParams
@@ -140,6 +142,17 @@ def test_no_text_in_the_params_of_a_client_is_without_a_bound() -> None:
 def test_structure_is_counted_and_texts_are_not(message: bytes, more: bool) -> None:
     assert len(message) > MEASURED_BYTES or not more
     assert has_more_nodes(message, 10_000) is more
+
+
+@pytest.mark.parametrize("wide", ["é", "中", "😀", r"\u4e2d", r"\uD83D\uDE00", r"\\n"])
+def test_a_text_is_estimated_as_wide_as_its_widest_character(wide: str) -> None:
+    message = f'"{"x" * 100_000}{wide}"'.encode()
+    taken = len(message) + sys.getsizeof(msgspec.json.decode(message))
+    assert 0.9 * taken < memory_of(message, 1_000) < 2 * taken
+
+
+def test_a_message_is_not_estimated_beyond_the_structure_that_it_may_have() -> None:
+    assert memory_of(b'"' + b"," * 1_000_000 + b'"', 1_000) < 3_000_000
 
 
 def test_a_text_that_does_not_end_is_measured_in_linear_time() -> None:

@@ -91,10 +91,39 @@ FIELD_BYTES = 256
 """Memory of a header field of a request, about."""
 
 
-def memory_of(message: bytes) -> int:
-    """Return the estimated memory of a message together with its decoded value, in bytes."""
+_WIDE = bytes(range(0xF0, 0xF8))
+"""The first bytes of characters that take 4 bytes in UTF-8, and so does each other character of the same string."""
+
+
+def memory_of(message: bytes, most_nodes: int) -> int:
+    """Return the estimated memory of a message together with its decoded value, in bytes.
+
+    `most_nodes` is `HTTPLimits.body_nodes`: what exceeds it is text, or the message is refused (see `has_more_nodes`).
+    """
     nodes = len(message) - len(message.translate(None, b",:[{"))  # one pass: faster than four counts
-    return 2 * len(message) + NODE_BYTES * nodes
+    return (1 + _character_bytes(message)) * len(message) + NODE_BYTES * min(nodes, 3 * most_nodes)
+
+
+def _character_bytes(message: bytes) -> int:
+    """Return the bytes that each character of a decoded text takes at most: Python stores all characters of a string
+    as wide as the widest."""
+    if not message.isascii() and len(message.translate(None, _WIDE)) < len(message):
+        return 4
+    if b"\\" in message and b"\\u" in message:
+        return 4 if b"\\ud" in message or b"\\uD" in message else 2
+    return 1 if message.isascii() else 2
+
+
+_FEW = 256
+_VERY_FEW = 8_192
+
+
+def largest_share(total: int, most: int) -> int:
+    """Return how much of a total one account may have: all of it up to `most`, a 256th of that beyond it, and an
+    8192nd beyond twice as much: honest clients have little, and hostile ones may have many accounts."""
+    if total <= most:
+        return most
+    return most // (_FEW if total <= 2 * most else _VERY_FEW)
 
 
 def has_more_nodes(message: bytes, limit: int) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import inf
 
 from accord.errors import InternalError
+from accord.messages.bounds import largest_share
 
 _ROUNDING_TOLERANCE = 0.01
 """The part of an interval by which an event may always be early, so that rounding does not shorten a burst."""
@@ -86,10 +87,6 @@ MANY = 256
 continue."""
 
 
-FEW_BATCH_BYTES = 1 << 20
-"""Bytes of responses in batches up to which a part is not refused if the whole is over its limit."""
-
-
 class RequestLoad:
     """The requests in flight of all sessions that share it: at most `most`, and at most what `whole` allows.
 
@@ -127,7 +124,7 @@ class RequestLoad:
         whole, held = self.whole, self.held_bytes + size
         if held > self.batch_bytes:
             raise InternalError(f"the answers in batches are over {self.batch_bytes:,} bytes; ask one by one")
-        if whole is not None and held > FEW_BATCH_BYTES and whole.held_bytes + size > whole.batch_bytes:
+        if whole is not None and held > largest_share(whole.held_bytes + size, whole.batch_bytes):
             raise InternalError("the answers in batches of all clients together are too large; ask one by one")
 
     def add_batch_bytes(self, size: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accord import Context, HTTPLimits, Limits, Server
+from accord.server.http import quotas
 from accord.server.http.quotas import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import RequestRejected
 
@@ -124,16 +125,26 @@ async def test_what_many_sessions_keep_of_small_initialize_requests_is_bounded()
         assert (await Stateful(here.raw, capabilities={}).initialize()).status == 200
 
 
-async def test_a_body_of_a_few_kilobytes_counts_for_what_it_is_decoded_to() -> None:
-    server, done = store(http_bodies_bytes_per_address=200_000)
+async def test_a_body_of_a_few_kilobytes_counts_for_what_it_is_decoded_to_once_there_are_many() -> None:
+    server, done = store(bodies_bytes_per_address=200_000)
     async with site(server) as here:
-        lists = {"value": [[]] * 1_000}
-        first = asyncio.ensure_future(Modern(here.raw).call("keep", lists, id=1))
-        await until(lambda: here.app._endpoints and taken(here) > 80_000)
-        assert (await Modern(here.raw).call("keep", lists, id=2)).status == 503
+        client, lists = Modern(here.raw), {"value": [[]] * 1_000}
+        calls = [asyncio.create_task(client.call("keep", lists, id=number)) for number in range(quotas._FEW_REQUESTS)]
+        await until(lambda: here.app._endpoints and here.endpoint.context.body_budget.requests == len(calls))
+        assert taken(here) == 0
+        calls.append(asyncio.create_task(client.call("keep", lists, id="counted")))
+        await until(lambda: taken(here) > 80_000)
+        assert (await client.call("keep", lists, id="refused")).status == 503
         done.set()
-        await first
-        await until(lambda: taken(here) == 0)
+        assert {(await call).status for call in calls} == {200}
+        await until(lambda: taken(here) == here.endpoint.context.body_budget.requests == 0)
+
+
+async def test_a_long_text_of_commas_is_no_large_structure() -> None:
+    server, done = store()
+    done.set()
+    async with site(server) as here:
+        assert (await Modern(here.raw).call("keep", {"value": "," * 3_000_000})).status == 200
 
 
 async def test_many_headers_count_until_their_request_is_answered() -> None:
@@ -242,6 +253,20 @@ def test_who_has_little_goes_on_where_others_have_used_up_the_whole() -> None:
     budget.charge("honest", 1_000)
     with pytest.raises(RequestRejected, match="too many large requests are"):
         budget.charge("honest", 1)
+
+
+def test_many_accounts_that_have_little_each_do_not_exceed_the_whole_without_limit() -> None:
+    most = 256 << 20
+    budget = BodyBudget(Limits(http=HTTPLimits(bodies_bytes=most)))
+    refused = 0
+    for account in range(2_000):
+        try:
+            budget.charge(f"{account}", most // 256)
+        except RequestRejected:
+            refused += 1
+    assert refused
+    assert budget.total <= 2 * most
+    budget.charge("honest", 16 << 10)
 
 
 def test_one_address_does_not_take_it_all() -> None:

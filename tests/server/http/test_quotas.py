@@ -538,9 +538,9 @@ async def test_answers_that_wait_for_the_rest_of_their_batch_are_bounded_by_addr
 
 
 def test_where_batches_of_all_together_are_too_large_an_account_with_few_goes_on() -> None:
-    whole = rate.RequestLoad(10, 2 << 20)
-    large, small = rate.RequestLoad(10, 4 << 20, whole), rate.RequestLoad(10, 4 << 20, whole)
-    large.add_batch_bytes(2 << 20)
+    whole = rate.RequestLoad(10, 256 << 20)
+    large, small = rate.RequestLoad(10, 512 << 20, whole), rate.RequestLoad(10, 4 << 20, whole)
+    large.add_batch_bytes(256 << 20)
     with pytest.raises(InternalError, match="of all clients together"):
         large.check_batch_bytes(1)
     small.check_batch_bytes(1 << 20)

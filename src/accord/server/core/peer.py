@@ -154,8 +154,12 @@ class Peer:
         """
         told = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
         if told and changed == self.roots_changed:
-            has_room = self.reserve_roots is None or self.reserve_roots(memory_of(codec.encode(list(roots))))
-            self.roots = roots if has_room else None
+            self.roots = roots if self._has_room(roots) else None
+
+    def _has_room(self, roots: RootList) -> bool:
+        if self.reserve_roots is None:
+            return True
+        return self.reserve_roots(memory_of(codec.encode(list(roots)), self.channel.session.limits.http.body_nodes))
 
     def capabilities(self, exchange: PendingRequest) -> ClientCapabilities:
         """What the client can do: as this request says, where requests say so, or as the opening said."""

@@ -104,7 +104,7 @@ class BaseHTTPSession:
         """
         self.peer.identity = who
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
-            self._charge_handshake(memory_of(body))
+            self._charge_handshake(memory_of(body, self.context.limits.http.body_nodes))
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
-from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, memory_of
+from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, largest_share, memory_of
 from accord.transport.asgi.request import RequestRejected
 
 if TYPE_CHECKING:
@@ -104,11 +104,15 @@ SMALL_BYTES = 1 << 10
 `HTTPLimits.requests_per_address` bounds those.
 """
 
+_MEDIUM_BYTES = 8 << 10
+"""A body up to this size is not counted either while few requests are being answered: to estimate it takes as long as
+a twentieth of a call."""
+
+_FEW_REQUESTS = 64
+"""Requests whose bodies of up to `_MEDIUM_BYTES` are not counted."""
+
 _FEW_FIELDS = 32
 """Header fields of a request that are not counted."""
-
-_FEW = 256
-"""The part of the whole that one account may have, though the others have used it up."""
 
 _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
@@ -119,17 +123,20 @@ class BodyBudget:
     def __init__(self, limits: Limits) -> None:
         self._most = limits.http.bodies_bytes
         self._most_of_one = limits.http.bodies_bytes_per_address
+        self.most_nodes: int = limits.http.body_nodes
+        """See `memory_of`."""
         self._of: dict[str, int] = {}
         self.total: int = 0
         """Bytes, as they are estimated."""
+        self.requests: int = 0
+        """Requests whose bodies are there, and that are not answered yet."""
 
     def charge(self, account: str, size: int) -> None:
         """Count so many bytes more. Raises `RequestRejected` (503) where that is too much. Those who have little go on
         where the others have used up the whole.
         """
         of_one = self._of.get(account, 0) + size
-        is_full = self.total + size > self._most and of_one > self._most // _FEW
-        if is_full or of_one > self._most_of_one:
+        if of_one > self._most_of_one or of_one > largest_share(self.total + size, self._most):
             whose = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
             raise RequestRejected(503, f"too many large requests{whose} are in progress; try again later", _LATER)
         self.total += size
@@ -153,6 +160,7 @@ class BodyCharge(msgspec.Struct, eq=False):
     _account: str = ""
     _size: int = 0
     _holders: int = 1
+    _is_counted: bool = False
 
     def add(self, size: int) -> None:
         """Charge a part that has come. Raises `RequestRejected`."""
@@ -162,8 +170,12 @@ class BodyCharge(msgspec.Struct, eq=False):
 
     def measure(self, body: bytes) -> None:
         """Charge what the whole body takes once it is decoded, and many headers. Raises `RequestRejected`."""
+        budget = self._budget
+        budget.requests += 1
+        self._is_counted = True
         more = len(self._request.headers) - _FEW_FIELDS
-        size = memory_of(body) if len(body) > SMALL_BYTES else 0
+        uncounted = _MEDIUM_BYTES if budget.requests <= _FEW_REQUESTS else SMALL_BYTES
+        size = memory_of(body, budget.most_nodes) if len(body) > uncounted else 0
         if more > 0:
             size += FIELD_BYTES * more
         if size:
@@ -176,5 +188,7 @@ class BodyCharge(msgspec.Struct, eq=False):
     def release(self) -> None:
         """Give it back, unless someone else holds it."""
         self._holders -= 1
-        if not self._holders and self._size:
-            self._budget.release(self._account, self._size)
+        if not self._holders:
+            self._budget.requests -= self._is_counted
+            if self._size:
+                self._budget.release(self._account, self._size)

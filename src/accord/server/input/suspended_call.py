@@ -124,6 +124,7 @@ class SuspendedCall:
         self.memory: int = 0
         """Bytes of the client that are held while it waits, about; 0 over stdio, where it has started the server."""
         self._answers_memory = 0
+        self._most_nodes = call.peer.channel.session.limits.http.body_nodes
         self._deadline: asyncio.TimerHandle | None = None
         self._why = "the call was cancelled while it ran; whether it took effect is not known"
 
@@ -167,7 +168,7 @@ class SuspendedCall:
         """The handler may hold all answers until it has ended."""
         if not self.account:
             return
-        size = sum(map(memory_of, answers.values()))
+        size = sum(memory_of(answer, self._most_nodes) for answer in answers.values())
         self._answers_memory += size
         self._suspended_calls.hold(self, size)
 
@@ -175,7 +176,7 @@ class SuspendedCall:
         """Bytes of the client that its frames hold: arguments, answers and headers."""
         params, headers = self._call.exchange.params, self._call.exchange.headers or ()
         size = self._answers_memory + FIELD_BYTES * len(headers)
-        return size + (memory_of(bytes(params)) if isinstance(params, Raw) else 0)
+        return size + (memory_of(bytes(params), self._most_nodes) if isinstance(params, Raw) else 0)
 
     def _rebind(self, call: HandlerCall) -> None:
         self._call.rebind(call)
