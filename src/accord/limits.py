@@ -35,10 +35,10 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     bodies_bytes: int = 256 << 20
     """Estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a body that
     answers a request of a handler, until the end of that handler. A further body is answered with 503, unless its
-    address or principal has less than a 256th of this, or beyond twice this less than an 8192nd. The same limit applies,
-    each on its own, to what sessions keep of `initialize` and of roots; to handlers that wait for answers with no
-    request in flight (a further one ends the oldest); and to answers that wait for the rest of their batch (a further
-    one is an error)."""
+    address or principal has less than a 256th of this, or beyond twice this less than an 8192nd. The same limit
+    applies, each on its own, to what sessions keep of `initialize` and of roots; to handlers that wait for answers
+    with no request in flight (a further one ends the oldest); and to answers that wait for the rest of their batch (a
+    further one is an error)."""
     bodies_bytes_per_address: int = 128 << 20
     """Server: `bodies_bytes` for one address, and for one principal."""
     requests: int = 4_096

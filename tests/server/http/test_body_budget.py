@@ -126,7 +126,7 @@ async def test_what_many_sessions_keep_of_small_initialize_requests_is_bounded()
 
 
 async def test_a_body_of_a_few_kilobytes_counts_for_what_it_is_decoded_to_once_there_are_many() -> None:
-    server, done = store(bodies_bytes_per_address=200_000)
+    server, done = store(http_bodies_bytes_per_address=200_000)
     async with site(server) as here:
         client, lists = Modern(here.raw), {"value": [[]] * 1_000}
         calls = [asyncio.create_task(client.call("keep", lists, id=number)) for number in range(quotas._FEW_REQUESTS)]

@@ -32,10 +32,13 @@ def desk(**options: Any) -> Server:
 
 
 @asynccontextmanager
-async def workers(path: Path | None = None) -> AsyncIterator[list[Here]]:
+async def workers(path: Path | None = None, **limits: Any) -> AsyncIterator[list[Here]]:
     """Two of them, which share a store if there is one."""
     async with AsyncExitStack() as stack:
-        apps = [desk().asgi(HTTPOptions(events=None if path is None else SQLiteEvents(path))) for _ in range(2)]
+        stores = [None if path is None else SQLiteEvents(path) for _ in range(2)]
+        apps = [
+            desk(limits=quick(http_patience_seconds=30, **limits)).asgi(HTTPOptions(events=each)) for each in stores
+        ]
         for app in apps:
             stack.push_async_callback(app.close)
         yield [Here(Direct(app), app) for app in apps]
@@ -72,6 +75,25 @@ async def test_an_answer_that_reaches_another_worker_is_refused_and_the_right_on
         assert (await mine.post(answer)).status == 202
         assert text(await stream.message()) == "decline"
         assert (await mine.post(answer)).status == 202  # once more, as after a POST whose answer was lost
+
+
+async def test_what_a_worker_restores_of_sessions_of_others_is_bounded(tmp_path: Path) -> None:
+    large = {"experimental": {"x": {"y": [{}] * 4_000}}}
+    async with workers(tmp_path / "events.db", http_bodies_bytes=1_200_000) as (one, two):
+        statuses = []
+        for _ in range(4):
+            client = await Stateful(one.raw, capabilities=large).open()
+            statuses.append((await Stateful(two.raw).join(client.id).ask("ping")).status)
+            assert (await client.delete()).status == 200, "the worker that it began with forgets it"
+        assert statuses == [200, 200, 503, 503]
+        assert len(two.endpoint.sessions) == 2
+        budget = two.endpoint.context.handshake_budget
+        assert budget.total > 1_000_000
+        small = await Stateful(one.raw, capabilities={}).open()
+        assert (await Stateful(two.raw).join(small.id).ask("ping")).status == 200
+        for each in list(two.endpoint.sessions):
+            await two.endpoint.sessions.end(each, "the test ends")
+        assert budget.total == 0
 
 
 async def test_a_session_of_another_worker_is_404_with_the_cure_which_is_logged_once(

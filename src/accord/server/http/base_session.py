@@ -104,7 +104,7 @@ class BaseHTTPSession:
         """
         self.peer.identity = who
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
-            self._charge_handshake(memory_of(body, self.context.limits.http.body_nodes))
+            self.reserve_handshake(body)
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
@@ -117,8 +117,11 @@ class BaseHTTPSession:
         """Whether a body may be an `initialize`, at little cost for what is none."""
         return self.session.phase is Phase.NEW or b'"initialize"' in body or rb"\u" in body
 
-    def _charge_handshake(self, size: int) -> None:
+    def reserve_handshake(self, message: bytes) -> None:
         """Charge what is kept of `initialize`: of the largest, where it is repeated. Raises `RequestRejected`."""
+        if len(message) <= _SMALL_HANDSHAKE_BYTES:
+            return
+        size = memory_of(message, self.context.limits.http.body_nodes)
         if size > self._handshake_bytes:
             self.context.handshake_budget.charge(self.account, size - self._handshake_bytes)
             self._handshake_bytes = size

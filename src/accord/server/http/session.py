@@ -290,7 +290,8 @@ class HTTPSession(BaseHTTPSession):
                 log.error("accord: what a client wants to be told is not kept: %s", exc)
 
     def restore(self, record: SessionRecord) -> HTTPSession:
-        """Be what another process has left."""
+        """Restore what another process has left. Raises `RequestRejected` where there is no room for it."""
+        self.reserve_handshake(codec.encode([record.info, record.capabilities]))
         session = self.session
         self.created_at: float = min(self.created_at, self.context.loop.time() - (time.time() - record.begun))
         session.rules = RULES[record.revision]

@@ -192,7 +192,12 @@ class PersistentSessionTable(SessionTable[HTTPSession]):
         # What was so before the store was asked may be so no longer.
         if id in self._ending or (found := self.find(id, who)) is not None:
             return None if id in self._ending else found
-        session = HTTPSession(self._context, who, account, id, known=True).restore(record)
+        session = HTTPSession(self._context, who, account, id, known=True)
+        try:
+            session.restore(record)
+        except RequestRejected:
+            await session.close("there is no room for what it keeps")
+            raise
         self.add(session)
         return session
 
