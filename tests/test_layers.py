@@ -296,6 +296,12 @@ def test_no_module_imports_itself() -> None:
     assert not cycles(module_imports())
 
 
+def test_imports_for_types_count_as_imports() -> None:
+    source = "from a import A\nif TYPE_CHECKING:\n    from b import B\ndef f():\n    from c import C"
+    found = [node.module for node in top_level(ast.parse(source).body) if isinstance(node, ast.ImportFrom)]
+    assert found == ["a", "b"]
+
+
 def test_a_cycle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}
     assert cycles(graph) == {"b", "c"}
