@@ -98,5 +98,5 @@ _HOMES = _COMMON | homes_of(
 )
 """Every name that can be imported from here."""
 
-__all__ = list(_COMMON)
+__all__ = list(_COMMON)  # pyright: ignore[reportUnsupportedDunderAll]: the stub lists them
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

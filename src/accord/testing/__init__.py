@@ -18,5 +18,5 @@ _HOMES = homes_of(
 )
 """Every public name, and the module that defines it."""
 
-__all__ = list(_HOMES)
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]: the stub lists them
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
