@@ -1,1 +1,3 @@
-"""Is this client right? A scripted server that behaves, and misbehaves on purpose, and judges what the client did."""
+"""Checking clients: a scripted server that behaves correctly, or makes mistakes on purpose, and records
+of the client.
+"""

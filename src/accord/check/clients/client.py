@@ -36,7 +36,7 @@ _REQUESTS = 4
 
 
 def describe_failure(runs: Sequence[ClientRun]) -> str:
-    """Of first runs in which nothing was opened, that in which the client came furthest. There is at least one."""
+    """Describe why a client opened nothing, from the run in which it came furthest. There is at least one run."""
     best = max(runs, key=lambda run: (len([*run.messages()]), len(_received_entries(run)), len(run.exchanges)))
     words = f"; it said:\n{best.output}" if best.output else ""
     return f"opened a connection in none of {', '.join(run.revision for run in runs)}: {_reason(best)}{words}"
@@ -65,13 +65,13 @@ def _received_entries(run: ClientRun) -> list[LogEntry]:
 
 
 def _exchange_line(exchange: ClientExchange) -> str:
-    """`POST /sse with initialize: 405`."""
+    """Describe the last HTTP request: `POST /sse with initialize: 405`."""
     carried = "" if describe_exchange(exchange) == exchange.verb else f" with {describe_exchange(exchange):.{_SHOWN}}"
     return f"{exchange.verb} {exchange.target:.{_SHOWN}}{carried}: {exchange.status or 'no answer'}"
 
 
 def _ending(run: ClientRun) -> str:
-    """How it ended, without its subject."""
+    """Describe how the client ended, without its subject."""
     seconds = run.finished_at - run.started_at
     if run.ending == "itself":
         return f"ended by itself with {run.exit_code} after {seconds:.1f} s"
@@ -79,11 +79,11 @@ def _ending(run: ClientRun) -> str:
 
 
 _SILENCE_LIMIT = 3.5
-"""Seconds without a word after which a client is ended, at least."""
+"""Seconds of silence after which a client is ended, at least."""
 _AT_ONCE = 2
-"""Runs for each of `CheckSettings.jobs`: a run is mostly waiting."""
+"""Runs for each of `CheckSettings.jobs`: a run mostly waits."""
 _MEMORY = 96 << 20
-"""Bytes of memory for what the client says in all its runs."""
+"""Bytes of memory for the messages of a client in all runs."""
 
 
 async def check_client(
@@ -116,7 +116,7 @@ async def check_client(
 
 @cache
 def scenarios() -> tuple[Scenario, ...]:
-    """Every scenario but the ordinary one."""
+    """Return all scenarios except the ordinary one."""
     modules = [import_module(f"accord.check.rules.clients.{area}") for area in CLIENT_AREAS]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, Scenario))
     return tuple(dict.fromkeys(found))
@@ -148,7 +148,7 @@ class _ClientCheck:
         self.name: str = ""
 
     async def run(self) -> None:
-        """Every run, and what is to be said of it."""
+        """Run all scenarios, and collect the visits and outcomes."""
         for run in await self._run_all((ORDINARY, revision) for revision in self._revisions()):
             if run is not None and speaks_revision(run):
                 self._visits_by_revision[run.revision] = ClientVisit(run, self._rules, scenarios(), self._watcher)
@@ -161,7 +161,7 @@ class _ClientCheck:
             self.name = self.name or client_name(visiting.ordinary_run)
 
     def _revisions(self) -> list[str]:
-        """Those to try. Raises `TargetError` where none has a transport that is wanted."""
+        """Return the revisions to try. Raises `TargetError` if none has a selected transport."""
         wanted = self._settings.transports
         tried = self._settings.revisions or REVISIONS
         found = [revision for revision in tried if not wanted or self._transport_for(revision) in wanted]
@@ -171,7 +171,7 @@ class _ClientCheck:
         return found
 
     def _transport_for(self, revision: str) -> TransportName:
-        """By what a revision is served: before Streamable HTTP there was HTTP+SSE."""
+        """Return the transport of a revision: before Streamable HTTP, HTTP+SSE."""
         return "sse" if self._transport == "http" and not RULES[revision].streamable else self._transport
 
     def _plan(self) -> Iterator[tuple[Scenario, str]]:
@@ -204,7 +204,7 @@ class _ClientCheck:
         return [task.result() for task in tasks]
 
     async def _run_one(self, scenario: Scenario, revision: str) -> ClientRun | None:
-        """One run; None where there is no room for it any more: what was cut off by us is not judged."""
+        """Run one scenario; None if the memory limit is reached, because an incomplete run cannot be judged."""
         async with self._slots:
             if self._memory.exhausted:
                 return None
@@ -215,6 +215,6 @@ class _ClientCheck:
         return run
 
     def _silence_limit(self, revision: str) -> float:
-        """Longer for a client that is slow by itself."""
+        """Return a longer limit for a slow client."""
         visiting = self._visits_by_revision.get(revision)
         return _SILENCE_LIMIT if visiting is None else max(_SILENCE_LIMIT, 2 * visiting.ordinary_run.longest_silence)

@@ -1,7 +1,4 @@
-"""The client as a process: started for one scenario, watched, and gone for certain afterwards.
-
-A client in this process: an async function of the target, in place of a command.
-"""
+"""A client as a process: started for one scenario, watched, and ended; or an async function in this process."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ _STDERR_LINES = 40
 _END_SECONDS = 1.0
 
 URL, SERVER, SERVER_WORDS = "{url}", "{server}", "{server*}"
-"""What stands for the target in a command: the URL; the command line of the server as one word; its words."""
+"""The placeholders of a command: the URL; the command line of the server as one word; its words."""
 
 
 def build_argv(command: str, target: str, words: Sequence[str] = ()) -> list[str]:
-    """The client's command line with the target in it. Raises `TargetError` where it has no place for one."""
+    """Return the command line of the client with the target. Raises `TargetError` without a placeholder."""
     try:
         parts = shlex.split(command)
     except ValueError as exc:
@@ -53,7 +50,7 @@ class ClientProcess:
         self.exited: asyncio.Event = asyncio.Event()
 
     def start(self) -> None:
-        """Start it. Raises `ConnectError`."""
+        """Start the process. Raises `ConnectError`."""
         try:
             process = subprocess.Popen(
                 self._command,
@@ -75,16 +72,16 @@ class ClientProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Negative for a signal; None while it runs."""
+        """The exit code; negative for a signal; None while it runs."""
         return self._group.exit_code if self._group is not None else None
 
     @property
     def output(self) -> str:
-        """The last lines of its stderr; of its stdout, where it wrote nothing there."""
+        """The last lines of its stderr; of its stdout if stderr is empty."""
         return self._stderr.text or self._stdout.text
 
     async def stop(self) -> None:
-        """Close its stdin, wait, ask, wait, kill."""
+        """Close its stdin, wait, send SIGTERM, wait, kill."""
         if self._stdin is not None:
             self._stdin.close()
         if self._group is not None:
@@ -94,13 +91,13 @@ class ClientProcess:
 
 
 InProcess = Callable[[str], Awaitable[Any]]
-"""Connects to the target, a URL or a command line, does what it does, and returns; what it raises is its failure."""
+"""A client as a function of the target, a URL or a command line; an exception is its failure."""
 
 _TASK_END_SECONDS = 2.0
 
 
 class InProcessClient:
-    """One call of such a function, seen as a process."""
+    """One call of such a function, with the interface of a process."""
 
     def __init__(self, client: InProcess, target: str) -> None:
         self._client = client
@@ -111,11 +108,11 @@ class InProcessClient:
         self.output: str = ""
 
     def start(self) -> None:
-        """Call it."""
+        """Call the function."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Cancel it, if it still runs."""
+        """Cancel it if it still runs."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task], timeout=_TASK_END_SECONDS)

@@ -1,4 +1,4 @@
-"""One conversation with a client: a process over stdio, a session over HTTP, or all requests where there is none."""
+"""One session with a client: a process over stdio, a session over HTTP, or all requests without a session."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from accord.wire.transcript import RECEIVED, SENT
 CANCELLED = "notifications/cancelled"
 
 _COUNTED = 64 << 10
-"""Of one message of ours counts no more: a longer one is what the scenario is about, and is said once."""
+"""The charged size of one message from the server: longer ones belong to the scenario, and are sent once."""
 
 
 class ReplyChannel(Protocol):
-    """Where what we say goes: the stdout of a server, or the response to one POST."""
+    """The destination of messages: the stdout of a server, or the response to one POST."""
 
     async def send(self, raw: bytes, *, last: bool = False) -> None:
-        """Send one message; `last` says that it is the answer."""
+        """Send one message; `last` marks the response."""
 
     async def abort(self) -> None:
-        """End the connection, or the stream, without an answer: as a server that dies."""
+        """Close the connection or the stream without a response, like a server that crashes."""
 
 
 class ConversationServer(Protocol):
-    """The server of one run, as its conversations and the handlers of a scenario use it."""
+    """The server of one run, as its sessions and the handlers of a scenario use it."""
 
     revision: str
     transport: TransportName
@@ -47,37 +47,38 @@ class ConversationServer(Protocol):
         """Record that the client sent a message."""
 
     def is_first_time(self, what: str) -> bool:
-        """Return whether this is the first time that it is asked for."""
+        """Return whether this is the first call with this key."""
 
 
 class ClientConversation:
-    """What was said, what is being answered, and what we asked. `scenario` is the name of the scenario."""
+    """The messages of a session, the requests in progress, and the requests from the server. `scenario` is its name."""
 
     def __init__(self, server: ConversationServer, number: int, scenario: str) -> None:
         self.server: ConversationServer = server
         self.number: int = number
-        """From 1, in the order in which they began."""
+        """From 1, in the order of the first messages."""
         self.log: MessageLog = MessageLog(server.revision, server.transport, "own", scenario)
         self.client_capabilities: JSONObject = {}
-        """The capabilities of the client, from the handshake."""
+        """The client capabilities from the handshake."""
         self.background_channel: ReplyChannel | None = None
-        """Where to say what belongs to no request."""
+        """The channel for messages that belong to no request."""
         self.shutdown_events: list[str] = []
         """Over stdio: how the client ended the server, in order: `closed` (its stdin), `terminated` (SIGTERM),
-        `killed`, and `orphaned` where SIGTERM came when the client was no more."""
+        `killed`, and `orphaned` if SIGTERM came after the exit of the client.
+        """
         self._cancellations: dict[Any, asyncio.Event] = {}
         self._pending: dict[Any, asyncio.Future[JSONObject]] = {}
         self._ids = itertools.count(1)
 
     @property
     def rules(self) -> Rules:
-        """How its revision behaves."""
+        """The rules of its revision."""
         return RULES[self.server.revision]
 
     # --- what the client says --------------------------------------------------------------------------------------
 
     def receive(self, raw: bytes, stream: int = 0) -> list[JSONObject]:
-        """Take note of what came; the requests in it, which are to be answered."""
+        """Record a message, and return its requests, which need responses."""
         entry = self.log.add(RECEIVED, raw, stream=stream)
         requests: list[JSONObject] = []
         for message in message_objects(entry.message):
@@ -105,22 +106,22 @@ class ClientConversation:
         return self._cancellations.setdefault(id_key(id), asyncio.Event())
 
     async def wait_for_cancellation(self, id: Any, seconds: float) -> bool:
-        """Wait until the client gives a request up."""
+        """Wait until the client cancels a request."""
         return await _within(self._cancellation(id).wait(), seconds)
 
     def is_cancelled(self, id: Any) -> bool:
-        """Whether the client has given a request up."""
+        """Return whether the client has cancelled a request."""
         return self._cancellation(id).is_set()
 
     def close_streams(self, *ids: Any) -> None:
-        """The stream of these requests was closed by the client."""
+        """Record that the client closed the stream of these requests."""
         for id in ids:
             self._cancellation(id).set()
 
     # --- what we say -----------------------------------------------------------------------------------------------
 
     async def send(self, message: Any, way: ReplyChannel, *, misbehaved: bool = False, last: bool = False) -> None:
-        """Send a message, or bytes as they are, and take note of it."""
+        """Send a message, or bytes without changes, and record it."""
         raw = encode_message(message)
         self.server.memory.charge_message(raw[:_COUNTED])
         self.log.add(SENT, raw, misbehaved=misbehaved, stream=getattr(way, "stream", 0))
@@ -129,7 +130,7 @@ class ClientConversation:
     async def send_request(
         self, method: str, params: JSONObject | None, way: ReplyChannel, *, id: Any = None, seconds: float
     ) -> JSONObject | None:
-        """Send a request, and wait for its answer; None where none comes in time."""
+        """Send a request, and wait for the response; None after the timeout."""
         number = f"check-{next(self._ids)}" if id is None else id
         waiting = self._pending[id_key(number)] = asyncio.get_running_loop().create_future()
         request: JSONObject = {"jsonrpc": "2.0", "id": number, "method": method}
@@ -139,12 +140,12 @@ class ClientConversation:
 
 
 def id_key(id: Any) -> tuple[str, Any]:
-    """An id with its type: 7 is not "7". What is no id is known by its text."""
+    """Return an id as a key with its type: 7 is not "7". Invalid ids are compared as text."""
     return type(id).__name__, id if isinstance(id, str | int | float) else repr(id)
 
 
 def encode_message(message: Any) -> bytes:
-    """A message as bytes; bytes as they are."""
+    """Return a message as bytes; bytes without changes."""
     return message if isinstance(message, bytes) else msgspec.json.encode(message)
 
 

@@ -1,7 +1,6 @@
-"""What the scripted server offers, as it says it in each revision: a few tools, resources and prompts, and who it is.
+"""The features of the scripted server in each revision: a few tools, resources and prompts.
 
-Plain JSON by hand. A scenario replaces what it wants to be different: `ScriptedFeatures(tools=[...])`,
-`ScriptedFeatures(capabilities={})`.
+This is plain JSON. A scenario replaces a part: `ScriptedFeatures(tools=[...])`, `ScriptedFeatures(capabilities={})`.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from accord.messages.revision import RULES, is_in_revision
 INFO: JSONObject = {"name": "accord-check", "version": "1.0.0"}
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
-"""A picture of one pixel."""
+"""An image of one pixel."""
 
 STRUCTURED = "2025-06-18"
-"""Since this revision tools have output schemas; completion is a capability since the one before."""
+"""The first revision with output schemas; completion is a capability since the one before."""
 
 _COMPLETIONS = "2025-03-26"
 
 
 def text_block(words: str) -> JSONObject:
-    """A block of text."""
+    """Return a text block."""
     return {"type": "text", "text": words}
 
 
 def tool_definition(name: str, description: str = "A tool of the check.", **properties: str | JSONObject) -> JSONObject:
-    """A tool; its arguments by their type, or by their whole schema, all of them required."""
+    """Return a tool with arguments by their types or schemas, all required."""
     fields = {key: {"type": value} if isinstance(value, str) else value for key, value in properties.items()}
     schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
     return {"name": name, "description": description, "inputSchema": schema}
@@ -59,7 +58,7 @@ PROMPTS: tuple[JSONObject, ...] = (
 
 
 class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server has in one scenario. `capabilities` None: all that go with it."""
+    """The features of a server in one scenario. With `capabilities` None, it has all capabilities of its features."""
 
     tools: Sequence[JSONObject] = TOOLS
     resources: Sequence[JSONObject] = RESOURCES
@@ -68,7 +67,7 @@ class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: JSONObject | None = None
 
     def server_capabilities(self, revision: str) -> JSONObject:
-        """The capabilities of this server."""
+        """Return the server capabilities."""
         if self.capabilities is not None:
             return self.capabilities
         changed = {"listChanged": True}
@@ -81,14 +80,14 @@ class ScriptedFeatures(msgspec.Struct, frozen=True, kw_only=True):
         return declared | ({"completions": {}} if is_in_revision(revision, _COMPLETIONS, None) else {})
 
     def tools_in(self, revision: str) -> list[JSONObject]:
-        """The tools; the one that adds has an output schema where the revision has such."""
+        """Return the tools; one has an output schema if the revision supports that."""
         if not is_in_revision(revision, STRUCTURED, None):
             return list(self.tools)
         return [each | {"outputSchema": _SUM} if each is TOOLS[1] else each for each in self.tools]
 
 
 def handshake_result(revision: str, features: ScriptedFeatures) -> JSONObject:
-    """The result of `initialize`, or of `server/discover`."""
+    """Return the result of `initialize` or `server/discover`."""
     capabilities = features.server_capabilities(revision)
     if RULES[revision].handshake:
         return {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
@@ -96,7 +95,7 @@ def handshake_result(revision: str, features: ScriptedFeatures) -> JSONObject:
 
 
 def call_result(name: str, arguments: Any, revision: str) -> JSONObject:
-    """What a call of one of our tools gives."""
+    """Return the result of a tool call."""
     given = arguments if isinstance(arguments, dict) else {}
     if name == "add":
         return _sum(given, revision)

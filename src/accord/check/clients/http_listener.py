@@ -1,8 +1,8 @@
-"""HTTP by hand, as a server: every request as it came, and responses byte by byte, cut off wherever a scenario wants.
+"""A raw HTTP server: requests without validation, and responses byte by byte, incomplete if a scenario wants that.
 
-A `HTTPListener` listens on a port of 127.0.0.1 and hands each request to a function, with a `ScriptedResponse` to
-answer it by. Nothing is checked here, and nothing mended: what a client sent is what its judges see. What is read is
-taken from a room; when that is full, nothing more is read.
+A `HTTPListener` listens on a port of 127.0.0.1 and passes each request to a function, with a `ScriptedResponse` for
+its response. Nothing is validated or corrected, so that rules see what the client sent. A memory budget limits what is
+read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from accord.check.probes.message_log import MemoryBudget
 _HEAD_BYTES = 256 << 10
 _READ = 65_536
 _EXCHANGE_MEMORY = 2_048
-"""Bytes of memory, about, that a request takes beside its own: its headers one by one, and those of the answer."""
+"""Approximate memory of a request besides its body: the headers of request and response."""
 
 
 class ClientExchange(msgspec.Struct, kw_only=True, eq=False):
-    """One request of the client, and how it was answered. Times are of the monotonic clock."""
+    """One request of the client, and its response. Times are of the monotonic clock."""
 
     number: int = 0
     """From 1, in the order in which they were complete."""
@@ -33,17 +33,17 @@ class ClientExchange(msgspec.Struct, kw_only=True, eq=False):
     target: str
     """Path and query."""
     headers: Mapping[str, str]
-    """Names in lower case; what came twice is joined with a comma."""
+    """Names in lower case; repeated headers are joined with a comma."""
     body: bytes
     at: float
     status: int = 0
-    """0 while there was no response."""
+    """0 without a response."""
     response_headers: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our headers, names in lower case."""
+    """The headers of the response, with names in lower case."""
     client_closed_at: float | None = None
     """When the client closed the connection before the end of the response."""
     ended_at: float | None = None
-    """When the response was complete, or cut off by us."""
+    """When the response was complete, or aborted by the server."""
 
     @property
     def path(self) -> str:
@@ -51,13 +51,13 @@ class ClientExchange(msgspec.Struct, kw_only=True, eq=False):
         return self.target.partition("?")[0]
 
     def line(self) -> str:
-        """As a remark in a transcript."""
+        """Return it as a remark in a transcript."""
         headers = "; ".join(f"{name}: {value}" for name, value in self.headers.items())
         return f"# {self.verb} {self.target} ({headers}) -> HTTP {self.status or 'nothing'}"
 
 
 class ScriptedResponse:
-    """The response to one request. `client_closed` is set when the client hangs up before its end."""
+    """The response to one request. `client_closed` is set when the client disconnects before its end."""
 
     def __init__(self, exchange: ClientExchange, writer: asyncio.StreamWriter) -> None:
         self._exchange = exchange
@@ -69,7 +69,7 @@ class ScriptedResponse:
         """Called when it is set."""
 
     async def send(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """A response with a length. Keywords are headers: `content_type="text/html"`."""
+        """Send a response with a length. Keyword arguments are headers: `content_type="text/html"`."""
         named = _header_names(headers)
         if status != HTTPStatus.NO_CONTENT:
             named["Content-Length"] = str(len(body))
@@ -77,31 +77,31 @@ class ScriptedResponse:
         self.finish()
 
     async def start(self, status: int, **headers: str) -> None:
-        """A response in pieces (chunked)."""
+        """Start a chunked response."""
         await self._head(status, {**_header_names(headers), "Transfer-Encoding": "chunked"})
 
     async def send_chunk(self, data: bytes) -> None:
-        """One more piece of it."""
+        """Send one chunk."""
         if data:
             await self._write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def end(self) -> None:
-        """The end of the pieces."""
+        """Send the last chunk."""
         await self._write(b"0\r\n\r\n")
         self.finish()
 
     async def send_raw(self, data: bytes) -> None:
-        """Bytes as they are, instead of a response."""
+        """Send bytes without changes instead of a response."""
         self.is_started = True
         await self._write(data)
 
     def abort(self) -> None:
-        """Cut the connection, in the middle of whatever it is."""
+        """Close the connection at any point."""
         self.finish()
         self._writer.transport.abort()
 
     def finish(self) -> None:
-        """No more comes."""
+        """Finish the response."""
         if not self.is_finished:
             self.is_finished = True
             self._exchange.ended_at = time.monotonic()
@@ -120,7 +120,7 @@ class ScriptedResponse:
 
 
 class HTTPListener:
-    """Listens on a port of its own; `answer(exchange, reply)` gets every request. `room` is for all that comes."""
+    """Listens on its own port; `answer(exchange, reply)` gets each request. `room` limits what is read."""
 
     def __init__(
         self, answer: Callable[[ClientExchange, ScriptedResponse], Awaitable[None]], room: MemoryBudget
@@ -129,11 +129,11 @@ class HTTPListener:
         self._memory = room
         self._loopback = LoopbackListener(self._serve, _HEAD_BYTES)
         self.exchanges: list[ClientExchange] = []
-        """Every request, in order."""
+        """All requests, in order."""
         self.url: str = ""
         """`http://127.0.0.1:PORT`."""
         self.connections: int = 0
-        """That were opened so far, whatever was said on them."""
+        """The number of connections so far."""
 
     async def open(self) -> None:
         """Listen."""
@@ -141,7 +141,7 @@ class HTTPListener:
         self.url = f"http://127.0.0.1:{self._loopback.port}"
 
     async def close(self) -> None:
-        """Close the port and cut every connection."""
+        """Close the port and all connections."""
         await self._loopback.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,7 +161,7 @@ class HTTPListener:
             writer.transport.abort()
 
     async def _respond(self, exchange: ClientExchange, response: ScriptedResponse, incoming: _RequestReader) -> None:
-        """Answer, and watch meanwhile whether the client hangs up."""
+        """Handle a request, and detect that the client disconnects."""
 
         async def watch() -> None:
             await incoming.wait_for_close()
@@ -180,7 +180,7 @@ class HTTPListener:
 
 
 class _RequestReader:
-    """The requests of one connection."""
+    """Serve the requests of one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, room: MemoryBudget) -> None:
         self._reader = reader
@@ -188,7 +188,9 @@ class _RequestReader:
         self._buffer = b""
 
     async def read_request(self) -> ClientExchange | None:
-        """The next one; None where the connection has ended. Raises `ValueError`, `EOFError` for what is none."""
+        """Read the next request; None at the end of the connection. Raises `ValueError` or `EOFError` for an invalid
+        one.
+        """
         self._memory.charge(_EXCHANGE_MEMORY)
         head = await self._read_until(b"\r\n\r\n")
         if head is None:
@@ -205,12 +207,12 @@ class _RequestReader:
         return ClientExchange(verb=verb, target=target, headers=headers, body=body, at=at)
 
     async def wait_for_close(self) -> None:
-        """Wait until the client closes the connection; what it sends ahead is kept."""
+        """Wait until the client closes the connection; bytes that it sends are buffered."""
         while data := await self._read():
             self._buffer += data
 
     async def _read(self) -> bytes:
-        """What comes next; nothing at the end, or where there is no room for more."""
+        """Read bytes; none at the end, or beyond the memory limit."""
         if self._memory.exhausted:
             return b""
         data = await self._reader.read(_READ)
@@ -258,7 +260,7 @@ class _RequestReader:
 
 
 def _header_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """`content_type` as `Content-Type`."""
+    """Return `content_type` as `Content-Type`."""
     return {"-".join(part.capitalize() for part in name.split("_")): value for name, value in headers.items()}
 
 

@@ -1,4 +1,4 @@
-"""What HTTP requests of a client carry: their messages, whether they belong to a session, and whether they use it."""
+"""The HTTP requests of a client: their messages, and their sessions."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from accord.messages.meta import PROTOCOL_VERSION
 
 
 def messages_in(exchange: ClientExchange) -> list[JSONObject]:
-    """The messages in it."""
+    """Return the messages in a request."""
     return [*message_objects(decode_json(exchange.body))]
 
 
 def requests_in(exchange: ClientExchange) -> list[JSONObject]:
-    """The requests in it."""
+    """Return the JSON-RPC requests in it."""
     return [each for each in messages_in(exchange) if "method" in each and "id" in each]
 
 
 def describe_exchange(exchange: ClientExchange) -> str:
-    """What to call it: the method of its message, or its verb."""
+    """Return the method of its message, or its HTTP method."""
     methods = [str(each.get("method", "an answer")) for each in messages_in(exchange)]
     return methods[0] if methods else exchange.verb
 
 
 def initialize_posts(run: ClientRun) -> list[ClientExchange]:
-    """Those that carry initialize."""
+    """Return the HTTP requests with initialize."""
     return [each for each in run.posts() if any(one.get("method") == "initialize" for one in messages_in(each))]
 
 
 def in_session(run: ClientRun) -> list[ClientExchange]:
-    """What came to the endpoint after the handshake, but another handshake, and tries of a newer revision."""
+    """Yield the requests to the endpoint after the handshake, without further handshakes and attempts in newer
+    revisions.
+    """
     opened = run.opened_at()
     if run.negotiated_revision != run.revision:  # there is no revision that the headers could name
         return []
@@ -46,7 +48,7 @@ def in_session(run: ClientRun) -> list[ClientExchange]:
 
 
 def is_first_use(stand: ScriptedServer, exchange: ClientExchange) -> bool:
-    """Whether it is the first request of the run for what a server has."""
+    """Return whether it is the first request of the run for a feature of the server."""
     used = any(each.get("method") in _USES for each in requests_in(exchange))
     return used and stand.is_first_time("use")
 

@@ -1,4 +1,4 @@
-"""The scripted server over Streamable HTTP: one endpoint, with sessions and a GET where the revision has them."""
+"""The scripted server over Streamable HTTP: one endpoint, with sessions and GET if the revision has them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _STATUS: Mapping[Any, int] = {
     MISSING_CLIENT_CAPABILITY: 400,
     UNSUPPORTED_VERSION: 400,
 }
-"""Of errors, where a revision tells them by the status too."""
+"""The HTTP status of errors, in revisions that define it."""
 
 _NO_SESSION = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Bad Request: there is no session"}}'
 
 
 class ScriptedHTTPServer:
-    """Serves a stand over HTTP."""
+    """Serves a `ScriptedServer` over HTTP."""
 
     def __init__(self, stand: ScriptedServer) -> None:
         self.server: ScriptedServer = stand
@@ -48,7 +48,7 @@ class ScriptedHTTPServer:
         await self.listener.open()
 
     async def close(self) -> None:
-        """Close the port, and cut every connection."""
+        """Close the port and all connections."""
         await self.listener.close()
 
     async def _answer(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
@@ -96,7 +96,7 @@ class ScriptedHTTPServer:
             await response.client_closed.wait()
 
     def _conversation(self, exchange: ClientExchange) -> ClientConversation | None:
-        """That of its session; one that forgets to name its session is taken for the last one, which a rule tells."""
+        """Return the session of a request; without a session id, the last one, which a rule reports."""
         session = exchange.headers.get("mcp-session-id")
         if not self._rules.handshake:
             return self.server.conversations[0] if self.server.conversations else self.server.add_conversation()
@@ -107,11 +107,11 @@ class ScriptedHTTPServer:
         return self.server.conversations[-1] if session is None else None
 
     def _lacks_session(self, conversation: ClientConversation, exchange: ClientExchange) -> bool:
-        """Whether it stands outside of any session: so a client finds out that it has to open one."""
+        """Return whether a request is outside a session, so that the client learns that it must initialize."""
         return self._rules.handshake and conversation not in self._sessions.values() and not _has_initialize(exchange)
 
     def _session_header(self, conversation: ClientConversation) -> Mapping[str, str]:
-        """The header that names a new session."""
+        """Return the header with a new session id."""
         if not self._rules.handshake:
             return {}
         session = f"check-{conversation.number}-{id(self):x}"
@@ -119,16 +119,16 @@ class ScriptedHTTPServer:
         return {"Mcp_Session_Id": session}
 
     def end_session(self, exchange: ClientExchange) -> bool:
-        """End the session of a request, as if the server had been started anew; whether there was one."""
+        """End the session of a request, as after a restart; return whether there was one."""
         return self._sessions.pop(exchange.headers.get("mcp-session-id", ""), None) is not None
 
     @property
     def streams_answers(self) -> bool:
-        """Whether answers come as streams by themselves."""
+        """Whether responses are event streams by default."""
         return self.server.scenario.stream
 
     def status(self, raw: bytes) -> int:
-        """The status for an answer that is alone in its body."""
+        """Return the status of a response with only one JSON-RPC response."""
         if self._rules.handshake:
             return 200
         return next((_STATUS.get(code, 200) for code in _codes(raw)), 200)
@@ -145,7 +145,7 @@ class ScriptedHTTPServer:
 
 
 class PostReplyChannel:
-    """The response to one POST: JSON where the answer comes first, else a stream of events."""
+    """The response to one POST: JSON if the JSON-RPC response comes first, else an event stream."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class PostReplyChannel:
         self._answers = answers
         self._headers = headers or {}
         self.response: ScriptedResponse = response
-        """For scenarios that want to say it in bytes."""
+        """The raw response, for scenarios that write bytes."""
         self.stream: int = exchange.number
         """The number of the request."""
 
@@ -177,22 +177,22 @@ class PostReplyChannel:
                 await self.response.end()
 
     async def start(self, **headers: str) -> None:
-        """Begin the stream, if it has not begun."""
+        """Start the stream if it has not started."""
         if not self.response.is_started:
             kinds = {"content_type": EVENTS, "cache_control": "no-store"}
             await self.response.start(200, **kinds, **self._headers, **headers)
 
     async def send_event(self, data: bytes, **fields: Any) -> None:
-        """One event: `id`, `retry`, `send_event` as they are given."""
+        """Send one event with the given `id` and `retry`."""
         await self.response.send_chunk(encode(data, **fields))
 
     async def abort(self) -> None:
-        """Cut the connection."""
+        """Close the connection."""
         self.response.abort()
 
 
 class GetReplyChannel:
-    """The stream of what belongs to no request."""
+    """The stream of messages that belong to no request."""
 
     def __init__(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
         self.response: ScriptedResponse = response

@@ -1,4 +1,4 @@
-"""One request of the client while it is answered: what a scenario has in hand."""
+"""A request of the client, for the handler of a scenario."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CACHED = frozenset(
 
 
 class IncomingRequest:
-    """A request of the client. `index` counts those of its method in this run, from 0; `answer` is how the server
-    answers it by default.
+    """A request of the client. `index` counts the requests with its method in this run, from 0; `answer` returns the
+    default response.
     """
 
     def __init__(
@@ -60,30 +60,30 @@ class IncomingRequest:
 
     @property
     def rules(self) -> Rules:
-        """How the revision behaves."""
+        """The rules of the revision."""
         return self.conversation.rules
 
     @property
     def client_capabilities(self) -> JSONObject:
-        """The capabilities of the client, as this request or the handshake has them."""
+        """The client capabilities in this request, or in the handshake."""
         own = self.meta.get(CLIENT_CAPABILITIES)
         return own if isinstance(own, dict) else self.conversation.client_capabilities
 
     @property
     def trap_url(self) -> str:
-        """A URL of ours that no client should fetch."""
+        """A URL that no client should fetch."""
         return self.conversation.server.trap_url
 
     async def default_result(self) -> JSONObject:
-        """What a good server answers. Raises `ScriptedError`."""
+        """Return the default result. Raises `ScriptedError`."""
         return await self._answer(self)
 
     def build_response(self, result: Any) -> JSONObject:
-        """The whole answer with this result, exactly as it is."""
+        """Return the whole response with this result."""
         return {"jsonrpc": "2.0", "id": self.id, "result": result}
 
     def with_result_fields(self, result: JSONObject) -> JSONObject:
-        """A result with what the revision puts around it."""
+        """Return a result with the fields that the revision requires."""
         if not self.rules.result_type:
             return result
         hints = {"ttlMs": 0, "cacheScope": "private"} if self.method in _CACHED else {}
@@ -92,25 +92,25 @@ class IncomingRequest:
         return {"resultType": "complete", **hints, **result, "_meta": meta}
 
     async def send(self, message: Any, *, misbehaved: bool = True) -> None:
-        """Send anything before the answer: a message, or bytes as they are."""
+        """Send anything before the response: a message, or bytes without changes."""
         await self.conversation.send(message, self.channel, misbehaved=misbehaved)
 
     async def notify(self, method: str, params: JSONObject | None = None, *, misbehaved: bool = False) -> None:
-        """Send a notification before the answer."""
+        """Send a notification before the response."""
         await self.send(build_notification(method, params), misbehaved=misbehaved)
 
     async def send_request(
         self, method: str, params: JSONObject | None = None, *, id: Any = None, seconds: float = 5.0
     ) -> JSONObject | None:
-        """Send a request before the answer, and wait: the client's answer, or None where none came in time."""
+        """Send a request before the response, and return the response of the client; None after the timeout."""
         return await self.conversation.send_request(method, params, self.channel, id=id, seconds=seconds)
 
     async def wait_for_cancellation(self, seconds: float = 10.0) -> bool:
-        """Wait until the client gives this request up, by a notification or by closing the stream."""
+        """Wait until the client cancels this request, by a notification or by closing the stream."""
         return await self.conversation.wait_for_cancellation(self.id, seconds)
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass, as a slow server does."""
+        """Wait, like a slow server."""
         await asyncio.sleep(seconds)
 
 

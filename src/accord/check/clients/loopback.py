@@ -1,4 +1,4 @@
-"""A port of our own on this machine, and a task for each connection to it."""
+"""A listening port on this machine, with a task for each connection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable
 
 _LINE_BYTES = 64 << 10
 _CONNECTIONS = 200
-"""At once: a client that opens more would leave no descriptors for anybody else."""
+"""Maximum number of connections, so that a client cannot use up all file descriptors."""
 
 ConnectionHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class LoopbackListener:
-    """Listens from `open` to `close`; `serve` has each connection, and closes it. One too many is closed at once."""
+    """Listens from `open` to `close`; `serve` handles each connection, which is closed after it. Connections beyond
+    the limit are closed immediately.
+    """
 
     def __init__(self, serve: ConnectionHandler, line_bytes: int = _LINE_BYTES) -> None:
         self._serve = serve
@@ -28,7 +30,7 @@ class LoopbackListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self, linger: float = 0.0) -> None:
-        """Close the port, and cut every connection that has not ended by itself after `linger` seconds."""
+        """Close the port, and after `linger` seconds all connections."""
         if self._server is not None:
             self._server.close()
         if self._tasks and linger:

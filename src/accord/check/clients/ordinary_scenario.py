@@ -1,4 +1,4 @@
-"""The scenario without surprises: by it is known which revisions a client speaks, and what it does by itself."""
+"""The ordinary scenario: it shows which revisions a client supports, and what it does on its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORDINARY = Scenario("ordinary", "a good server")
 
 
 def speaks_revision(run: ClientRun) -> bool:
-    """Whether the client went on in the revision of the run."""
+    """Return whether the client continued in the revision of the run."""
     if not RULES[run.revision].handshake:
         return any(each.meta.get(PROTOCOL_VERSION) == run.revision for each in run.requests())
     return any(
@@ -21,14 +21,14 @@ def speaks_revision(run: ClientRun) -> bool:
 
 
 def _continued_after_handshake(run: ClientRun, number: int) -> bool:
-    """Whether anything but pings followed the handshake in a conversation."""
+    """Return whether messages except pings followed the handshake."""
     entry = [each for each in run.messages() if each.conversation.number == number and each.method != "ping"]
     opened = [index for index, each in enumerate(entry) if each.method == "initialize"]
     return bool(entry[opened[0] + 1 :])
 
 
 def client_name(run: ClientRun) -> str:
-    """What the client calls itself, with its version; empty if it did not say."""
+    """Return the name and version of the client; empty if unknown."""
     for request in run.requests():
         info = request.params.get("clientInfo", request.meta.get("io.modelcontextprotocol/clientInfo"))
         if isinstance(info, dict):

@@ -19,7 +19,7 @@ import threading
 
 DATA, END, TERM = b"d", b"e", b"t"
 HEADER = struct.Struct("!cI")
-"""Before each part: its kind, and its size in bytes."""
+"""Before each block: its kind, and its size in bytes."""
 
 TERMINATED = 143
 """The exit code after SIGTERM, as shells have it."""

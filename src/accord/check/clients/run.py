@@ -23,18 +23,19 @@ from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
 Ending: TypeAlias = Literal["itself", "quiet", "deadline"]
-"""`itself`: the client ended by itself. `quiet`: we ended it after it had said nothing for a while. `deadline`: we
-ended it although it still spoke: it had for too long, or had said more than is kept."""
+"""`itself`: the client ended on its own. `quiet`: the checker ended it after a silence. `deadline`: the checker ended
+it although it was active, because of the time limit or the memory limit.
+"""
 
 PATH = "/mcp"
-"""Of the MCP endpoint over HTTP."""
+"""The path of the MCP endpoint over HTTP."""
 
 _EVIDENCE = 12
 _BEFORE = 2
 
 
 class ClientMessage(msgspec.Struct, frozen=True):
-    """One message of the client, and where it stood."""
+    """One message of the client, with its session and its log entry."""
 
     body: JSONObject
     entry: LogEntry
@@ -42,18 +43,18 @@ class ClientMessage(msgspec.Struct, frozen=True):
 
     @property
     def method(self) -> Any:
-        """Its method; None for an answer."""
+        """Its method; None for a response."""
         return self.body.get("method")
 
     @property
     def params(self) -> JSONObject:
-        """Its params, empty where it has none."""
+        """Its params, empty if it has none."""
         params = self.body.get("params")
         return params if isinstance(params, dict) else {}
 
     @property
     def meta(self) -> JSONObject:
-        """Its `_meta`, empty where it has none."""
+        """Its `_meta`, empty if it has none."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
@@ -67,30 +68,30 @@ class ClientRun:
         self.transport: TransportName = transport
         self.conversations: list[ClientConversation] = []
         self.exchanges: list[ClientExchange] = []
-        """What came over HTTP, in order."""
+        """All HTTP requests, in order."""
         self.connections: int = 0
-        """Over HTTP: those that the client opened, whatever it said on them."""
+        """Over HTTP: the number of connections of the client."""
         self.endpoint_paths: frozenset[str] = frozenset()
-        """Over HTTP+SSE: the targets that streams named to post to."""
+        """Over HTTP+SSE: the endpoints of its streams."""
         self.stray_requests: list[ClientExchange] = []
-        """What came to the other origin, where nobody has any business."""
+        """Requests to the other origin, to which a client must not send any."""
         self.intervened_at: float | None = None
-        """When the scenario did something of its own; None where it never came to that."""
+        """The time of the first intervention of the scenario; None without one."""
         self.started_at: float = 0.0
         self.finished_at: float = 0.0
         self.ending: Ending = "itself"
         self.exit_code: int | None = None
         self.overflow: str = ""
-        """Why we stopped listening: it said more than is kept. Empty where it did not."""
+        """Why the checker stopped reading, because of the memory limit; empty if it did not."""
         self.output: str = ""
-        """The last lines that it wrote for people."""
+        """The last lines of its output."""
         self.ordinary_run: ClientRun = self
-        """The run without surprises in the same revision."""
+        """The ordinary run in the same revision."""
 
     # --- what was said ---------------------------------------------------------------------------------------------
 
     def messages(self) -> Iterator[ClientMessage]:
-        """Everything that the client said and that is an object, in order."""
+        """Yield the messages of the client, in order."""
         return iter(sorted(self._messages(), key=lambda message: message.entry.at))
 
     def _messages(self) -> Iterator[ClientMessage]:
@@ -100,7 +101,7 @@ class ClientRun:
                     yield from (ClientMessage(body, entry, conversation) for body in message_objects(entry.message))
 
     def requests(self, *methods: str) -> list[ClientMessage]:
-        """The requests of the client, of these methods or of any."""
+        """Return the requests of the client, with these methods or any."""
         return [
             each
             for each in self.messages()
@@ -108,7 +109,7 @@ class ClientRun:
         ]
 
     def notifications(self, *methods: str) -> list[ClientMessage]:
-        """Its notifications, of these methods or of any."""
+        """Return its notifications, with these methods or any."""
         return [
             each
             for each in self.messages()
@@ -116,16 +117,16 @@ class ClientRun:
         ]
 
     def responses(self) -> list[ClientMessage]:
-        """Its answers."""
+        """Return its responses."""
         return [each for each in self.messages() if each.method is None]
 
     def response_to(self, id: Any) -> JSONObject | None:
-        """Its answer to a request of ours, with the very id."""
+        """Return its response to a request from the server, by the id."""
         found = [each.body for each in self.responses() if id_key(each.body.get("id")) == id_key(id)]
         return found[0] if found else None
 
     def declares(self, *path: str) -> bool:
-        """Whether the client declared it in the handshake: `declares("sampling", "tools")`."""
+        """Return whether the client declared a capability: `declares("sampling", "tools")`."""
         declared: Any = self.conversations[-1].client_capabilities if self.conversations else {}
         for name in path:
             if not isinstance(declared, dict) or not isinstance(declared.get(name), dict):
@@ -134,7 +135,7 @@ class ClientRun:
         return True
 
     def server_requests(self, *methods: str) -> list[JSONObject]:
-        """Our requests."""
+        """Return the requests from the server."""
         return [
             body
             for conversation in self.conversations
@@ -145,11 +146,11 @@ class ClientRun:
         ]
 
     def posts(self) -> list[ClientExchange]:
-        """The requests to the MCP endpoint by which messages came."""
+        """Return the requests to the MCP endpoint with messages."""
         return [each for each in self.exchanges if each.verb == "POST" and each.path == PATH]
 
     def opened_at(self) -> float:
-        """When the answer to the first initialize was complete; for ever after where there was none."""
+        """The time of the response to the first initialize; infinity without one."""
         opened = [
             each.ended_at
             for each in self.exchanges
@@ -159,7 +160,7 @@ class ClientRun:
 
     @property
     def negotiated_revision(self) -> Any:
-        """The revision that our first answer to initialize says; None where there was none."""
+        """The revision in the first result of initialize; None without one."""
         for conversation in self.conversations:
             for body in conversation.log.sent_messages():
                 result = body.get("result")
@@ -184,18 +185,20 @@ class ClientRun:
 
     @property
     def longest_silence(self) -> float:
-        """The longest time without a word of the client, in seconds, its start not counted."""
+        """The longest silence of the client in seconds, without its start."""
         times = [each.entry.at for each in self.messages()] + [self.finished_at] * (self.ending == "itself")
         return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
     def evidence(self, *about: LogEntry) -> tuple[str, ...]:
-        """What was said, as lines of a transcript: the messages in question, or those around what the scenario did."""
+        """Return messages as lines of a transcript: the given ones, or those around the intervention of
+        the scenario.
+        """
         entry = list(about) or self._relevant_entries()
         lines = [each.line() for each in entry[:_EVIDENCE]]
         return tuple(lines) if about else (*lines, f"# {self.ending_text}")
 
     def _relevant_entries(self) -> list[LogEntry]:
-        """From what led the scenario to do something of its own on; the last messages, where it never did."""
+        """Return the entries from the cause of the intervention on; the last ones without an intervention."""
         entry = sorted((each for one in self.conversations for each in one.log.entries), key=lambda each: each.at)
         turned = self.intervened_at
         if turned is None:
@@ -203,29 +206,29 @@ class ClientRun:
         return entry[max(0, sum(each.at < turned for each in entry) - _BEFORE) :]
 
     def exchange_lines(self, request: JSONObject) -> tuple[str, ...]:
-        """A request of ours and the answer to it, as lines of a transcript."""
+        """Return a request from the server and its response as lines of a transcript."""
         entry = [each for conversation in self.conversations for each in conversation.log.entries]
         lines = [each.line() for each in entry if _belongs_to_request(each, request["id"])]
-        return (*lines, *(() if self.response_to(request["id"]) is not None else ("# no answer came",)))
+        return (*lines, *(() if self.response_to(request["id"]) is not None else ("# no response",)))
 
     @property
     def ending_text(self) -> str:
-        """In words."""
+        """The end of the run in words."""
         if self.ending == "itself":
-            return f"the client ended with {self.exit_code}"
+            return f"the client exited with {self.exit_code}"
         if self.ending == "quiet":
-            return "the client had to be ended"
-        return f"the client went on and on, and was ended{': ' + self.overflow if self.overflow else ''}"
+            return "the checker ended the client"
+        return f"the client did not end, and the checker ended it{': ' + self.overflow if self.overflow else ''}"
 
     # --- verdicts that many scenarios share ---------------------------------------------------------------------------
 
     def require_intervention(self) -> None:
-        """Raises `NotObserved` where the scenario never came to what it has in store."""
+        """Raise `NotObserved` if the scenario did not intervene."""
         if self.intervened_at is None:
-            raise NotObserved("the client never came to where the server does something of its own")
+            raise NotObserved("the client did nothing that the scenario changes")
 
     def require_no_crash(self) -> None:
-        """Raises `Violation` where the client ended by a signal of its own making."""
+        """Raise `Violation` if the client ended by a signal that the checker did not send."""
         self.require_intervention()
         if (
             self.ending == "itself"
@@ -235,22 +238,22 @@ class ClientRun:
             raise Violation(f"the client crashed (signal {-self.exit_code})", evidence=self.evidence())
 
     def require_progress(self, moment: float = 0.0) -> None:
-        """Raises `Violation` where the client neither went on after that moment nor ended, though it does by itself."""
+        """Raise `Violation` if the client neither continued after that time nor ended, although it ends on its own."""
         self.require_no_crash()
         if self.ending == "itself" or any(each.entry.at > moment for each in self.messages_after()):
             return
         if self.ordinary_run.ending != "itself":
-            raise NotObserved("the client does not exit by itself, so a hang cannot be detected")
+            raise NotObserved("the client does not exit on its own, so a hang cannot be detected")
         waited = self.finished_at - (self.intervened_at or self.started_at)
-        text = f"{waited:.0f} s later the client still waited: it neither went on nor told of an error"
+        text = f"{waited:.0f} s later, the client was still waiting: it neither continued nor reported an error"
         raise Violation(text, evidence=self.evidence())
 
     def require_ordinary_behavior(self) -> None:
-        """Raises `Violation` where the client did less than without the surprise, or ended otherwise."""
+        """Raise `Violation` if the client did less than in the ordinary run, or ended differently."""
         self.require_progress()
         missing = sorted(str(each) for each in self.ordinary_run.methods - self.methods)
         if missing:
-            raise Violation(f"the client did not come to {', '.join(missing)} any more", evidence=self.evidence())
+            raise Violation(f"the client no longer sent {', '.join(missing)}", evidence=self.evidence())
         if (
             self.ending == "itself"
             and self.ordinary_run.ending == "itself"
@@ -258,12 +261,12 @@ class ClientRun:
         ):
             was = self.ordinary_run.exit_code
             raise Violation(
-                f"the client ended with {self.exit_code}, by itself it does with {was}", evidence=self.evidence()
+                f"the client exited with {self.exit_code}, but with {was} in the ordinary run", evidence=self.evidence()
             )
 
 
 def _belongs_to_request(entry: LogEntry, id: Any) -> bool:
-    """Whether it is our request with this id, or the client's answer to it."""
+    """Return whether it is a request from the server with this id, or the response to it."""
     found = [body for body in message_objects(entry.message) if "id" in body and id_key(body["id"]) == id_key(id)]
     return any(("method" in body) == (entry.direction == SENT) for body in found)
 
@@ -273,6 +276,6 @@ def _is_ping(message: ClientMessage) -> bool:
 
 
 def error_code(answer: JSONObject | None) -> Any:
-    """The code of the error in an answer; None where there is none."""
+    """Return the code of the error in a response; None without an error."""
     error = (answer or {}).get("error")
     return error.get("code") if isinstance(error, dict) else None

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 class RawMessage(msgspec.Struct, frozen=True):
-    """A message as it is, not the result in one."""
+    """A whole message instead of a result."""
 
     message: Any
 
 
 class ScriptedError(Exception):
-    """Answer with an error."""
+    """Respond with an error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -49,17 +49,18 @@ class ScriptedError(Exception):
 
 
 ScriptedAnswer: TypeAlias = "JSONObject | bytes | RawMessage | None"
-"""A result; or the bytes of an answer; or a whole message; or nothing at all."""
+"""A result, the bytes of a response, a whole message, or no response."""
 
 RequestHandler: TypeAlias = "Callable[[IncomingRequest], Awaitable[ScriptedAnswer]]"
 HTTPHandler: TypeAlias = "Callable[[Any, ClientExchange, ScriptedResponse], Awaitable[bool]]"
-"""Answers an HTTP request in place of the server, which comes first: an `ScriptedHTTPServer`, or over HTTP+SSE
-`ScriptedSSEServer`. False leaves it to the server."""
+"""Handles an HTTP request instead of the server, which is the first argument: a `ScriptedHTTPServer`, or over HTTP+SSE
+a `ScriptedSSEServer`. Returns false to leave the request to the server.
+"""
 
 RunCheck: TypeAlias = "Callable[[ClientRun], Any]"
 
 FIRST_REQUEST = "*"
-"""In place of a method: the first request that belongs neither to the opening nor to what keeps a connection alive."""
+"""Stands for a method: the first request after the handshake, except pings."""
 
 
 class Scenario:
@@ -107,11 +108,13 @@ class Scenario:
         return f"Scenario({self.name!r})"
 
     def runs_in(self, revision: str, transport: TransportName) -> bool:
-        """Whether it can be played there."""
+        """Return whether the scenario runs in a revision over a transport."""
         return is_in_revision(revision, *self.life) and transport in self.over
 
     def on(self, *methods: str) -> Callable[[RequestHandler], RequestHandler]:
-        """Have requests of these methods answered by the function; `FIRST_REQUEST` stands for the first one of any."""
+        """Return a decorator: the function handles requests with these methods; `FIRST_REQUEST` means the first one of
+        any.
+        """
 
         def add(handler: RequestHandler) -> RequestHandler:
             self.handlers |= dict.fromkeys(methods, handler)
@@ -120,7 +123,7 @@ class Scenario:
         return add
 
     def on_http(self, handler: HTTPHandler) -> HTTPHandler:
-        """Have HTTP requests go through the function first."""
+        """Handle HTTP requests with the function first."""
         self.http = handler
         return handler
 

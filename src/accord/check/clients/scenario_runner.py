@@ -1,4 +1,4 @@
-"""One scenario played: the scripted server opened, the client started against it, and watched until it is over."""
+"""Running a scenario: the scripted server is opened, and the client is started and watched until it ends."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from accord.check.settings import CheckSettings
 
 _DEADLINE = 30.0
-"""For a client that goes on and on, in seconds from its first word."""
+"""Maximum seconds of a client that does not end, from its first message."""
 _POLL = 0.25
-"""So often it is looked whether the client still speaks, in seconds."""
+"""Seconds between checks whether the client is still active."""
 _MEMORY = 16 << 20
-"""Bytes of memory for what the client says in one scenario; an ordinary one takes a hundredth of it."""
+"""Bytes of memory for the messages of a client in one scenario; an ordinary one takes a hundredth of it."""
 
 
 Client: TypeAlias = str | InProcess
-"""A command line with a place for the target, or an async function of it."""
+"""A command line with a placeholder for the target, or an async function of it."""
 
 
 async def run_scenario(
@@ -94,7 +94,7 @@ def _environment(scenario: Scenario, revision: str, target: str) -> dict[str, st
 async def _watch_client(
     program: ClientProcess | InProcessClient, stand: ScriptedServer, patience: float, opening: float
 ) -> Ending:
-    """Wait until the client ends, falls silent, or has spoken for too long."""
+    """Wait until the client ends, is silent, or is active for too long."""
     exited = asyncio.get_running_loop().create_task(program.exited.wait())
     try:
         while not exited.done():
@@ -110,7 +110,7 @@ async def _watch_client(
 
 
 def _remaining_seconds(stand: ScriptedServer, patience: float, opening: float) -> float | None:
-    """Seconds that the client may still be silent; None where it has spoken for too long, or too much."""
+    """Return the seconds that the client may still be silent; None if it is active for too long, or sent too much."""
     now = time.monotonic()
     if stand.memory.exhausted:
         return None

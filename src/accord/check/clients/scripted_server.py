@@ -1,9 +1,8 @@
-"""The scripted server of one run: good by itself in every revision, and what its scenario makes of it.
+"""The scripted server of one run: correct in each revision, except where its scenario differs.
 
-Over each transport, a request becomes an `IncomingRequest`; the handler of the scenario or `default_result` answers it.
-The stand keeps the conversations, notes when the scenario first did something of its own, and when the client was last
-heard of. Its room bounds what one run may keep: whoever reads takes from it what comes, and stops reading when it is
-full.
+Over each transport, a request becomes an `IncomingRequest`; the handler of the scenario or `default_result` answers
+it. The server stores the sessions, the time of the first intervention of the scenario, and of the last message of the
+client. A memory budget limits one run: readers stop when it is exhausted.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from accord.messages.methods import table
 from accord.messages.revision import RULES
 
 _OPENING_METHODS = frozenset(("initialize", "server/discover", "ping", "logging/setLevel"))
-"""What opens a connection and keeps it alive."""
+"""Methods that open a connection or keep it alive."""
 _STEPS = 3
 _REQUEST_MEMORY = 4_096
-"""Bytes of memory, about, that a request takes only while it is answered."""
+"""Approximate memory of a request in progress."""
 
 
 class ScriptedServer:
-    """One server for one run of a client. `memory` is what may be kept of the run."""
+    """One server for one run of a client. `memory` limits the run."""
 
     def __init__(
         self, scenario: Scenario, revision: str, transport: TransportName, room: MemoryBudget | None = None
@@ -53,15 +52,15 @@ class ScriptedServer:
         self.memory: MemoryBudget = room or MemoryBudget()
         self.conversations: list[ClientConversation] = []
         self.intervened_at: float | None = None
-        """When the scenario first did something of its own."""
+        """The time of the first intervention of the scenario."""
         self.last_message_at: float | None = None
-        """When the client last said something that was no ping."""
+        """The time of the last message of the client except pings."""
         self.first_message_at: float | None = None
         self.started_at: float = time.monotonic()
         self.trap_listener: HTTPListener = HTTPListener(self._answer_trap, self.memory)
-        """Another origin, at which nobody has any business."""
+        """Another origin, to which a client must not send requests."""
         self.state: dict[str, Any] = {}
-        """What a scenario wants to know later."""
+        """What a scenario stores between requests."""
         self._counts: Counter[str] = Counter()
         self._first = True
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,7 +75,7 @@ class ScriptedServer:
         await self.trap_listener.open()
 
     async def close(self) -> None:
-        """Stop answering."""
+        """Stop all handlers."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -84,28 +83,28 @@ class ScriptedServer:
         await self.trap_listener.close()
 
     def add_conversation(self) -> ClientConversation:
-        """A new one."""
+        """Return a new session."""
         self.conversations.append(ClientConversation(self, len(self.conversations) + 1, self.scenario.name))
         return self.conversations[-1]
 
     def mark_message(self, message: JSONObject) -> None:
-        """The client said something."""
+        """Record that the client sent a message."""
         if message.get("method") != "ping":
             self.last_message_at = time.monotonic()
             self.first_message_at = self.first_message_at or self.last_message_at
 
     def mark_intervention(self) -> None:
-        """The scenario does something of its own now."""
+        """Record the first intervention of the scenario."""
         if self.intervened_at is None:
             self.intervened_at = time.monotonic()
 
     def is_first_time(self, what: str) -> bool:
-        """Whether this is the first time that it is asked for."""
+        """Return whether this is the first call with this key."""
         self._counts[what] += 1
         return self._counts[what] == 1
 
     def serve(self, conversation: ClientConversation, request: JSONObject, way: ReplyChannel) -> asyncio.Task[None]:
-        """Answer a request, in a task of its own."""
+        """Answer a request in a task of its own."""
         self.memory.charge(_REQUEST_MEMORY)
         task = asyncio.get_running_loop().create_task(self._serve(conversation, request, way))
         self._tasks.add(task)
@@ -147,7 +146,7 @@ class ScriptedServer:
     # --- what a good server answers --------------------------------------------------------------------------------
 
     async def default_result(self, request: IncomingRequest) -> JSONObject:
-        """The result for a request. Raises `ScriptedError`."""
+        """Return the default result of a request. Raises `ScriptedError`."""
         rules = RULES[self.revision]
         if request.method not in table(self.revision, "client"):
             raise ScriptedError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
@@ -228,7 +227,7 @@ async def _complete(request: IncomingRequest, features: ScriptedFeatures) -> JSO
 
 
 async def _listen(request: IncomingRequest, features: ScriptedFeatures) -> JSONObject:
-    """Acknowledge, and stay open until the client has enough of it."""
+    """Acknowledge the subscription, and keep it open until the client ends it."""
     await request.notify(
         "notifications/subscriptions/acknowledged",
         {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": request.params.get("notifications", {})},
@@ -251,4 +250,4 @@ DEFAULT_HANDLERS: dict[str, DefaultHandler] = {
     "subscriptions/listen": _listen,
     "ping": _answer_empty,
 }
-"""By method. What is not here has an empty result."""
+"""The handler of each method; other methods have an empty result."""

@@ -1,4 +1,4 @@
-"""The scripted server over HTTP+SSE (2024-11-05): a stream for all that it says, and a place to post to for each."""
+"""The scripted server over HTTP+SSE (2024-11-05): streams for messages to the client, and an endpoint for each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from accord.check.clients.scripted_server import ScriptedServer
 from accord.wire.sse import encode
 
 STREAM_PATH = "/sse"
-"""Of the stream, by which many clients know this transport."""
+"""The usual path of the stream, by which clients recognize this transport."""
 _MESSAGES = "/messages"
 
 
 class ScriptedSSEServer:
-    """Serves a stand over HTTP+SSE. `endpoint_paths` are the targets that its streams named, with the streams."""
+    """Serves a `ScriptedServer` over HTTP+SSE. `endpoint_paths` are the endpoints of its streams."""
 
     def __init__(self, stand: ScriptedServer) -> None:
         self.server: ScriptedServer = stand
@@ -25,7 +25,7 @@ class ScriptedSSEServer:
 
     @property
     def path(self) -> str:
-        """Where the stream is."""
+        """The path of the stream."""
         return self.server.scenario.path or STREAM_PATH
 
     @property
@@ -38,17 +38,17 @@ class ScriptedSSEServer:
         await self.listener.open()
 
     async def close(self) -> None:
-        """Close the port, and cut every connection."""
+        """Close the port and all connections."""
         await self.listener.close()
 
     def new_endpoint_path(self) -> str:
-        """A new place to post to."""
+        """Return a new endpoint."""
         return f"{_MESSAGES}?session_id={secrets.token_urlsafe()}"
 
     async def open_stream(
         self, exchange: ClientExchange, response: ScriptedResponse, place: str, *beginning: bytes
     ) -> None:
-        """Open a stream that begins with these pieces, and keep it open; what is said at the place belongs to it."""
+        """Open a stream with these first chunks; messages to the endpoint belong to it."""
         conversation = self.server.add_conversation()
         way = self.endpoint_paths[place] = SSEReplyChannel(exchange, response, conversation)
         conversation.background_channel = way
@@ -69,7 +69,7 @@ class ScriptedSSEServer:
             await self._receive(exchange, response)
 
     async def _receive(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
-        """A message: "All subsequent client messages MUST be sent as HTTP POST requests to this endpoint"."""
+        """Handle a message: "All subsequent client messages MUST be sent as HTTP POST requests to this endpoint"."""
         way = self._stream_of(exchange)
         if way is None or way.closed or exchange.verb != "POST":
             await response.send(404)
@@ -79,14 +79,14 @@ class ScriptedSSEServer:
             self.server.serve(way.conversation, request, way)
 
     def _stream_of(self, exchange: ClientExchange) -> SSEReplyChannel | None:
-        """Where a message belongs; without the query it is taken for one of the last stream, which a rule tells."""
+        """Return the session of a message; without the query, that of the last stream, which a rule reports."""
         if exchange.target == _MESSAGES and self.endpoint_paths:
             return [*self.endpoint_paths.values()][-1]
         return self.endpoint_paths.get(exchange.target)
 
 
 class SSEReplyChannel:
-    """One stream, and the conversation on it."""
+    """One stream and its session."""
 
     def __init__(self, exchange: ClientExchange, response: ScriptedResponse, conversation: ClientConversation) -> None:
         self.response: ScriptedResponse = response
@@ -95,7 +95,7 @@ class SSEReplyChannel:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be said on it any more."""
+        """Whether the stream is closed."""
         return self.response.is_finished or self.response.client_closed.is_set()
 
     async def send(self, raw: bytes, *, last: bool = False) -> None:
@@ -103,5 +103,5 @@ class SSEReplyChannel:
             await self.response.send_chunk(encode(raw, event="message"))
 
     async def abort(self) -> None:
-        """Cut the connection."""
+        """Close the connection."""
         self.response.abort()

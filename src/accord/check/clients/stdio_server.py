@@ -1,4 +1,4 @@
-"""The scripted server over stdio: each process that the client starts is a relay, and a conversation here."""
+"""The scripted server over stdio: each process that the client starts is a relay, with a session in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accord.wire.transcript import RECEIVED
 
 _LINE_BYTES = 16 << 20
 _PART_BYTES = 64 << 10
-"""The relay sends no more at once."""
+"""Maximum size of a block from the relay."""
 _CLOSE_GRACE = 1.0
 """Seconds."""
 _SHUTDOWN_EVENTS = {(relay.END, b""): "closed", (relay.TERM, b"1"): "terminated", (relay.TERM, b"0"): "orphaned"}
@@ -32,11 +32,11 @@ class ScriptedStdioServer:
         self._token = secrets.token_hex(16)
         self._loopback = LoopbackListener(self._serve_relay)
         self.command: list[str] = []
-        """What the client has to start."""
+        """The command line that the client has to start."""
 
     @property
     def target(self) -> str:
-        """The command as one line for a shell."""
+        """The command line as one string for a shell."""
         return shlex.join(self.command)
 
     async def open(self) -> None:
@@ -47,7 +47,7 @@ class ScriptedStdioServer:
         self.command = [sys.executable, "-I", "-S", relay.__file__, port, self._token, self._server.scenario.stderr]
 
     async def close(self) -> None:
-        """End every relay. What a client did to one just before it ended may still be under way."""
+        """End all relays, after their last bytes have been read."""
         await self._loopback.close(_CLOSE_GRACE)
 
     async def _serve_relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +61,7 @@ class ScriptedStdioServer:
 
 
 class _RelayedProcess:
-    """One process of the server, as the client sees it; the way on which we speak to it."""
+    """One process of the server, as the client sees it, and the channel to the client."""
 
     def __init__(self, stand: ScriptedServer, writer: asyncio.StreamWriter) -> None:
         self._server = stand
@@ -80,7 +80,7 @@ class _RelayedProcess:
         self._writer.close()
 
     async def run(self, reader: asyncio.StreamReader) -> None:
-        """Read until the client has ended this process, or has said more than there is room for."""
+        """Read until the client has ended this process, or the memory limit is reached."""
         try:
             while (ending := await self._next_shutdown_event(reader)) != "closed" or self._server.scenario.deaf:
                 self._conversation.shutdown_events.append(ending)
@@ -89,7 +89,7 @@ class _RelayedProcess:
             self._conversation.shutdown_events.append("killed")
 
     async def _next_shutdown_event(self, reader: asyncio.StreamReader) -> str:
-        """Read on, until the client does something to end this process."""
+        """Read until the client does something to end this process."""
         while True:
             kind, data = await _read_part(reader, self._server.memory)
             if kind != relay.DATA:
@@ -107,7 +107,7 @@ class _RelayedProcess:
 
 
 async def _read_part(reader: asyncio.StreamReader, room: MemoryBudget) -> tuple[bytes, bytes]:
-    """What comes next of a relay: its kind, and the bytes. Raises `EOFError` where there is no room for more."""
+    """Read the kind and the bytes of a block. Raises `EOFError` beyond the memory limit."""
     kind, size = relay.HEADER.unpack(await reader.readexactly(relay.HEADER.size))
     if size > _PART_BYTES or room.exhausted:
         raise EOFError

@@ -1,4 +1,4 @@
-"""What a run of a client says of tasks (of the extension): which there were, which it looked at, what it was told."""
+"""Tasks of the extension in a run of a client: those that it got, polled and answered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accord.messages.base import JSONObject
 
 
 def created_tasks(run: ClientRun) -> set[Any]:
-    """The ids of the tasks that requests became. Raises `NotObserved` for none."""
+    """Return the ids of the tasks of all requests. Raises `NotObserved` if there are none."""
     run.require_no_crash()
     found = {result.get("taskId") for _, result in sent_results(run) if result.get("resultType") == "task"}
     if not found:
@@ -20,41 +20,41 @@ def created_tasks(run: ClientRun) -> set[Any]:
 
 
 def polled_tasks(run: ClientRun) -> set[Any]:
-    """Those of them that the client looked at. Raises `NotObserved` for none."""
+    """Return the tasks that the client polled. Raises `NotObserved` if there are none."""
     found = {request.params.get("taskId") for request in run.requests("tasks/get")} & created_tasks(run)
     if not found:
-        raise NotObserved("the client looks at no task")
+        raise NotObserved("the client polls no task")
     return found
 
 
 def tasks_requiring_input(run: ClientRun) -> set[Any]:
-    """Those that were seen asking. Raises `NotObserved` for none."""
+    """Return the tasks that required input. Raises `NotObserved` if there are none."""
     found = {state.get("taskId") for state in sent_task_states(run) if state.get("status") == "input_required"}
     if not found:
-        raise NotObserved("no task was seen asking")
+        raise NotObserved("no task required input")
     return found
 
 
 def task_updates(run: ClientRun) -> list[ClientMessage]:
-    """The answers. Raises `NotObserved` for none."""
+    """Return the input responses. Raises `NotObserved` if there are none."""
     found = run.requests("tasks/update")
     if not found:
-        raise NotObserved("no task was answered")
+        raise NotObserved("the client answered no task")
     return found
 
 
 def task_requests(run: ClientRun, id: Any, *methods: str) -> list[ClientMessage]:
-    """The requests about one of them, of these methods."""
+    """Return the requests about a task, with these methods."""
     return [request for request in run.requests(*methods) if request.params.get("taskId") == id]
 
 
 def sent_task_states(run: ClientRun) -> Iterator[JSONObject]:
-    """The states that were told of them."""
+    """Return the states of tasks that were sent."""
     return (result for _, result in sent_results(run) if result.get("resultType") == "complete" and "taskId" in result)
 
 
 def sent_results(run: ClientRun) -> Iterator[tuple[Any, JSONObject]]:
-    """Our results, and the ids of what they are for."""
+    """Yield the results that were sent, with the ids of their requests."""
     for conversation in run.conversations:
         for body in conversation.log.sent_messages():
             if isinstance(body.get("result"), dict):

@@ -1,7 +1,4 @@
-"""One revision that a client speaks: the runs in it, judged as they end, and what is to be said of it then.
-
-From the runs of a client in one revision to outcomes, case by case: read, or judged by the run of a scenario.
-"""
+"""The runs of a client in one revision: outcomes of cases that judge one scenario, or read all runs."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from accord.check.engine.rule import Case, Rule
 
 
 class RunEvaluator:
-    """Judges one revision over one transport. `scenarios` are those by whose runs cases may be judged."""
+    """Judges one revision over one transport. `scenarios` are those whose runs cases may judge."""
 
     def __init__(self, rules: Iterable[Rule], scenarios: Iterable[Scenario], notes: OutcomeCollector) -> None:
         self._rules = list(rules)
@@ -23,13 +20,13 @@ class RunEvaluator:
         self._collector = notes
 
     def evaluate_run(self, run: ClientRun) -> None:
-        """Note what the run of one scenario shows."""
+        """Judge the run of one scenario."""
         for rule, case in self._cases(run):
             if self._scenario_of.get(id(case)) == run.scenario:
                 self._evaluate_case(rule, case, run)
 
     def evaluate_readings(self, runs: Sequence[ClientRun]) -> None:
-        """Note what is read from all runs of one revision; there is at least one."""
+        """Judge all runs of a revision; there is at least one."""
         for rule, case in self._cases(runs[0]):
             if case.kind == "reading":
                 self._evaluate_reading(rule, case, runs)
@@ -58,7 +55,7 @@ class RunEvaluator:
 
 
 class ClientVisit:
-    """A visit while it goes on; it began with the run without surprises."""
+    """A visit in progress; it begins with the ordinary run."""
 
     def __init__(
         self, usual: ClientRun, rules: Sequence[Rule], scenarios: Sequence[Scenario], watcher: Watcher
@@ -74,13 +71,13 @@ class ClientVisit:
         self._evaluator.evaluate_run(usual)
 
     def add(self, run: ClientRun) -> None:
-        """One run more."""
+        """Add a run."""
         run.ordinary_run = self.ordinary_run
         self.runs.append(run)
         self._evaluator.evaluate_run(run)
 
     def end(self, cut_off: str) -> Visit:
-        """All its runs are over: what is read from them is judged. `cut_off` says why some are missing, if they are."""
+        """Judge what is read from all runs, and return the visit. `cut_off` says why runs are missing."""
         self._evaluator.evaluate_readings(self.runs)
         visit = Visit(
             revision=self.ordinary_run.revision,
@@ -95,5 +92,5 @@ class ClientVisit:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What came of its cases so far, in the order of the rules."""
+        """The outcomes so far, in the order of the rules."""
         return sorted(self._collector.outcomes, key=lambda each: self._order[each.rule])

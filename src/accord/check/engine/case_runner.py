@@ -1,12 +1,11 @@
-"""Running one case in the conversation that it needs, in bounded time; what came of it is an `CaseAttempt`.
+"""Running one case in its session, in bounded time.
 
-Shared cases run one after the other in one conversation, which is opened again when one of them ends it. Over stdio,
-cases that share a process run one after the other as well; every other case has a conversation of its own.
+Shared cases run in sequence in one session, which is opened again if one of them ends it. Over stdio, cases that share
+a process run in sequence as well; each other case has its own session.
 
-What a visit may cost: time in all, time that is waited in vain, and room for what the server says.
-
-A server that is slow and right is given much time; one that falls silent again and again is not waited for each time.
-What is not tried for it is not observed, and the visit says why.
+A visit has a budget: total time, time spent on timeouts, and memory for messages. A slow server gets much time, but a
+server that often does not respond is not waited for each time. Cases beyond the budget are not observed, and the visit
+says why.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from accord.check.probes.probe import Probe
 from accord.errors import AccordError
 
 _WHOLE = 60
-"""A visit may take this many times as long as one answer."""
+"""A visit may take this many times as long as one response."""
 _ORDINARY = 12
 """Ordinary traffic may take this many times as long: a server may have many slow tools."""
 _WASTED = 15
-"""All waits for answers that do not come may take this many times as long together."""
+"""All timeouts together may take this many times as long."""
 _CONFIRMATION = 12
-"""Trying failures again may take this many times as long."""
+"""The confirmation of failures may take this many times as long."""
 
 
 class VisitBudget:
-    """The budget of a visit that begins now; `timeout` is the one of an answer, in seconds."""
+    """The budget of a visit that begins now; `timeout` is that of a response, in seconds."""
 
     def __init__(self, timeout: float, room: MemoryBudget, whole: float = _WHOLE) -> None:
         self._whole = whole * timeout
@@ -47,12 +46,12 @@ class VisitBudget:
 
     @classmethod
     def for_confirmation(cls, timeout: float, room: MemoryBudget) -> VisitBudget:
-        """Return a budget that begins now, for trying failures again."""
+        """Return a budget that begins now, for the confirmation of failures."""
         return cls(timeout, room, _CONFIRMATION)
 
     @property
     def remaining(self) -> float:
-        """Seconds until the visit has to end."""
+        """Seconds until the visit must end."""
         return max(0.0, self._end - time.monotonic())
 
     @property
@@ -65,32 +64,32 @@ class VisitBudget:
         self._end += seconds
 
     def charge_failure(self, seconds: float) -> None:
-        """Charge the seconds of a failed case, if they are at least those that an answer may take."""
+        """Charge the seconds of a failed case if they exceed the timeout of a response."""
         if seconds >= self._timeout:
             self._wasted_left -= seconds
 
     @property
     def exhausted(self) -> str:
-        """Why nothing more is tried, in words; empty while there is something left."""
+        """Why no further cases run; empty while there is time left."""
         if self._memory.exhausted:
             return self._memory.exhausted
         if self._wasted_left <= 0:
-            return f"the server did not answer too often: {_WASTED * self._timeout:g} s were waited in vain"
+            return f"the server often did not respond: timeouts took {_WASTED * self._timeout:g} s"
         if not self.remaining:
-            return f"it took longer than {self._whole:g} s in all; --timeout gives more"
+            return f"the visit took longer than {self._whole:g} s; increase --timeout"
         return ""
 
 
 _CASE_TIMEOUTS = 8
-"""A case may take this many times as long as one answer."""
+"""A case may take this many times as long as one response."""
 _MAX_REOPENINGS = 5
-"""A shared conversation is opened again at most this many times."""
+"""Maximum number of times that a shared session is opened again."""
 _TIME_DEPENDENT = 0.5
 """A failure that took at least this share of the timeout may depend on the speed of the machine."""
 
 
 class CaseAttempt(NamedTuple):
-    """One try of one case: what it raised, what was said meanwhile, and the seconds it took in an open conversation."""
+    """One attempt of a case: its exception, its messages, and its seconds in an open session."""
 
     rule: Rule
     case: Case
@@ -100,22 +99,22 @@ class CaseAttempt(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """True if the rule counts as broken after this attempt."""
+        """True if the rule is broken after this attempt."""
         return isinstance(self.error, Violation | TimeoutError | UnsupportedRevision | AccordError)
 
     @property
     def symptom(self) -> str:
-        """The symptom: failures with the same cause share it."""
+        """The symptom, which failures with the same cause share."""
         return getattr(self.error, "symptom", "") or self.rule.id
 
     def is_time_dependent(self, timeout: float) -> bool:
-        """Return whether a faster machine may give another verdict; `timeout` is that of one answer, in seconds."""
+        """Return whether a faster machine may give another verdict; `timeout` is that of a response, in seconds."""
         is_late = isinstance(self.error, TimeoutError) or self.symptom.startswith(NO_ANSWER)
         return is_late or self.seconds >= _TIME_DEPENDENT * timeout
 
 
 class Timer:
-    """Measures the time of one attempt, in seconds; it restarts when the conversation of the case is open."""
+    """Measures the time of an attempt, in seconds; it restarts when the session of the case is open."""
 
     def __init__(self) -> None:
         self.restart()
@@ -132,7 +131,7 @@ _Run: TypeAlias = Callable[[Timer], Awaitable[None]]
 
 
 class CaseRunner:
-    """Runs cases in conversations that `factory` opens, as long as `budget` lasts."""
+    """Runs cases in sessions that `factory` opens, within the budget."""
 
     def __init__(self, factory: SessionFactory, budget: VisitBudget, shared: Probe | None = None) -> None:
         self.factory: SessionFactory = factory
@@ -142,12 +141,12 @@ class CaseRunner:
         self._reopenings = 0
 
     async def open(self) -> Probe:
-        """Open the shared conversation. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
+        """Open the shared session. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
         self.shared = await self.factory.open("shared")
         return self.shared
 
     async def live_probe(self) -> Probe | None:
-        """Return the shared conversation, opened again if it has ended; None when it ended too often."""
+        """Return the shared session, opened again if it has ended; None if it ended too often."""
         if self.shared is not None and self.shared.alive:
             return self.shared
         self._reopenings += 1
@@ -159,7 +158,7 @@ class CaseRunner:
             return await self.open()
 
     async def run_shared(self, rule: Rule, case: Case) -> CaseAttempt:
-        """Run a case in the shared conversation."""
+        """Run a case in the shared session."""
         probe = await self.live_probe()
         if probe is None:
             return CaseAttempt(rule, case, NotObserved(self.budget.exhausted or "the server ended too often before"))
@@ -170,11 +169,11 @@ class CaseRunner:
             probe.log.case = ""
 
     async def run_alone(self, rule: Rule, case: Case) -> CaseAttempt:
-        """Run a case, of any kind, in a new conversation of its own."""
+        """Run a case of any kind in a new session."""
         return await self.run(rule, case, self._known_probe, lambda timer: self._run_in_own_session(case, timer))
 
     async def run_in_sequence(self, cases: Sequence[tuple[Rule, Case]], note: Callable[[CaseAttempt], None]) -> None:
-        """Run cases one after the other in one process, as long as it answers; `note` gets each attempt."""
+        """Run cases in sequence in one process, as long as it responds; `note` gets each attempt."""
         probe: Probe | None = None
         try:
             for rule, case in cases:
@@ -202,7 +201,7 @@ class CaseRunner:
         return attempt, used[0] if used else None
 
     async def _answers(self, probe: Probe, attempt: CaseAttempt) -> bool:
-        """Return whether a failed attempt got answers, only wrong ones, so that the next case may use its process."""
+        """Return whether a failed attempt got only invalid responses, so that the next case may use its process."""
         if (
             not isinstance(attempt.error, Violation)
             or attempt.is_time_dependent(self._settings.timeout)
@@ -239,7 +238,7 @@ class CaseRunner:
         return self.shared or self.factory.probes[0]
 
     async def run(self, rule: Rule, case: Case, probe: Probe, run: _Run) -> CaseAttempt:
-        """Run a case if it applies; `talk` is an open conversation, whose capabilities and lists are known."""
+        """Run a case if it applies; `probe` is an open session, whose capabilities and lists are known."""
         if case.needs is not None and not probe.has_capability(case.needs):
             return CaseAttempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
         if self.budget.exhausted:
@@ -268,7 +267,7 @@ class CaseRunner:
                 await case.applies(probe)
 
     def _classify_error(self, exc: Exception, seconds: float) -> Exception:
-        """Charge a failure's time to the budget, and return the error to report."""
+        """Charge the time of a failure to the budget, and return the error to report."""
         if isinstance(exc, TimeoutError) and not self.budget.remaining:
             return NotObserved(self.budget.exhausted)
         if isinstance(exc, Violation | TimeoutError):

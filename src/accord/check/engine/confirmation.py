@@ -1,10 +1,9 @@
-"""Confirming failures: what has failed in company is tried again alone before it becomes a verdict.
+"""Confirmation of failures: a case that failed beside others is repeated alone before it has a verdict.
 
-A case may fail for what another case did a moment before, or because the machine was busy. So each failure is tried
-once more when everything else is over and the server answers promptly again, and that attempt gives the verdict.
-Shared cases have another conversation for that, in the reverse order: whatever came before a case in the first attempt
-comes after it in the second. Over stdio the cases that may share a process come after them, and all that goes on beside
-the other cases, unless a failure depends on time.
+A case may fail because of an earlier case, or because the machine was busy. So each failure is repeated after all
+other cases, when the server responds promptly again, and the second attempt gives the verdict. Shared cases run in
+another session, in reverse order: the cases before one in the first attempt come after it in the second. Over stdio,
+the cases that may share a process follow in their process, unless a failure depends on time.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from accord.check.probes.probe import Probe
 from accord.errors import AccordError
 
 _RECOVERED = 0.2
-"""A server that answers within this share of the timeout has recovered."""
+"""A server that responds within this share of the timeout has recovered."""
 _PROBES = 10
 
 
 class FailureConfirmation:
-    """Tries failures again. `shared` is the conversation that knows what the server has."""
+    """Repeats failures. `shared` is the session that knows the features of the server."""
 
     def __init__(self, factory: SessionFactory, shared: Probe | None) -> None:
         self._factory = factory
@@ -34,10 +33,10 @@ class FailureConfirmation:
         self._known_probe = shared
         self._confirmed: set[tuple[str, str]] = set()
         self.unconfirmed: list[str] = []
-        """What failed once, and held when it was tried alone: in words."""
+        """Cases that failed once, but not alone, with their texts."""
 
     async def confirm(self, failures: Iterable[CaseAttempt]) -> list[CaseAttempt]:
-        """Try failures again, and return the attempts that give their verdicts."""
+        """Repeat failures, and return the attempts that give their verdicts."""
         failures = list(failures)
         if not failures or not await self._wait_for_recovery():
             return failures
@@ -53,7 +52,7 @@ class FailureConfirmation:
         return together.result() + alone.result()
 
     def _may_share(self, failure: CaseAttempt) -> bool:
-        """Whether a case may be tried again in the process of the shared ones, after them."""
+        """Return whether a case may be repeated in the process of the shared ones, after them."""
         return (
             self._factory.transport == "stdio" and failure.case.shares and not failure.is_time_dependent(self._timeout)
         )
@@ -88,15 +87,15 @@ class FailureConfirmation:
     def _without_retry(self, first: CaseAttempt) -> CaseAttempt:
         if not first.is_time_dependent(self._timeout):
             return first
-        text = f"it failed once, and no time was left to try it again alone: {first.error}"
+        text = f"it failed once, and there was no time to repeat it alone: {first.error}"
         return first._replace(error=NotObserved(text))
 
     def _key(self, attempt: CaseAttempt) -> tuple[str, str]:
-        """Return the key under which a failure is confirmed once: its symptom, with its rule unless it is silence."""
+        """Return the key under which a failure is repeated once: its symptom, with its rule unless it is a timeout."""
         return "" if attempt.symptom.startswith(NO_ANSWER) else attempt.rule.id, attempt.symptom
 
     async def _wait_for_recovery(self) -> bool:
-        """Wait until the server answers promptly, where one process serves all conversations; false if it is gone."""
+        """Wait until the server responds promptly, if one process serves all sessions; false if it has ended."""
         if self._factory.transport == "stdio":
             return True
         try:
@@ -116,7 +115,7 @@ class FailureConfirmation:
 
 
 async def _retry_shared(attempts: CaseRunner, failed: CaseAttempt) -> CaseAttempt:
-    """Run a case in the shared conversation of `attempts`, opened again if the case before has ended it."""
+    """Run a case in the shared session of `attempts`, opened again if the case before has ended it."""
     try:
         return await attempts.run_shared(failed.rule, failed.case)
     except (Violation, UnsupportedRevision, NotObserved, AccordError) as exc:

@@ -1,8 +1,8 @@
-"""From outcomes to findings: what has one cause is one finding, with the bytes, and the command that repeats it.
+"""Findings: all outcomes with one cause, with the evidence, the sections of the specification, and the command that
+repeats them.
 
-Places in the specification: `server/tools#error-handling` of a revision, as a URL.
-
-Pages were moved, split and joined: a rule names the place of each time, and is shown those that a revision has.
+A rule names its sections as `server/tools#error-handling`. Pages were moved, split and joined: a rule names those of
+all revisions, and a report shows those of one revision.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _PAGE_LIVES: dict[str, Life] = {
     "server/discover": Life(since="2026-07-28"),
     "schema": Life(since="2025-06-18"),
 }
-"""Of pages, and of folders of pages, that not every revision has."""
+"""Revisions of pages, and of folders of pages, that not all revisions have."""
 
 
 def spec_url(place: str, revision: str) -> str:
-    """Where a place is in a revision; a place that is a URL already is left as it is."""
+    """Return the URL of a section in a revision; a URL without changes."""
     page, sign, section = place.partition("#")
     return place if "://" in place else f"{_SITE}/{revision}/{page.removesuffix('/index')}{sign}{section}"
 
 
 def spec_urls(places: Sequence[str], revision: str) -> tuple[str, ...]:
-    """Where a rule stands in a revision: those of its places that the revision has; all, if it has none."""
+    """Return the sections of a rule that a revision has; all if it has none."""
     return tuple(
         spec_url(place, revision) for place in [each for each in places if _exists_in(each, revision)] or places
     )
@@ -91,7 +91,7 @@ def _finding(
 def repeat_command(
     outcome: Outcome, rules: Mapping[str, Rule], target: str, settings: CheckSettings, role: PeerRole
 ) -> str:
-    """Return the command that tries this rule there again; empty for a server in this process."""
+    """Return the command that repeats a case; empty for a server in this process."""
     if outcome.transport == "memory":
         return ""
     words = ["accord", "check"]
@@ -116,7 +116,9 @@ def repeat_command(
 
 
 def _only(outcome: Outcome, rules: Mapping[str, Rule], settings: CheckSettings, role: PeerRole) -> tuple[str, ...]:
-    """The rule; and of what was only read the rules for whose cases it was said, or all where nobody knows those."""
+    """Return the rule; for a reading rule also the rules of the cases that sent the messages, or all if they are
+    unknown.
+    """
     was_read = any(case.kind == "reading" and case.says == outcome.case for case in rules[outcome.rule].cases)
     if role == "client" or not was_read:
         return (outcome.rule,)

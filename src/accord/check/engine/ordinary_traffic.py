@@ -1,6 +1,6 @@
-"""Ordinary traffic, for the rules that watch: everything is listed, some is read, what may be called is called.
+"""Ordinary traffic for reading rules: all lists, some reads, and calls of tools that may be called.
 
-Nothing is judged here; an answer that is wrong is for the rules that read it.
+Nothing is judged here: rules that read the log report invalid responses.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from accord.messages.base import JSONObject
 from accord.messages.meta import LOG_LEVEL
 
 _MOST = 5
-"""Resources that are read, and prompts that are got."""
+"""Maximum number of resources and prompts that are read."""
 
 
 async def run_ordinary_traffic(probe: Probe, seconds: float) -> tuple[str, ...]:
-    """Use the server as a client would, for at most so many seconds. Returns what was left out, in words."""
+    """Use the server as a client would, for a limited time. Returns what was left out."""
     end = time.monotonic() + seconds
     cut = [what for what, part in _parts().items() if not await _completes_in_time(part, probe, end - time.monotonic())]
     if not cut:
@@ -54,7 +54,7 @@ def _parts() -> dict[str, Callable[[Probe], Awaitable[object]]]:
 
 
 async def _completes_in_time(part: Callable[[Probe], Awaitable[object]], probe: Probe, seconds: float) -> bool:
-    """Do this work, and return whether there was time for all of it."""
+    """Run this work, and return whether there was time for all of it."""
     try:
         async with asyncio.timeout(seconds):
             await part(probe)
@@ -91,10 +91,10 @@ async def _get_prompts(probe: Probe) -> None:
 
 
 async def call_tools(probe: Probe, tools: list[JSONObject] | None = None) -> list[Answer]:
-    """Call these tools, or each that may be called, and answer what it asks; the answers that came in the end.
+    """Call these tools, or all that may be called, and answer their input requests; return the final responses.
 
-    A tool that takes longer than an answer may is left out from then on: it may be at work. Raises `Violation` when the
-    server ends, and when nothing comes though all its questions were answered.
+    A tool that takes longer than a response is not called again: it may still run. Raises `Violation` when the server
+    ends, and when no response comes although all its requests were answered.
     """
     found: list[Answer] = []
     for tool in await probe.callable_tools() if tools is None else tools:
@@ -113,7 +113,7 @@ def _has_requested_input(probe: Probe, since: int) -> bool:
 
 
 async def _call(probe: Probe, tool: JSONObject) -> Answer:
-    """Call it, and answer what it asks, as often as it asks (2026-07-28)."""
+    """Call a tool, and answer its input requests (2026-07-28)."""
     meta: JSONObject = {"progressToken": f"exercise-{probe.next_id()}"}
     if not probe.rules.handshake:
         meta[LOG_LEVEL] = "debug"
@@ -123,12 +123,12 @@ async def _call(probe: Probe, tool: JSONObject) -> Answer:
 
 
 def minimal_call_params(tool: JSONObject) -> JSONObject:
-    """Return the params of a call with the fewest arguments that the tool takes."""
+    """Return the params of a call with minimal arguments."""
     return {"name": tool.get("name"), "arguments": minimal_arguments(tool)}
 
 
 def minimal_arguments(tool: JSONObject) -> Any:
-    """The least that its schema takes; nothing where that is no schema."""
+    """Return minimal arguments for its schema; empty for an invalid schema."""
     try:
         return smallest(tool.get("inputSchema"))
     except GenerationError:

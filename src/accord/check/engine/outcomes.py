@@ -1,4 +1,4 @@
-"""What came of each case in one visit: a verdict, from what the case raised."""
+"""The outcome of each case in a visit: a verdict, from the exception of the case."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NullWatcher:
 
 
 class OutcomeCollector:
-    """The outcomes of one visit; the watcher is notified of each."""
+    """The outcomes of one visit; the watcher gets each."""
 
     def __init__(self, revision: str, transport: TransportName, watcher: Watcher) -> None:
         self._revision = revision
@@ -44,12 +44,12 @@ class OutcomeCollector:
         self._watcher = watcher
         self.outcomes: list[Outcome] = []
         self.defects: list[str] = []
-        """What went wrong in the checker itself."""
+        """Errors of the checker itself."""
 
     def add_exception(
         self, rule: Rule, case: Case, exc: Exception, evidence: tuple[str, ...] = (), seconds: float = 0.0
     ) -> None:
-        """Note what a case raised; `http_evidence` is what was said meanwhile, where the case gives none of its own."""
+        """Add the exception of a case; `evidence` are the messages of the attempt, if the exception has none."""
         match exc:
             case NotApplicable():
                 self.add(rule, case, "not-applicable", str(exc), seconds=seconds)
@@ -71,7 +71,7 @@ class OutcomeCollector:
             case TimeoutError():
                 self.add(rule, case, failing_verdict(rule), f"not done after {seconds:.0f} s", seconds=seconds)
             case UnsupportedRevision():
-                text = f"it cannot be opened a second time: {exc}"
+                text = f"a second session cannot be opened: {exc}"
                 self.add(rule, case, failing_verdict(rule), text, symptom="reopened", seconds=seconds)
             case AccordError():
                 self.add(rule, case, failing_verdict(rule), describe(exc), symptom="unreachable", seconds=seconds)
@@ -81,7 +81,7 @@ class OutcomeCollector:
                 log.error("accord: the rule %s failed by itself", rule.id, exc_info=exc)
 
     def add(self, rule: Rule, case: Case, verdict: Verdict, text: str = "", **more: Any) -> None:
-        """Note one verdict; `more` are fields of an `Outcome`."""
+        """Add one verdict; `more` are fields of an `Outcome`."""
         outcome = Outcome(
             rule=rule.id,
             case=case.says,
@@ -100,5 +100,5 @@ class OutcomeCollector:
 
 
 def failing_verdict(rule: Rule) -> Verdict:
-    """The verdict on a rule that is broken."""
+    """Return the verdict on a broken rule."""
     return "fail" if rule.level == "must" else "warn"

@@ -1,4 +1,4 @@
-"""A check that has begun, and the report that comes of it."""
+"""A check in progress, and its report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accord.check.settings import CheckSettings
 
 
 class ReportBuilder:
-    """A check that begins when this is created. `call_tool` is the name of the peer in the report."""
+    """A check that begins when this is created. `called` is the name of the peer in the report."""
 
     def __init__(self, role: PeerRole, called: str, rules: Iterable[Rule], settings: CheckSettings) -> None:
         self._role: PeerRole = role
@@ -26,7 +26,9 @@ class ReportBuilder:
         self._started = datetime.now(UTC)
 
     def build(self, name: str, visits: Sequence[Visit], outcomes: Sequence[Outcome], **more: Any) -> Report:
-        """Return the report of a check that ends now. `name` is what the peer calls itself; `more` are other fields."""
+        """Return the report of a check that ends now. `name` is the name of the peer itself; `more` are
+        other fields.
+        """
         whole = not (more.get("untested") or more.get("interrupted") or any(visit.error for visit in visits))
         return Report(
             role=self._role,

@@ -1,8 +1,8 @@
-"""One visit: every case that applies in one revision over one transport, and what came of each.
+"""One visit: all cases that apply in one revision over one transport, and their outcomes.
 
-First the shared cases, then ordinary traffic, then the cases with conversations of their own, side by side. What has
-failed is tried again alone. What reads comes last, with the records of all. Where only some rules are wanted, and some
-of them read, the cases of the other rules run as well: a rule that reads has the verdict of a whole run then.
+Shared cases run first, then ordinary traffic, then cases with their own sessions, concurrently. Failures are repeated
+alone. Reading rules come last, with the logs of all sessions. If only some rules are selected, and some of them are
+reading rules, the cases of the other rules run as well, so that reading rules have the same verdict as in a whole run.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ AttemptHandler: TypeAlias = Callable[[CaseAttempt], None]
 
 
 class VisitRunner:
-    """One visit by `doors` to try the cases that are `wanted`; those of `background_rules` only make traffic to be
-    read."""
+    """One visit with the cases of the `wanted` rules; `background_rules` only send messages for reading rules."""
 
     def __init__(self, factory: SessionFactory, wanted: Cases, watcher: Watcher, company: Cases) -> None:
         self._factory = factory
@@ -43,7 +42,7 @@ class VisitRunner:
         self._watcher = watcher
         self._collector = OutcomeCollector(factory.revision, factory.transport, watcher)
         self._background_outcomes = OutcomeCollector(factory.revision, factory.transport, NullWatcher())
-        """For the company, of which nothing is reported."""
+        """For background rules, whose outcomes are not reported."""
         self._budget = VisitBudget(factory.settings.timeout, factory.memory)
         self._attempts = CaseRunner(factory, self._budget)
         self._failures: list[CaseAttempt] = []
@@ -51,21 +50,21 @@ class VisitRunner:
         self._unconfirmed: tuple[str, ...] = ()
         self.name: str = ""
         self.unsupported_reason: str = ""
-        """Why the revision is not spoken, if it is not."""
+        """Why the server does not speak the revision, if so."""
         self.is_mcp: bool = True
-        """Whether anything came that is a message of the protocol."""
+        """Whether a message of the protocol was received."""
         self.visit: Visit | None = None
-        """What came of it, once it has ended; also where it was cancelled."""
+        """The visit, after its end or its cancellation."""
         self.fuzz_result: FuzzResult | None = None
-        """What came of the generated calls, if there were any."""
+        """The result of the generated calls, if there were any."""
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What came of every case."""
+        """The outcomes of all cases."""
         return self._collector.outcomes
 
     async def run(self) -> Visit | None:
-        """Try them all. None where the server does not speak the revision."""
+        """Run all cases. Returns None if the server does not speak the revision."""
         began = time.monotonic()
         try:
             await self._open()
@@ -89,7 +88,7 @@ class VisitRunner:
         return self.visit
 
     def _build_visit(self, began: float, error: str) -> Visit:
-        """What was tried so far, judged."""
+        """Return the visit with all outcomes so far."""
         error = error or self._budget.exhausted
         self._run_readings()
         error = error or "; ".join(self._collector.defects)
@@ -127,7 +126,7 @@ class VisitRunner:
             note(await self._attempts.run_shared(rule, case))
 
     async def _run_own(self, cases: Cases, note: AttemptHandler) -> None:
-        """Side by side; those that may share a process over stdio are one of the sides."""
+        """Run cases concurrently; those that may share a process over stdio run in sequence."""
         gate = asyncio.Semaphore(self._settings.jobs)
         own = [*_cases_of_kind(cases, "own"), *_cases_of_kind(cases, "raw")]
         in_turn = [each for each in own if each[1].shares and self._factory.transport == "stdio"]
@@ -147,7 +146,7 @@ class VisitRunner:
                     group.create_task(alone(rule, case))
 
     async def _run_background_cases(self) -> None:
-        """Let the other cases make traffic, as long as a rule that reads may still find something in it."""
+        """Run background cases as long as a reading rule may still find a violation."""
         for part in (self._run_shared, self._run_own):
             if not self._needs_more_traffic():
                 return
@@ -156,7 +155,7 @@ class VisitRunner:
             await self._run_fuzz_cases(self._background_cases, self._background_outcomes)
 
     def _needs_more_traffic(self) -> bool:
-        """Whether there is company, and a rule that reads and is not known to be broken."""
+        """Return whether there are background rules, and a reading rule that is not known to be broken."""
         return bool(self._background_cases) and any(
             not self._is_broken(case) for _, case in _cases_of_kind(self._cases, "reading")
         )
@@ -173,7 +172,7 @@ class VisitRunner:
         return False
 
     def _defer_failure(self, attempt: CaseAttempt) -> None:
-        """Note a verdict; what has failed is to be tried again first."""
+        """Add an attempt, or repeat it first if it failed."""
         if attempt.failed:
             self._failures.append(attempt)
         else:
@@ -194,7 +193,7 @@ class VisitRunner:
         self._unconfirmed = tuple(confirming.unconfirmed)
 
     async def _run_fuzz_cases(self, cases: Cases, notes: OutcomeCollector) -> None:
-        """Make the generated calls once, and let every rule about them judge."""
+        """Make the generated calls once, and judge them with all rules about them."""
         cases = _cases_of_kind(cases, "generated")
         probe = await self._attempts.live_probe() if cases else None
         if probe is None:
@@ -224,7 +223,7 @@ class VisitRunner:
             raise NotObserved("no generated calls are wanted (--call-tools, --cases)")
         broken = case.run(self.fuzz_result)
         if not broken and not self.fuzz_result.judged_counts.get(rule.id):
-            raise NotObserved("no generated call was of the kind")
+            raise NotObserved("no generated call was of this kind")
         for each in broken[1:]:
             notes.add_exception(rule, case, each)
         if broken:
@@ -247,7 +246,7 @@ class VisitRunner:
             if judged:
                 self._collector.add(rule, case, "pass")
             else:
-                self._collector.add(rule, case, "not-observed", "nothing of the kind passed")
+                self._collector.add(rule, case, "not-observed", "no such message was received")
 
     def _is_declared(self, case: Case) -> bool:
         logs = self._factory.logs

@@ -1,4 +1,4 @@
-"""Which rules are tried."""
+"""Selection of rules."""
 
 from __future__ import annotations
 

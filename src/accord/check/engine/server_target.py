@@ -1,10 +1,8 @@
-"""The ways to one server: which transports there are, and a wire on each.
+"""The target of a check: its transports, and a wire for each.
 
-A file with a server is reached over stdio, and over HTTP by a process that serves it on loopback as long as the check
-goes on.
-
-What is given to a server, and to nobody else, stands in no report: headers, environment, what a URL has beside its
-path. Whatever the server puts where, it is taken out of all that is told.
+A file with a server is started over stdio, and for HTTP by a process that serves it on loopback during the check.
+Secrets of the target are in no report: headers, environment, and the query of a URL. They are redacted wherever the
+server repeats them.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ def _url_secrets(url: str) -> Iterable[str]:
 
 
 class RedactingWatcher:
-    """Passes events on to a watcher, without secrets."""
+    """Passes events to a watcher, without secrets."""
 
     def __init__(self, watcher: Watcher, secrets: SecretRedactor) -> None:
         self._secrets = secrets
@@ -94,14 +92,14 @@ def _redact_value(value: Any, secrets: SecretRedactor) -> Any:
 
 _HTTP_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/mcp")
 _SECRET = {CANARY_NAME: CANARY}
-"""In the environment of every server that we start: what comes back of it is given away."""
+"""Set in the environment of all servers that the checker starts, to detect leaks."""
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.02
 _NO_GRACE = 0.1
 
 
 class ServerTarget:
-    """The ways to `target`. Raises `TargetError`."""
+    """The transports of `target`. Raises `TargetError`."""
 
     def __init__(self, target: Any, headers: Mapping[str, str] | None = None) -> None:
         self._parsed = parse(target)
@@ -110,13 +108,13 @@ class ServerTarget:
         self._http_process: ChildWire | None = None
         self._url = ""
         self.name: str = str(self._parsed) if isinstance(self._parsed, Command | Remote) else "a server in this process"
-        """What to call it."""
+        """The name of the target."""
         self.ignores_stdin_end: bool = False
-        """Whether it is known that the server does not end with its input: then nobody waits for that any more."""
+        """Whether the server is known not to exit at the end of stdin, so that further cases do not wait for it."""
         self.exit_delay: float = 0.0
-        """Seconds for which the server was seen to run on after the end of its input."""
+        """Seconds for which the server ran after the end of stdin."""
         self.secrets: SecretRedactor = collect_secrets(self._parsed, self._headers)
-        """What it is given, and nobody else."""
+        """Secrets of the target."""
 
     def display_name(self, label: str) -> str:
         """Return the name for reports: `label`, or for a URL its form without secrets."""
@@ -133,7 +131,7 @@ class ServerTarget:
         return ("stdio",) if self._file is None else ("stdio", over_http)
 
     async def open(self) -> None:
-        """Start what serves a file over HTTP. Raises `ConnectError`."""
+        """Start the process that serves a file over HTTP. Raises `ConnectError`."""
         if self._file is None:
             return
         command = Command((sys.executable, "-P", "-m", "accord", "run", self._file, "--http", "127.0.0.1:0"))
@@ -154,7 +152,7 @@ class ServerTarget:
             await self._http_process.close()
 
     def create_wire(self, transport: TransportName, log: MessageLog) -> Wire:
-        """A new wire; what passes over HTTP is noted in `record`. Raises `TargetError` where there is no such way."""
+        """Return a new wire; what is sent over HTTP is logged in `log`. Raises `TargetError` for another transport."""
         if isinstance(self._parsed, Remote):
             return self._over_http(transport, self._parsed.url, log, self._parsed.headers)
         if isinstance(self._parsed, Command):
@@ -179,5 +177,5 @@ class ServerTarget:
 
 
 def _serves_file(command: Command) -> bool:
-    """Whether it is what `parse` makes of FILE.py[:server]."""
+    """Return whether it is a parsed FILE.py[:server]."""
     return command.argv[1:-1] == ("-P", "-m", "accord", "run")

@@ -1,4 +1,4 @@
-"""Opening a conversation in one revision."""
+"""Opening sessions in one revision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accord.messages.base import JSONObject
 
 
 class SessionFactory:
-    """Opens conversations with one server in one revision over one transport, and keeps their records."""
+    """Opens sessions with one server in one revision over one transport, and stores their logs."""
 
     def __init__(self, reach: ServerTarget, revision: str, transport: TransportName, settings: CheckSettings) -> None:
         self.target: ServerTarget = reach
@@ -27,20 +27,20 @@ class SessionFactory:
         self.transport: TransportName = transport
         self.settings: CheckSettings = settings
         self.memory: MemoryBudget = MemoryBudget()
-        """For what the server says in all of them."""
+        """The memory budget of all sessions."""
         self.logs: list[MessageLog] = []
         self.probes: list[Probe] = []
         self.slow_tools: set[Any] = set()
-        """Names of tools that did not answer in time."""
+        """The names of tools that did not respond in time."""
         self._second: Probe | None = None
         self._schemas: dict[str, JSONObject] = {}
-        """The input schemas of tools, as the shared conversation listed them."""
+        """The input schemas of tools, from the lists of the shared session."""
         self._lists_answered: bool = True
-        """Whether lists are answered."""
+        """Whether list methods succeed."""
 
     @property
     def exit_delay(self) -> float:
-        """Seconds for which the server was seen to run on after the end of its input, in any revision."""
+        """Seconds for which the server ran after the end of stdin, in any revision."""
         return self.target.exit_delay
 
     @exit_delay.setter
@@ -49,11 +49,11 @@ class SessionFactory:
 
     @property
     def slowest_start(self) -> float:
-        """Seconds until the first answer in the conversation that took longest."""
+        """Seconds until the first response in the slowest session."""
         return max((log.first_answer_seconds for log in self.logs), default=0.0)
 
     async def open_raw(self, kind: Kind = "raw", case: str = "") -> Probe:
-        """Return a conversation in which nothing was said yet. Raises `ConnectError`."""
+        """Return a session without a handshake. Raises `ConnectError`."""
         log = MessageLog(self.revision, self.transport, kind, case, self.memory)
         probe = Probe(self.target.create_wire(self.transport, log), log, self.settings, self)
         probe.peer_logs = self.logs
@@ -63,7 +63,7 @@ class SessionFactory:
         return probe
 
     async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Probe:
-        """Return a conversation that is open. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
+        """Return an open session. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
         probe = await self.open_raw(kind, case)
         if capabilities is not None:
             probe.client_capabilities = capabilities
@@ -76,20 +76,21 @@ class SessionFactory:
         return probe
 
     async def second(self, case: str = "") -> Probe:
-        """Return the second conversation of shared cases, opened on first use, and again when it has ended."""
+        """Return the second session of shared cases, opened on first use, and again when it has ended."""
         if self._second is None or not self._second.alive:
             self._second = await self.open("own", case)
         self._second.log.case = case
         return self._second
 
     def release_second(self) -> Probe | None:
-        """Return the second conversation, if it is open, and let the next case that needs one open another."""
+        """Return the second session if it is open; the next case that needs one opens another."""
         probe, self._second = self._second, None
         return probe if probe is not None and probe.alive else None
 
     async def negotiate(self, probe: Probe) -> None:
-        """Open it by what its revision has for that. Raises `UnsupportedRevision`, and `Violation` when nothing
-        sensible comes."""
+        """Open a session as its revision requires. Raises `UnsupportedRevision`, and `Violation` for an invalid
+        response.
+        """
         probe.log.client_capabilities = probe.client_capabilities
         if probe.rules.handshake:
             answer = await probe.request(
@@ -112,10 +113,10 @@ class SessionFactory:
                 probe.http.open_stream({"MCP-Protocol-Version": probe.revision})
 
     async def _send_first_request(self, probe: Probe) -> None:
-        """Make one ordinary request, so that every case begins in the same state.
+        """Send one ordinary request, so that all cases begin in the same state.
 
-        Without a handshake a server may decide by the first request after `server/discover` what the connection speaks,
-        and arguments may stand in headers by the schemas of tools.
+        Without a handshake, a server may choose its protocol by the first request after `server/discover`, and
+        arguments may have headers from the schemas of tools.
         """
         if probe.rules.handshake or not self._lists_answered:
             return
@@ -134,20 +135,21 @@ class SessionFactory:
 
     async def _discover(self, probe: Probe) -> Answer:
         """Send `server/discover`. Raises `UnreachableServer` if it "does not respond within a reasonable timeout", or
-        ends."""
+        ends.
+        """
         try:
             return await probe.request("server/discover", seconds=probe.settings.opening)
         except Violation as exc:
             raise UnreachableServer(str(exc)) from exc
 
     async def close(self) -> None:
-        """Close the conversations that are still open, all at once."""
+        """Close all open sessions concurrently."""
         async with asyncio.TaskGroup() as group:
             for probe in self.probes:
                 group.create_task(self.close_probe(probe))
 
     async def close_probe(self, probe: Probe) -> None:
-        """Close a conversation. A process that outlives its input is not waited for again."""
+        """Close a session. A process that does not exit at the end of stdin is not waited for again."""
         await probe.close()
         if isinstance(probe.wire, ChildWire) and probe.wire.ignored_stdin_end:
             self.target.ignores_stdin_end = True
@@ -162,7 +164,7 @@ def _opening_error(answer: Answer) -> UnsupportedRevision:
 
 
 def _advice(status: int) -> str:
-    """What to do where HTTP refuses to open a conversation."""
+    """Return what to do if HTTP refuses to open a session."""
     if status in (401, 403):
         return "; what it wants to know who asks is given with --header, as 'Authorization=Bearer ...'"
     if 300 <= status < 400:

@@ -1,4 +1,4 @@
-"""The visits of one check: which revisions over which transports, one after the other, and what becomes of the rest."""
+"""The visits of a check: revisions and transports, in sequence, and those that are left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accord.check.settings import CheckSettings
 from accord.messages.revision import REVISIONS, RULES
 
 _STARTS = 6
-"""A server that could not be opened is given so many times its slowest start when it is tried again."""
+"""A server that could not be opened has this many times its slowest start in the second attempt."""
 
 
 class VisitTarget(NamedTuple):
@@ -29,7 +29,7 @@ class VisitTarget(NamedTuple):
 
     @property
     def has_handshake(self) -> bool:
-        """Whether `initialize` opens a conversation there."""
+        """Whether `initialize` opens a session there."""
         return RULES[self.revision].handshake
 
     @property
@@ -39,7 +39,7 @@ class VisitTarget(NamedTuple):
 
 
 class ServerVisits:
-    """Visits the server that `reach` leads to, to try `rules`; those of `background_rules` only make traffic."""
+    """Visits the server of `reach` with `rules`; `background_rules` only send messages for reading rules."""
 
     def __init__(
         self,
@@ -56,27 +56,27 @@ class ServerVisits:
         self._watcher = watcher
         self._done: dict[VisitTarget, tuple[Visit, list[Outcome]]] = {}
         self._failed: dict[VisitTarget, str] = {}
-        """Where the server could not be opened, and why."""
+        """Places where the server could not be opened, with the reason."""
         self._unsupported: dict[VisitTarget, str] = {}
-        """Where it said that it does not speak the revision."""
+        """Places whose revision the server does not speak."""
         self._skipped_rules: dict[VisitTarget, int] = {}
-        """What a full check would try as well: how many rules."""
+        """Numbers of rules that only a full check tries."""
         self._is_mcp = False
         self._slowest = 0.0
         self._opening = settings.opening
         self.sdk: Sdk | None = None
-        """What the server is made with, where its wording tells."""
+        """The SDK of the server, if its error messages show it."""
         self.name: str = ""
         self.generated: int = 0
 
     @property
     def visits(self) -> list[Visit]:
-        """The visits that were made, the oldest revision first."""
+        """The visits, the oldest revision first."""
         return [visit for visit, _ in self._sorted()]
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What came of every case."""
+        """The outcomes of all cases."""
         return [each for _, outcomes in self._sorted() for each in outcomes]
 
     def _sorted(self) -> list[tuple[Visit, list[Outcome]]]:
@@ -95,7 +95,7 @@ class ServerVisits:
 
     @property
     def no_visit_reason(self) -> str:
-        """Why no visit was made, each reason once."""
+        """Why there was no visit: each reason once."""
         wanted = ", ".join(self._settings.revisions or REVISIONS)
         what = f"speaks none of {wanted}" if self._is_mcp else "gives no answer that is MCP"
         reasons: dict[tuple[str, str], list[str]] = {}
@@ -127,7 +127,9 @@ class ServerVisits:
         self._treat_silence_as_unsupported()
 
     def _can_skip(self, spot: VisitTarget) -> bool:
-        """Whether this older revision is left out: a newer one with a handshake was visited over the same transport."""
+        """Return whether this older revision is left out: a newer one with a handshake was visited over the same
+        transport.
+        """
         newer = any(each.has_handshake and each.wire_name == spot.wire_name for each in self._done)
         return self._settings.brief and spot.has_handshake and newer
 
@@ -160,7 +162,7 @@ class ServerVisits:
                 self._opening = min(self._opening, self._settings.timeout)
 
     def _cases_to_try(self, spot: VisitTarget) -> Cases:
-        """Return the cases to try; those about the process are tried once over a transport, unless `full` is set."""
+        """Return the cases to try; those about the process are tried once for a transport, unless `full` is set."""
         cases = self._cases(self._rules, spot)
         if not (self._settings.brief and any(each.transport == spot.transport for each in self._done)):
             return cases
@@ -172,7 +174,7 @@ class ServerVisits:
         return [(rule, case) for rule in rules for case in rule.cases_in(*spot)]
 
     def _treat_silence_as_unsupported(self) -> None:
-        """A revision without a handshake is not spoken by a server that is silent to it and has another one.
+        """Return whether a server without a response to a revision without a handshake speaks another revision.
 
         "does not respond within a reasonable timeout": the server is of an earlier revision.
         """
