@@ -26,6 +26,9 @@ HONEST = [
     r"^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w\s]).{12,128}$",
     r"^(?!.*<script)[\s\S]*$",
     r"^([a-z])\1+$",
+    r"(?i)^(?:png|jpe?g|gif|webp|monday|tuesday|wednesday|thursday)$",
+    r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    r"(?s)^<p>.*</p>$",
 ]
 HOSTILE = [
     r"[ab]*a[ab]{500}c",
@@ -35,12 +38,16 @@ HOSTILE = [
     r"(?=x)[ab]*a[ab]{500}c",
     r"(){4294967294}[ab]*a[ab]{200}",
     r"(?:(?:){1000}){1000}[ab]*a[ab]{200}",
+    r"(?i)[a-b]*A[a-b]{100}C",  # few states, if A were no a
+    r"(?s)[ab]*\n.{60}C",
+    r"(?m)[ab\n]*^[ab\n]{60}C",
+    r"(?i)[^a]*K[\u212A]{60}C",
 ]
 
 
 @pytest.mark.parametrize("pattern", HONEST)
 def test_an_honest_pattern_is_fast(pattern: str) -> None:
-    assert PatternCosts().nanoseconds(pattern) == FAST
+    assert PatternCosts().table_nanoseconds(pattern) == FAST
 
 
 @pytest.mark.parametrize("pattern", HOSTILE)
@@ -51,6 +58,25 @@ def test_a_pattern_of_many_states_is_slow(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", [r"^\p{Lu}{40}$", r"^(?<name>[a-z]{60})$", r"\b[a-z]{60}\b", r"^(?i:[a-z]{60})$"])
 def test_a_pattern_of_unknown_states_counts_as_slow(pattern: str) -> None:
     assert PatternCosts().nanoseconds(pattern) > FAST
+
+
+@pytest.mark.parametrize("pattern", [r"(?:\B[a-z]*\B[a-z]*\B[a-z]*)[0-9]", r"\bx", r"x\<", r"\>x"])
+def test_word_boundaries_take_longer_than_a_table(pattern: str) -> None:
+    """The engine leaves its table for the first character beyond ASCII."""
+    assert PatternCosts().nanoseconds(pattern) >= 20 * FAST
+
+
+@pytest.mark.parametrize("pattern", [r"^(?:(?=a)a)*z", r"(a)\1z", r"^(?!x).*$"])
+def test_parts_that_are_tried_in_turn_take_longer_than_a_table(pattern: str) -> None:
+    assert PatternCosts().table_nanoseconds(pattern) == FAST
+    assert PatternCosts().nanoseconds(pattern) >= 20 * FAST
+
+
+def test_sets_of_many_characters_are_followed_in_a_moment() -> None:
+    patterns = ["[" + "".join(chr(0x4E00 + 2 * n + k) for n in range(500)) + "][a-z]x" for k in range(30)]
+    with costs_at_most(20):
+        costs = PatternCosts()
+        assert min(costs.nanoseconds(pattern) for pattern in patterns) >= FAST
 
 
 def test_many_patterns_share_the_work_of_looking_at_them() -> None:
@@ -68,6 +94,8 @@ def test_many_patterns_share_the_work_of_looking_at_them() -> None:
         ({"pattern": HOSTILE[3]}, "ab" * 2_000_000),
         ({"pattern": HOSTILE[4]}, "ab" * 2_000_000),
         ({"allOf": [{"pattern": HOSTILE[0]}] * 100}, "ab" * 20_000),
+        ({"allOf": [{"pattern": r"(?:\B[a-z]*\B[a-z]*\B[a-z]*)[0-9]"}] * 10}, "\u4e2d" * 1_000_000),
+        ({"allOf": [{"pattern": "^(?:(?=a)a)*z" + "y" * n} for n in range(10)]}, "a" * 1_000_000),
     ],
 )
 def test_more_text_than_the_patterns_can_read_in_time_is_refused(schema: Any, value: Any) -> None:

@@ -9,8 +9,10 @@ either end.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -26,10 +28,14 @@ FAST = 5
 SLOWEST = 20_000
 """Nanoseconds for a character, for the largest pattern that is compiled."""
 
-_SLOW = ((1 << 14, 2_000), (PATTERN_BYTES, SLOWEST))
+_SLOW = ((1 << 10, 200), (1 << 14, 2_000))
 """Bytes of a compiled pattern, and nanoseconds for a character without a table."""
+_STEP = 150
+"""Nanoseconds for a character, where each part of a pattern is tried in turn: with look-around or back-references."""
 _TABLE_BYTES = 1 << 10
 """Size up to which compiled patterns always have few states."""
+_WORD_BOUNDARY = re.compile(r"\\[bB<>]")
+"""Word boundaries: for a text that is not ASCII, the engine has no table of a pattern with these."""
 _MAX_STATES = 256
 """Limit of the states per characters; the engine reads bytes, and needs a few times as many. It keeps thousands."""
 _MAX_STEPS = 100_000
@@ -42,6 +48,9 @@ _CATEGORIES: dict[str, _Ranges] = {
     "WORD": ((48, 57), (65, 90), (95, 95), (97, 122)),
     "SPACE": ((9, 13), (32, 32), (160, 160), (5760, 5760), (8192, 8202), (8232, 8233), (12288, 12288), (65279, 65279)),
 }
+_KNOWN_FLAGS = re.UNICODE | re.IGNORECASE | re.DOTALL
+_OTHER_CASES = {"s": 0x17F, "k": 0x212A}
+"""Characters beside the letters of ASCII that are the same as one of them, but for the case."""
 _BEGINNING = ("AT_BEGINNING", "AT_BEGINNING_STRING")
 _END = ("AT_END", "AT_END_STRING")
 
@@ -54,13 +63,18 @@ class PatternCosts:
         self._steps = _MAX_STEPS
 
     def nanoseconds(self, pattern: str) -> int:
-        """Return the longest time of a pattern for a character, in nanoseconds."""
+        """Return the longest time of a pattern for a character, in nanoseconds, if it does not backtrack."""
+        return max(self.table_nanoseconds(pattern), _STEP if goes_back(pattern) else 0)
+
+    def table_nanoseconds(self, pattern: str) -> int:
+        """Return the longest time of those parts of a pattern that the engine can have a table of."""
         if pattern not in self._known:
             self._known[pattern] = self._measure(pattern)
         return self._known[pattern]
 
     def _measure(self, pattern: str) -> int:
-        if _fits(pattern, _TABLE_BYTES) or self._has_few_states(pattern):
+        has_table = _WORD_BOUNDARY.search(pattern) is None
+        if has_table and (_fits(pattern, _TABLE_BYTES) or self._has_few_states(pattern)):
             return FAST
         return next((cost for size, cost in _SLOW if _fits(pattern, size)), SLOWEST)
 
@@ -116,9 +130,12 @@ def _parse(pattern: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return parser.parse(pattern)
+            parsed = parser.parse(pattern)
     except (ValueError, RecursionError, OverflowError, Warning, parser.error):
         raise _UnknownStatesError from None
+    if parsed.state.flags & ~_KNOWN_FLAGS:
+        raise _UnknownStatesError
+    return parsed
 
 
 class _Machine:
@@ -130,6 +147,7 @@ class _Machine:
     def __init__(self, parsed: Any, backwards: bool) -> None:
         self.looks: list[Any] = []
         self._backwards = backwards
+        self._flags: int = parsed.state.flags
         self._classes: dict[int, _Ranges] = {}
         self._targets: list[tuple[int, ...]] = [(), ()]
         self._only_at_start: set[int] = set()
@@ -141,7 +159,10 @@ class _Machine:
         """Follow all texts, and yield the number of positions of each step. Raise `_UnknownStatesError`."""
         ranges = {bound for each in self._classes.values() for low, high in each for bound in (low, high + 1)}
         characters = sorted({0, *ranges} - {sys.maxunicode + 1})
-        reads = {at: frozenset(_members(each, characters)) for at, each in self._classes.items()}
+        different = set(self._classes.values())
+        yield len(different) * len(characters)
+        members = {each: frozenset(_members(each, characters)) for each in different}
+        reads = {at: members[each] for at, each in self._classes.items()}
         restart = () if self._backwards or self._is_part else (self._start,)
         state = self._closure((self._start,), at_start=True)
         seen, pending = {state}, [state]
@@ -182,7 +203,7 @@ class _Machine:
         match op:
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
                 at = self._add((after,))
-                self._classes[at] = _ranges(op, value)
+                self._classes[at] = _ranges(op, value, self._flags)
                 return at
             case "SUBPATTERN" if not value[1] and not value[2]:
                 return self._sequence(value[3], after)
@@ -239,17 +260,15 @@ class _Machine:
             raise _UnknownStatesError
 
 
-def _ranges(op: str, value: Any) -> _Ranges:
+def _ranges(op: str, value: Any, flags: int) -> _Ranges:
     """Return the characters of a set."""
     if op == "ANY":
-        return _complement(((10, 10),))
-    if op == "NOT_LITERAL":
-        return _complement(((value, value),))
-    if op == "LITERAL":
-        return ((value, value),)
-    items = [(str(kind), each) for kind, each in value]
+        return _complement(() if flags & re.DOTALL else ((10, 10),))
+    items = [(str(kind), each) for kind, each in value] if op == "IN" else [("LITERAL", value)]
     inside = [each for kind, item in items if kind != "NEGATE" for each in _item_ranges(kind, item)]
-    return _complement(inside) if items[0][0] == "NEGATE" else tuple(inside)
+    if flags & re.IGNORECASE:
+        inside += [each for low, high in inside for each in _other_case(low, high)]
+    return _complement(inside) if op == "NOT_LITERAL" or items[0][0] == "NEGATE" else tuple(inside)
 
 
 def _item_ranges(kind: str, item: Any) -> _Ranges:
@@ -264,6 +283,18 @@ def _item_ranges(kind: str, item: Any) -> _Ranges:
     return _complement(known) if name.startswith("NOT_") else known
 
 
+def _other_case(low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the same letters in the other case. Raises `_UnknownStatesError` for characters beyond ASCII."""
+    if high > 127:
+        raise _UnknownStatesError
+    for first, last, other in ((ord("a"), ord("z"), -32), (ord("A"), ord("Z"), 32)):
+        if low <= last and first <= high:
+            yield max(low, first) + other, min(high, last) + other
+    for letter, other in _OTHER_CASES.items():
+        if low <= ord(letter) <= high or low <= ord(letter.upper()) <= high:
+            yield other, other
+
+
 def _complement(ranges: Sequence[tuple[int, int]]) -> _Ranges:
     complement, low = [], 0
     for first, last in sorted(ranges):
@@ -274,4 +305,5 @@ def _complement(ranges: Sequence[tuple[int, int]]) -> _Ranges:
 
 
 def _members(ranges: _Ranges, characters: list[int]) -> Iterator[int]:
-    return (each for each in characters if any(low <= each <= high for low, high in ranges))
+    for low, high in ranges:
+        yield from characters[bisect_left(characters, low) : bisect_left(characters, high + 1)]

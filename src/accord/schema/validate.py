@@ -183,8 +183,8 @@ class Validator:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
         if sum(levels) * (self._cost.nodes + self._cost.size) > MOST and not self._work.fits(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
+        compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
         try:
-            compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
             if compiled.is_valid(value):
                 return
             if not self._cost.alternatives or self._failures(levels) <= _MAX_FAILURES:
@@ -224,7 +224,7 @@ class Validator:
         return PatternWork(
             self._schema,
             self._cost.nodes,
-            lambda pattern: self._pattern_costs.nanoseconds(pattern) if goes_back(pattern) else 0,
+            lambda pattern: self._pattern_costs.table_nanoseconds(pattern) if goes_back(pattern) else 0,
         )
 
     @cached_property
