@@ -21,10 +21,11 @@ import pytest
 import typing_extensions
 from hypothesis import given, settings, strategies as st
 
-from accord.errors import DeclarationError
+from accord.errors import DeclarationError, Mismatch
 from accord.schema import emit, pydantic_types
 from accord.schema.convert import dec_hook, decodable
 from accord.schema.hints import HintReader
+from accord.schema.type_converter import convert_to
 
 T = TypeVar("T")
 
@@ -335,3 +336,19 @@ def test_a_refused_field_is_named_with_its_class() -> None:
 
     with pytest.raises(DeclarationError, match=r"Wave: complex cannot be a JSON value"):
         reader().read(Wave)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "wanted"),
+    [
+        (Annotated[int, msgspec.Meta(ge=0)] | tuple[int, int], [1, 2], (1, 2)),
+        (tuple[int, str] | Annotated[str, msgspec.Meta(max_length=3)] | None, "abc", "abc"),
+        (list[Annotated[int, msgspec.Meta(ge=0)] | tuple[int, int]], [[1, 2], 3], [(1, 2), 3]),
+        (Annotated[int | None, msgspec.Meta(ge=0)] | tuple[int, int], None, None),
+    ],
+)
+def test_a_tuple_may_stand_beside_a_type_with_bounds(hint: Any, value: Any, wanted: Any) -> None:
+    """The process crashed: msgspec frees memory that is not its own."""
+    assert convert_to(value, hint) == wanted
+    with pytest.raises(Mismatch):
+        convert_to([1, 2, {}], hint)

@@ -12,7 +12,7 @@ import datetime
 import decimal
 import pathlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Annotated, Any, Union, cast, get_origin
 
 import msgspec
@@ -79,6 +79,23 @@ def decodable(node: Node) -> Any:
     return Decodables().of(node)
 
 
+def _crashes_msgspec(arms: Iterable[Node]) -> bool:
+    """Return whether the arms of a union make msgspec 0.22 read and free memory that is not its own: a tuple of fixed
+    length beside a type with bounds.
+    """
+    kinds = {type(each) for each in _parts_of_union(arms)}
+    return TupleNode in kinds and ConstrainedNode in kinds
+
+
+def _parts_of_union(arms: Iterable[Node]) -> Iterator[Node]:
+    for arm in arms:
+        yield arm
+        if isinstance(arm, UnionNode):
+            yield from _parts_of_union(arm.arms)
+        elif isinstance(arm, ConstrainedNode):
+            yield from _parts_of_union((arm.node,))
+
+
 def _loses_defaults(hint: Any) -> bool:
     """Return whether msgspec omits defaults from the `__dict__` of decoded objects, and so from their encoding."""
     cls = get_origin(hint) or hint
@@ -107,6 +124,8 @@ class Decodables:
                 if kind in _SETS and _has_predictable_hash(item):
                     return False
                 return self.native(item) and self._decodes(node.hint)
+            case UnionNode(arms=arms) if _crashes_msgspec(arms):
+                return False
             case TupleNode(items=items) | UnionNode(arms=items):
                 return all(map(self.native, items)) and self._decodes(node.hint)
             case MapNode(key=key, value=value):
@@ -161,6 +180,8 @@ class Decodables:
 
     def choice(self, node: UnionNode) -> Any:
         arms = tuple(map(self.of, node.arms))
+        if _crashes_msgspec(node.arms):
+            return _converted_type(_FirstOf(arms))
         union: Any = Union.__getitem__(arms)
         return union if self._decodes(union) else _converted_type(_FirstOf(arms))
 
