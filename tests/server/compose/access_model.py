@@ -63,6 +63,8 @@ class Node:
     changes: dict[str, tuple[str, Scopes | None]] = field(default_factory=dict)
     visibility: list[tuple[bool, Scopes]] = field(default_factory=list)
     """What was shown or hidden, by name and tag: the last that says anything of an item holds."""
+    only: bool = False
+    """Whether all else is hidden."""
     rules: list[tuple[str, Scopes]] = field(default_factory=list)
     tag_rules: list[tuple[str, Scopes]] = field(default_factory=list)
     shadows: list[Item] = field(default_factory=list)
@@ -87,7 +89,8 @@ class Node:
     def hides(self, item: Item) -> bool:
         names = item.names[:1] if item.provided else item.names
         ends = [names] if item.provided or item.kind != "uri" else [names, names[1:]]  # a template that is hidden
-        return any(self.says(names, item.tags) is False for names in ends)
+        said = [self.says(names, item.tags) for names in ends]
+        return False in said or (self.only and None in said)
 
     def says(self, names: Sequence[str], tags: Scopes) -> bool | None:
         return next(
@@ -176,12 +179,19 @@ def made_of(node: Node, servers: Servers, **options: Any) -> Server:
         server.mount(servers.get(id(inner)) or made_of(inner, servers), prefix)
     for name, (new, tags) in node.changes.items():
         server.change_tool(name, ToolChange(name=new, tags=tags))
+    if node.only:
+        server.enable(*TOOLS_OF_SEARCH, tags=HELPER, only=True)
     for shown, words in node.visibility:
         (server.enable if shown else server.disable)(*words, tags=words)
     if node.catches_all:
-        server.resource(ALL)(lambda path: path)
+        server.resource(ALL, tags=HELPER)(lambda path: path)
     return server
 
+
+HELPER = frozenset({"helper"})
+"""Marks what is on servers for the test: it is never hidden."""
+
+TOOLS_OF_SEARCH = frozenset({"search_tools", "call_tool"})
 
 ALL = "docs://{+path}"
 """A template that answers for every spelling of what is below `docs:`."""
@@ -248,6 +258,7 @@ def nodes(draw: Any, numbers: Any, depth: int = 0) -> Node:
         node.changes[name] = (f"changed_{next(numbers)}", draw(st.sampled_from([None, NONE, frozenset({"red"})])))
     several = st.frozensets(st.sampled_from([*names, "red"]), min_size=1, max_size=2)
     node.visibility = draw(st.lists(st.tuples(st.sampled_from([False, False, True]), several), max_size=2))
+    node.only = draw(st.sampled_from([False, False, False, True]))
     node.caches = draw(st.booleans())
     declared = [item for item in everything(Node(node.items, node.mounts)) if not item.provided]
     node.shadows = draw(st.lists(st.sampled_from(declared), max_size=2)) if declared and draw(st.booleans()) else []

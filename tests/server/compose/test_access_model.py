@@ -32,9 +32,11 @@ from accord.messages.resources import ResourceTemplate
 
 from tests.server.compose.access_model import (
     ALL,
+    HELPER,
     NONE,
     PATHS,
     PUBLIC,
+    TOOLS_OF_SEARCH,
     Item,
     Path,
     Scopes,
@@ -53,8 +55,6 @@ from tests.server.compose.reaching import client_of, over_http, tools_of
 
 ABOVE = ("docs://x/", "docs://p/", "docs://q/", "docs://r/", "end://x/")
 """What the outermost server has for everybody: whoever subscribes to it hears of what is below."""
-
-SEARCH = {"search_tools", "call_tool"}
 
 
 class Looking:
@@ -101,7 +101,7 @@ class Looking:
 
     async def lists(self) -> None:
         client = self.client
-        listed, is_small = {*await tools_of(client)} - self.helping - SEARCH, self.world.budget > 1
+        listed, is_small = {*await tools_of(client)} - self.helping - TOOLS_OF_SEARCH, self.world.budget > 1
         if is_small or (self.world.adds and self.exact):
             assert listed == {*self.names("tool")}
         else:
@@ -304,8 +304,8 @@ def served(world: World, **options: Any) -> tuple[Server, Servers]:
     if world.adds:
         server.add_middleware(adding(everything(world.node)))
     for uri in ABOVE:
-        server.resource(uri)(lambda: "")
-    server.prompt("helping")(lambda city="": "").complete("city")(lambda typed: [])
+        server.resource(uri, tags=HELPER)(lambda: "")
+    server.prompt("helping", tags=HELPER)(lambda city="": "").complete("city")(lambda typed: [])
     server.search_tools(budget=world.budget, limit=1000)
     add_helpers(server, "")
     add_helpers(server_at(world, servers, world.place), "inner_")
@@ -318,21 +318,21 @@ def server_at(world: World, servers: Servers, place: int) -> Server:
 
 
 def add_helpers(server: Server, prefix: str) -> None:
-    @server.tool(name=f"{prefix}hide")
+    @server.tool(name=f"{prefix}hide", tags=HELPER)
     def hide(names: list[str], tags: list[str], ctx: Context) -> str:
         ctx.disable(*names, tags=tags)
         return ""
 
-    @server.tool(name=f"{prefix}sees")
+    @server.tool(name=f"{prefix}sees", tags=HELPER)
     def sees(kind: str, name: str, ctx: Context) -> bool:
         return ctx.sees(name) if kind == "tool" else ctx.sees_resource(name)
 
-    @server.tool(name=f"{prefix}read")
+    @server.tool(name=f"{prefix}read", tags=HELPER)
     async def read(uri: str, ctx: Context) -> str:
         await ctx.read_resource(uri)
         return ""
 
-    @server.resource(f"{through(prefix)}{{uri}}", cache=PUBLIC)
+    @server.resource(f"{through(prefix)}{{uri}}", tags=HELPER, cache=PUBLIC)
     async def composed(uri: str, ctx: Context) -> str:
         try:
             await ctx.read_resource(bytes.fromhex(uri).decode())
