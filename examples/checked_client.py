@@ -1,9 +1,9 @@
-"""A client that does everything, for `accord check` to look at: what it is asked, it answers; what fails, it reports.
+"""A client that uses every feature, for `accord check` to test.
 
     accord check --client "python examples/checked_client.py {url}"
     accord check --client-stdio "python examples/checked_client.py {server}"
 
-`ACCORD_CHECK_SCENARIO` in its environment names the scenario of the server; this client does the same in all of them.
+The environment variable `ACCORD_CHECK_SCENARIO` names the scenario of the server; this client ignores it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from accord.types import CreateMessageResult
 T = TypeVar("T")
 
 TIMEOUT = 2.0
-"""Seconds without a word of the server after which a request is given up."""
+"""The timeout of a request in seconds without a message from the server."""
 
 VALUES: dict[str, Any] = {"string": "text", "integer": 1, "boolean": True, "number": 1.5, "array": []}
-"""By type: what tools are called with."""
+"""Arguments for tools, by JSON type."""
 
 
 def client_for(target: str, **options: Any) -> Client:
-    """A client that declares all there is."""
+    """Return a client that declares every capability."""
     everything: dict[str, Any] = {
         "timeout": TIMEOUT,
         "elicitation": filled_in,
@@ -40,7 +40,7 @@ def client_for(target: str, **options: Any) -> Client:
 
 
 async def use(client: Client) -> None:
-    """Everything that a server may have."""
+    """Use every feature of the server."""
     await tried("ping", client.ping())
     for tool in await tried("tools", client.list_tools()) or []:
         await tried(tool.name, client.call_tool(tool.name, value(tool.input_schema), on_progress=progress))
@@ -48,7 +48,9 @@ async def use(client: Client) -> None:
         await tried(resource.uri, client.read_resource(resource.uri))
     await tried("templates", client.list_resource_templates())
     for prompt in await tried("prompts", client.list_prompts()) or []:
-        await tried(prompt.name, client.get_prompt(prompt.name, {each.name: "x" for each in prompt.arguments or []}))
+        await tried(
+            prompt.name, client.get_prompt(prompt.name, {argument.name: "x" for argument in prompt.arguments or []})
+        )
     await tried("subscribe", changes(client))
 
 
@@ -58,22 +60,22 @@ async def main(target: str) -> None:
 
 
 async def changes(client: Client) -> None:
-    """Listen for changes for a moment."""
+    """Open and close a subscription."""
     async with client.subscribe("notes://today", tools=True):
         return
 
 
-async def tried(what: str, doing: Awaitable[T]) -> T | None:
-    """What it gives; None, and a line on stderr, where it fails."""
+async def tried(label: str, operation: Awaitable[T]) -> T | None:
+    """Return a result, or None after printing the error to stderr."""
     try:
-        return await doing
+        return await operation
     except AccordError as error:
-        print(f"{what}: {error}", file=sys.stderr)
+        print(f"{label}: {error}", file=sys.stderr)
         return None
 
 
 def value(schema: dict[str, Any]) -> Any:
-    """What fits a simple schema."""
+    """Return a value that fits a simple schema."""
     if schema.get("enum"):
         return schema["enum"][0]
     if schema.get("type") == "object":
@@ -83,20 +85,20 @@ def value(schema: dict[str, Any]) -> Any:
 
 
 def filled_in(params: Any) -> Any:
-    """The person, who agrees to everything, and fills in every field."""
+    """Accept an elicitation and fill in every field."""
     return value(params.requested_schema) if params.requested_schema else True
 
 
 def ignored(message: Any) -> None:
-    """Nobody reads it."""
+    """Ignore a log message."""
 
 
-def progress(done: float, total: float | None, message: str | None) -> None:
-    """Nobody looks at it."""
+def progress(current: float, total: float | None, message: str | None) -> None:
+    """Ignore progress."""
 
 
 def thought(params: Any) -> CreateMessageResult:
-    """The model, which has one answer."""
+    """Return the answer of the model, which is always the same."""
     return CreateMessageResult(role="assistant", content=TextContent(text="42"), model="none", stop_reason="endTurn")
 
 

@@ -1,4 +1,4 @@
-"""One server made of others: a weather server behind a prefix, rows of a database, and a tool for staff alone.
+"""A server composed of others: a weather server with a prefix, rows of a database, and a hidden administration tool.
 
 accord list examples/composing.py
 accord call examples/composing.py forecast city=Oslo
@@ -15,30 +15,30 @@ from typing import Any
 from accord import ArgumentChange, Provided, Provider, Server, Tool, ToolAnnotations, ToolChange
 from accord.messages.content import Resource
 
-# --- a server that somebody else wrote -----------------------------------------------------------------------------
+# --- another team's server -----------------------------------------------------------------------------------------
 
 weather = Server("weather")
 
 
 @weather.tool
 async def get_forecast(q: str, units: str = "imperial", days: int = 3) -> str:
-    """How the weather will be.
+    """Return the weather forecast.
 
     Args:
         q: Name of a place.
         units: "imperial" or "metric".
-        days: How many days ahead.
+        days: Number of days.
     """
     return f"{q}: sun for {days} days, {'20 °C' if units == 'metric' else '68 °F'}"
 
 
 @weather.tool(tags={"admin"})
 async def reload_stations() -> str:
-    """Read the list of stations again."""
+    """Reload the list of stations."""
     return "reloaded"
 
 
-# --- what is not known beforehand ----------------------------------------------------------------------------------
+# --- tools and resources known at run time ---------------------------------------------------------------------------
 
 
 class Notes(Provider):
@@ -54,7 +54,7 @@ class Notes(Provider):
             self._db.execute("INSERT OR IGNORE INTO queries VALUES ('saved', 'All notes.', 'SELECT text FROM notes')")
 
     async def tools(self) -> Sequence[Provided]:
-        """The queries."""
+        """Return the saved queries as tools."""
         rows = self._db.execute("SELECT name, about, sql FROM queries")
         return [Provided(_query(name, about), partial(self._run, sql)) for name, about, sql in rows]
 
@@ -62,16 +62,16 @@ class Notes(Provider):
         return "; ".join(text for (text,) in self._db.execute(sql))
 
     async def resources(self) -> Sequence[Resource]:
-        """The notes that are listed."""
+        """Return the listed notes."""
         return [Resource(uri=f"note://{id}", name=text) for id, text in self._db.execute("SELECT id, text FROM notes")]
 
     async def resource(self, uri: str) -> Provided | None:
-        """One note."""
+        """Return one note, or None."""
         row = self._db.execute("SELECT text FROM notes WHERE id = ?", [uri.removeprefix("note://")]).fetchone()
         return None if row is None else Provided(Resource(uri=uri, name=row[0]), lambda: row[0])
 
     def save(self, text: str) -> None:
-        """Note something; clients are told."""
+        """Save a note and notify the subscribers."""
         with self._db:
             self._db.execute("INSERT INTO notes (text) VALUES (?)", [text])
         self.changed("resources")
@@ -88,10 +88,10 @@ notes.add_provider(store := Notes())
 
 @notes.tool
 async def add(text: str) -> str:
-    """Note something.
+    """Save a note.
 
     Args:
-        text: What.
+        text: The text of the note.
     """
     store.save(text)
     return "noted"

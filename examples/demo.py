@@ -1,8 +1,8 @@
-"""The main job over stdio: a client starts weather.py and plays through what the protocol has.
+"""A tour of the protocol over stdio: a client starts weather.py and uses each feature.
 
     python examples/demo.py
 
-It ends with 1 as soon as anything is not as expected.
+The exit code is 1 if any result differs from the expected one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ T = TypeVar("T")
 
 
 class Unexpected(Exception):
-    """The demo saw something else than it should."""
+    """A result that differs from the expected one."""
 
 
-def expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise Unexpected(what)
+def expect(condition: bool, expectation: str) -> None:
+    if not condition:
+        raise Unexpected(expectation)
 
 
 class Screen:
-    """Boxes, colour and a live bar on a terminal; plain lines anywhere else."""
+    """Output with boxes, colour and a progress bar on a terminal, and plain lines elsewhere."""
 
     def __init__(self) -> None:
         self.live = sys.stdout.isatty() and sys.stdout.encoding.startswith("utf")
@@ -53,13 +53,13 @@ class Screen:
             print(f"│ {line:<{WIDTH - 4}} │")
         print("╰" + "─" * (WIDTH - 2) + "╯")
 
-    def begin(self, what: str) -> None:
+    def begin(self, title: str) -> None:
         self.step += 1
         number = self.paint("36;1", f"{self.step:>2}")
-        print(f"\n{number}  {self.paint('1', what)}")
+        print(f"\n{number}  {self.paint('1', title)}")
 
-    def took(self, what: str, seconds: float) -> None:
-        self.say(f"{what:<{WIDTH - 20}}{self.paint('2', f'{seconds * 1000:8.1f} ms')}")
+    def took(self, label: str, seconds: float) -> None:
+        self.say(f"{label:<{WIDTH - 20}}{self.paint('2', f'{seconds * 1000:8.1f} ms')}")
 
     def say(self, *lines: object) -> None:
         for line in lines:
@@ -68,25 +68,25 @@ class Screen:
     def good(self, text: str) -> None:
         self.say(f"{self.paint('32', 'ok')}  {text}")
 
-    def bar(self, done: float, total: float | None, message: str | None) -> None:
+    def bar(self, current: float, total: float | None, message: str | None) -> None:
         if not self.live:
-            self.say(f"progress {done:g}/{total:g}  {message}")
+            self.say(f"progress {current:g}/{total:g}  {message}")
             return
-        full = round(30 * done / (total or 1))
-        drawn = self.paint("32", "█" * full) + self.paint("2", "░" * (30 - full))
-        print(f"\r\x1b[2K    {drawn} {done:g}/{total:g}  {message}", end="", flush=True)
-        if done == total:
+        filled = round(30 * current / (total or 1))
+        bar = self.paint("32", "█" * filled) + self.paint("2", "░" * (30 - filled))
+        print(f"\r\x1b[2K    {bar} {current:g}/{total:g}  {message}", end="", flush=True)
+        if current == total:
             print()
 
 
 screen = Screen()
 
 
-async def timed(what: str, work: Awaitable[T]) -> T:
-    """The result of some work, and a line with how long it took."""
-    begun = time.perf_counter()
-    result = await work
-    screen.took(what, time.perf_counter() - begun)
+async def timed(label: str, operation: Awaitable[T]) -> T:
+    """Return the result of an operation, and print how long it took."""
+    started = time.perf_counter()
+    result = await operation
+    screen.took(label, time.perf_counter() - started)
     return result
 
 
@@ -104,8 +104,8 @@ async def listing(client: Client) -> None:
     screen.begin("What it offers")
     tools = await timed("tools/list", client.list_tools())
     for tool in tools:
-        needed = ", ".join(tool.input_schema.get("properties", {}))
-        screen.say(screen.paint("36", f"{tool.name}({needed})".ljust(24)) + f" {tool.description}")
+        parameters = ", ".join(tool.input_schema.get("properties", {}))
+        screen.say(screen.paint("36", f"{tool.name}({parameters})".ljust(24)) + f" {tool.description}")
     resources, templates = await client.list_resources(), await client.list_resource_templates()
     for uri in [*(each.uri for each in resources), *(each.uri_template for each in templates)]:
         screen.say(screen.paint("36", uri))
@@ -128,8 +128,8 @@ async def structured(client: Client) -> None:
     result = await timed('forecast(city="Oslo")', client.call_tool("forecast", {"city": "Oslo"}))
     days: list[dict[str, Any]] = result.data
     for day in days:
-        drawn = screen.paint("33", "▒" * round(day["high"])) if screen.live else ""
-        screen.say(f"day {day['day']}  {day['sky']:<7} {day['high']:5.1f} °C  {drawn}".rstrip())
+        bar = screen.paint("33", "▒" * round(day["high"])) if screen.live else ""
+        screen.say(f"day {day['day']}  {day['sky']:<7} {day['high']:5.1f} °C  {bar}".rstrip())
     expect([day["day"] for day in days] == [1, 2, 3], f"the days are {days}")
     screen.good("three days, each with day, sky and high")
 
@@ -176,9 +176,9 @@ async def progressing(client: Client) -> None:
     screen.begin("A tool that takes its time, and says how far it is")
     seen: list[float] = []
 
-    def report(done: float, total: float | None, message: str | None) -> None:
-        seen.append(done)
-        screen.bar(done, total, message)
+    def report(current: float, total: float | None, message: str | None) -> None:
+        seen.append(current)
+        screen.bar(current, total, message)
 
     result = await timed("warmest(cities)", client.call_tool("warmest", {"cities": CITIES}, on_progress=report))
     expect(seen == [1, 2, 3, 4, 5], f"the progress was {seen}")
@@ -234,7 +234,7 @@ async def play() -> None:
 def main() -> int:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     screen.title("accord: a client and a server, over stdio", "server: examples/weather.py   client: examples/demo.py")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         asyncio.run(play())
     except (Unexpected, AccordError) as error:
@@ -243,7 +243,7 @@ def main() -> int:
     except BrokenPipeError:  # `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
-    print(f"\n{screen.paint('32;1', 'Everything as expected')}, in {time.perf_counter() - begun:.1f} s.")
+    print(f"\n{screen.paint('32;1', 'Everything as expected')}, in {time.perf_counter() - started:.1f} s.")
     return 0
 
 

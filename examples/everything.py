@@ -1,10 +1,10 @@
-"""One server that uses every feature, and that the official conformance suite is run against.
+"""A server that uses every feature; the official conformance suite runs against it.
 
     python examples/everything.py :8000      # every revision on one port: /mcp, and /sse for 2024-11-05
     python examples/everything.py            # the same over stdio
     accord call examples/everything.py measure city=Oslo
 
-What is called test_... has the name, and gives the output, that the suite wants (see docs/conformance.md).
+The suite defines the names and results of everything called test_... (see docs/conformance.md).
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from accord import (
 from accord.types import ElicitParams, GetPromptResult, Icon, Method, ResourceContents
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
-"""A picture of one pixel."""
+"""An image of one pixel."""
 
 PIXEL = Icon(src=f"data:image/png;base64,{PNG}", mime_type="image/png")
 
 WAV = base64.b64encode(
     b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\2\0\0\0\x80\x80"
 ).decode()
-"""A sound of two samples."""
+"""Audio of two samples."""
 
 AGAIN = ToolAnnotations(read_only_hint=True)
-"""A tool that may run again does so from the top for each answer to what it asks (2026-07-28). Any other runs once."""
+"""The function of a read-only tool runs again from the start with each answer (2026-07-28). Any other runs once."""
 
 
 class Shout(msgspec.Struct):
@@ -62,7 +62,7 @@ class Shout(msgspec.Struct):
 
 
 LOUD = Extension(name="com.example/loud", methods=(Method("com.example/shout", "client", Shout, Shout),))
-"""A method that the protocol does not have."""
+"""A method of an extension."""
 
 server = Server(
     "everything",
@@ -136,7 +136,7 @@ class Day:
     celsius: float
 
 
-# The types of the parameters and of the result become the schemas that clients see, and that accord checks.
+# The types of the parameters and of the result become the schemas that clients receive, and that accord validates.
 @server.tool(title="Measure the weather", annotations=AGAIN, icons=[PIXEL], timeout=5)
 def measure(city: str, days: Annotated[int, msgspec.Meta(ge=1, le=14)] = 3) -> list[Day]:
     """The weather of the coming days.
@@ -173,14 +173,14 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-# Over HTTP the client says it in `Mcp-Param-Region` too (2026-07-28): a load balancer need not read the body.
+# Over HTTP, the client also sends this argument in `Mcp-Param-Region` (2026-07-28), for load balancers.
 @server.tool
 def test_x_mcp_header(region: Annotated[str, Header("Region")]) -> str:
     """Runs in a region."""
     return f"done in {region}"
 
 
-# The low level: a schema by hand, and a handler that takes a dict.
+# The low-level API: a schema as JSON, and a handler that takes a dict.
 def json_schema_2020_12(arguments: dict[str, Any]) -> str:
     return f"JSON Schema 2020-12 tool called with: {msgspec.json.encode(arguments).decode()}"
 
@@ -191,7 +191,7 @@ server.add_tool(
 )
 
 
-# --- tools: what is said on the way ----------------------------------------------------------------------------------
+# --- tools: progress and log messages --------------------------------------------------------------------------------
 
 
 @server.tool
@@ -219,7 +219,7 @@ def test_logging_tool(ctx: Context) -> str:
     return "Logging evaluated"
 
 
-# Nothing is lost: the client comes back for what was said meanwhile (2025-11-25).
+# The client reconnects and receives what was sent meanwhile (2025-11-25).
 @server.tool
 async def test_reconnection(ctx: Context) -> str:
     """Lets go of its HTTP stream in the middle of its work, and goes on."""
@@ -239,7 +239,7 @@ async def who(ctx: Context) -> dict[str, Any]:
     }
 
 
-# --- tools: asking the person, the model and the client --------------------------------------------------------------
+# --- tools: elicitation, sampling and roots --------------------------------------------------------------------------
 
 
 @dataclass
@@ -275,7 +275,7 @@ class Person:
 
 @dataclass
 class Profile:
-    """Where every field has a default, the form starts from it."""
+    """A form whose fields all have defaults."""
 
     name: Annotated[str, "Whose"] = "John Doe"
     age: Annotated[int, "How old"] = 30
@@ -288,7 +288,7 @@ Option = Literal["option1", "option2", "option3"]
 
 
 class Titled(Enum):
-    """The names are what people see."""
+    """Choices whose names are shown to the user."""
 
     First = "value1"
     Second = "value2"
@@ -305,35 +305,35 @@ class Choices:
 
 
 class OldTitles(Elicit[Choices]):
-    """A question that writes one field by hand: `enumNames` is how titles were written in 2025-06-18."""
+    """An elicitation with the titles of one field in `enumNames`, as in 2025-06-18."""
 
     def params(self, rules: Any) -> ElicitParams:
-        asked = super().params(rules)
-        schema = asked.requested_schema or {}
+        elicitation = super().params(rules)
+        schema = elicitation.requested_schema or {}
         legacy = {**schema["properties"]["legacyEnum"], "enumNames": ["Option One", "Option Two", "Option Three"]}
-        by_hand = {**schema, "properties": {**schema["properties"], "legacyEnum": legacy}}
-        return msgspec.structs.replace(asked, requested_schema=by_hand)
+        edited = {**schema, "properties": {**schema["properties"], "legacyEnum": legacy}}
+        return msgspec.structs.replace(elicitation, requested_schema=edited)
 
 
-# In the body, in the middle of its work: the same code asks in every revision that has the question.
+# Questions during the call: the same code works in every revision that has the question.
 @server.tool
 async def test_elicitation(message: Annotated[str, "How to ask"], ctx: Context) -> str:
     """Asks the person who they are."""
-    return told("User response", await ctx.elicit(message, Person))
+    return format_outcome("User response", await ctx.elicit(message, Person))
 
 
 @server.tool
 async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
     """Asks with a form whose every field has a default."""
     answer = await ctx.elicit("Please review and update the form fields with defaults", Profile)
-    return told("Elicitation completed", answer)
+    return format_outcome("Elicitation completed", answer)
 
 
 @server.tool
 async def test_elicitation_sep1330_enums(ctx: Context) -> str:
     """Asks with a form of choices, each written in another way."""
     (answer,) = await ctx.ask(OldTitles("Please select options from the enum fields", Choices))
-    return told("Elicitation completed", answer)
+    return format_outcome("Elicitation completed", answer)
 
 
 @server.tool
@@ -382,7 +382,7 @@ async def test_input_required_result_multiple_inputs(ctx: Context) -> str:
     name, greeting, roots = await ctx.ask(
         Elicit("What is your name?", Name), Sample("Generate a greeting", max_tokens=50), Roots()
     )
-    return f"Name: {called(name)}; Greeting: {greeting.text}; Roots: {len(roots)}"
+    return f"Name: {name_of(name)}; Greeting: {greeting.text}; Roots: {len(roots)}"
 
 
 @server.tool(annotations=AGAIN)
@@ -392,7 +392,7 @@ async def test_input_required_result_multi_round(ctx: Context) -> str:
     name = await ctx.elicit("Step 1: What is your name?", Name)
     color = await ctx.elicit("Step 2: What is your favorite color?", Color)
     liked = color.data.color if isinstance(color, Accepted) else "none"
-    return f"Multi-round complete for {called(name)} who likes {liked}, at table {table}"
+    return f"Multi-round complete for {name_of(name)} who likes {liked}, at table {table}"
 
 
 @server.tool
@@ -407,7 +407,7 @@ async def test_input_required_result_capabilities(ctx: Context) -> str:
     return f"capabilities-ok: received {len(await ctx.ask(*questions))}"
 
 
-# Declared: asked before the function runs, and never to be filled in by the model.
+# Declared questions: asked before the function runs, and never filled in by the model.
 @server.tool(annotations=AGAIN)
 def test_input_required_result_elicitation(
     user_name: Annotated[Name, Elicit("What is your name?", unasked=True)],
@@ -442,19 +442,19 @@ def delete(path: str, sure: Annotated[bool | Declined, Elicit("Delete {path}?")]
     return f"{path} is gone" if sure is True else f"{path} stays"
 
 
-def told(what: str, answer: Accepted[Any] | Declined | Cancelled) -> str:
+def format_outcome(label: str, answer: Accepted[Any] | Declined | Cancelled) -> str:
     content: Any = answer.data if isinstance(answer, Accepted) else {}
-    return f"{what}: action={answer.action}, content={msgspec.json.encode(content).decode()}"
+    return f"{label}: action={answer.action}, content={msgspec.json.encode(content).decode()}"
 
 
-def called(answer: Accepted[Name] | Declined | Cancelled) -> str:
+def name_of(answer: Accepted[Name] | Declined | Cancelled) -> str:
     return answer.data.name if isinstance(answer, Accepted) else "friend"
 
 
-# --- what changes ----------------------------------------------------------------------------------------------------
+# --- tools: changes --------------------------------------------------------------------------------------------------
 
 
-# Whoever has subscribed is told. The list itself is soon as it was: it is the same for every client.
+# Subscribers are notified. The tool is removed at once, because the list is the same for every client.
 @server.tool
 async def test_trigger_tool_change() -> str:
     """A tool comes and goes."""
@@ -535,13 +535,13 @@ def test_prompt_with_embedded_resource(resourceUri: Annotated[str, "Which resour
     """A prompt with a resource to look at."""
     text = "Embedded resource content for testing."
     resource = ResourceContents(uri=resourceUri, mime_type="text/plain", text=text)
-    return shown(EmbeddedResource(resource=resource), "Please process the embedded resource above.")
+    return user_messages(EmbeddedResource(resource=resource), "Please process the embedded resource above.")
 
 
 @server.prompt
 def test_prompt_with_image() -> GetPromptResult:
     """A prompt with a picture to look at."""
-    return shown(ImageContent(data=PNG, mime_type="image/png"), "Please analyze the image above.")
+    return user_messages(ImageContent(data=PNG, mime_type="image/png"), "Please analyze the image above.")
 
 
 @server.prompt
@@ -552,8 +552,8 @@ def test_input_required_result_prompt(
     return f"Prompt with context: {user_context.context}"
 
 
-def shown(block: EmbeddedResource | ImageContent, then: str) -> GetPromptResult:
-    messages = [PromptMessage(role="user", content=each) for each in (block, TextContent(text=then))]
+def user_messages(block: EmbeddedResource | ImageContent, then: str) -> GetPromptResult:
+    messages = [PromptMessage(role="user", content=content) for content in (block, TextContent(text=then))]
     return GetPromptResult(messages=messages)
 
 

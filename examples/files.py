@@ -1,10 +1,10 @@
-"""A handbook: a folder of files as resources, and tools that return an image, a sound and a file.
+"""A handbook: a folder of files as resources, and tools that return an image, audio and a file.
 
     accord list examples/files.py
     accord read examples/files.py handbook://first-steps.md
     accord call examples/files.py badge name=Ada
 
-The handbook is this folder's `handbook/`; what is added to it while the server runs is there at once.
+The handbook is this folder's `handbook/`; files that are added while the server runs are available at once.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from accord import Audio, File, Image, Server
 
 server = Server("handbook", version="1.0.0")
 
-# Every file below the folder is a resource, in the list and by `handbook://{+path}`. Hidden files are left out, links
-# are not followed, and nothing leads out of the folder. Clients that subscribed are told what changes.
+# Every file below the folder is a resource, listed and readable as `handbook://{+path}`. Hidden files are left out,
+# links are not followed, and paths cannot leave the folder. Subscribers are notified of changes.
 HANDBOOK = Path(__file__).parent / "handbook"
 server.add_directory(HANDBOOK, uri="handbook://", exclude=["drafts"])
 
 
-# What is returned is what it is by its data: a PNG, a WAV. SVG is text, so here the format says it.
+# The type is detected from the data, as for PNG and WAV. SVG is text, so it needs `format`.
 @server.tool
 def badge(name: str) -> Image:
     """Draw a badge with a name on it."""
@@ -36,7 +36,7 @@ def badge(name: str) -> Image:
 
 @server.tool
 def tone(hertz: int = 440) -> Audio:
-    """A tone of a tenth of a second."""
+    """Return a tone of a tenth of a second."""
     sound = io.BytesIO()
     with wave.open(sound, "wb") as file:
         file.setnchannels(1)
@@ -46,10 +46,10 @@ def tone(hertz: int = 440) -> Audio:
     return Audio(data=sound.getvalue())
 
 
-# Several things at once stand in a list.
+# A list returns several content blocks.
 @server.tool
 def rota(people: list[str]) -> list[str | File]:
-    """Who is on duty when, as a file."""
+    """Return the rota of the weeks as a file."""
     rows = "\n".join(f"{week},{person}" for week, person in enumerate(people, 1))
     return ["The rota:", File(data=rows.encode(), format="csv", name="rota")]
 

@@ -1,8 +1,8 @@
-"""Middleware: the shipped ones in a good order, one of our own, and one that asks before what cannot be undone.
+"""Middleware: the built-in ones in a good order, a custom one, and one that asks for confirmation.
 
-accord list examples/middleware.py
-accord call examples/middleware.py rate currency=NOK
-accord call examples/middleware.py erase account=7      # asks first
+    accord list examples/middleware.py
+    accord call examples/middleware.py rate currency=NOK
+    accord call examples/middleware.py erase account=7      # asks first
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ server = Server(
 
 
 @server.middleware
-async def noted(request: Request, call_next: CallNext) -> Any:
-    """Tell the handler what it is called for; `ctx.state` is the same dict."""
+async def record_purpose(request: Request, call_next: CallNext) -> Any:
+    """Pass the purpose of the call to the handler, which reads it from `ctx.state`."""
     request.state["why"] = request.meta.get("why", "not said")
     return await call_next(request)
 
 
 async def confirm(request: Request, call_next: CallNext, ctx: Context) -> Any:
-    """Ask before what cannot be undone. In every revision the body runs once, after the answer."""
+    """Ask for confirmation. In every revision the function runs once, after the answer."""
     answer = await ctx.elicit(f"Really {request.name} {request.arguments}?", bool)
     if answer.action != "accept" or not answer.data:
         raise ToolError("not confirmed: nothing was done")
@@ -45,7 +45,7 @@ async def confirm(request: Request, call_next: CallNext, ctx: Context) -> Any:
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def rate(currency: str) -> float:
-    """Say how much of a currency is one euro."""
+    """Return how much of a currency is one euro."""
     if currency not in RATES:
         raise ToolError(f"no rate for {currency!r}; there are {', '.join(RATES)}")
     return RATES[currency]

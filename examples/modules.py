@@ -1,4 +1,4 @@
-"""A module and an object that were there already become tools.
+"""A module and an object of an existing program become tools.
 
 accord list examples/modules.py
 accord call examples/modules.py runs_add kilometres=10 minutes=52
@@ -24,7 +24,7 @@ class Run:
 
 
 class Diary:
-    """Runs, in the order in which they were noted."""
+    """Runs, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
@@ -32,26 +32,26 @@ class Diary:
 
     @property
     def total(self) -> float:
-        """All kilometres. A property is no tool, and is not computed to find that out."""
+        """Return the sum of all kilometres. A property is not a tool, and registration does not compute it."""
         return sum(run.kilometres for run in self._runs)
 
     def add(self, kilometres: float, minutes: float) -> str:
-        """Note a run.
+        """Add a run.
 
         Args:
-            kilometres: How far.
-            minutes: How long it took.
+            kilometres: The distance.
+            minutes: The time.
         """
         with self._lock:
             self._runs.append(Run(kilometres, minutes))
             return f"{len(self._runs)} runs, {self.total:g} km"
 
     async def latest(self, most: int = 5) -> list[Run]:
-        """The latest runs."""
+        """Return the latest runs."""
         return self._runs[-most:]
 
     def _forget(self) -> None:
-        """Nobody but this class calls it: names with an underscore are never offered."""
+        """Delete all runs. Names with an underscore never become tools."""
         self._runs.clear()
 
 

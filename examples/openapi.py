@@ -1,10 +1,10 @@
 """An HTTP API as a server: a FastAPI application, called in this process; the same works for any OpenAPI document.
 
-accord list examples/openapi.py
-accord call examples/openapi.py order bread=rye count=2
-accord read examples/openapi.py api://breads/rye
+    accord list examples/openapi.py
+    accord call examples/openapi.py order bread=rye count=2
+    accord read examples/openapi.py api://breads/rye
 
-For an API over HTTP it is one line: Server.from_openapi("api.json", base_url="https://api.example.com/v1").
+An API over HTTP takes one line: Server.from_openapi("api.json", base_url="https://api.example.com/v1").
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ PRICES = {"rye": 3.5, "wheat": 2.0}
 
 
 class Bread(BaseModel):
-    """What we bake."""
+    """A kind of bread with its price."""
 
     name: str
     price: float
 
 
 class Order(BaseModel):
-    """What somebody orders."""
+    """An order of bread."""
 
     bread: str
     count: int = 1
 
 
 class Bill(BaseModel):
-    """What it costs."""
+    """The total of an order."""
 
     total: float
 
 
 @app.get("/breads")
 async def breads() -> list[Bread]:
-    """All breads."""
+    """Return all kinds of bread."""
     return [Bread(name=name, price=price) for name, price in PRICES.items()]
 
 
 @app.get("/breads/{name}")
 async def bread(name: str) -> Bread:
-    """One bread."""
+    """Return one kind of bread."""
     if name not in PRICES:
         raise HTTPException(404, "we do not bake that")
     return Bread(name=name, price=PRICES[name])
 
 
 @app.post("/orders")
-async def order(wanted: Order) -> Bill:
+async def order(request: Order) -> Bill:
     """Order bread."""
-    return Bill(total=(await bread(wanted.bread)).price * wanted.count)
+    return Bill(total=(await bread(request.bread)).price * request.count)
 
 
 @app.post("/admin/close")
@@ -65,8 +65,8 @@ async def close() -> str:
     return "closed"
 
 
-# The first row that fits decides: what is for administrators is left out, what is only read becomes resources, and
-# everything else a tool.
+# The first matching row decides: routes for administrators are skipped, GET routes become resources, and all others
+# become tools.
 server = Server.from_fastapi(app, routes=[RouteMap(pattern="^/admin/", into="skip"), *READS_AS_RESOURCES])
 
 

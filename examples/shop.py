@@ -1,4 +1,4 @@
-"""A shop whose handlers get their database as a parameter: see docs/dependencies.md."""
+"""A shop whose handlers receive their database as a parameter: see docs/dependencies.md."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ server = Server("shop")
 def get_db() -> Iterator[sqlite3.Connection]:
     db = sqlite3.connect("shop.db")
     try:
-        yield db  # the call runs here, and what it raises is raised here
+        yield db  # the handler runs here, and its exception is raised here
         db.commit()
     finally:
         db.close()
@@ -23,7 +23,7 @@ Db = Annotated[sqlite3.Connection, Depends(get_db)]
 
 @server.tool
 async def order(item: str, db: Db, count: int = 1) -> str:
-    """Order something."""
+    """Order an item."""
     db.execute("create table if not exists orders (item, count)")
     db.execute("insert into orders values (?, ?)", (item, count))
     return f"{count} {item} ordered"

@@ -1,4 +1,4 @@
-"""A program that was written for FastMCP, with its import line changed: `accord migrate --write switched.py` did that.
+"""A program written for FastMCP, with its import rewritten by `accord migrate --write switched.py`.
 
 accord call examples/switched.py forecast city=Oslo
 """
@@ -13,14 +13,14 @@ DEGREES = {"Oslo": 3, "Singapore": 31}
 
 @mcp.tool(annotations=ToolAnnotations(readOnlyHint=True))
 async def forecast(city: str, ctx: Context) -> dict[str, int]:
-    """The weather to come."""
+    """Return the weather forecast."""
     await ctx.report_progress(progress=1, total=2, message=f"measuring {city}")
     return {"celsius": DEGREES.get(city, 15)}
 
 
 @mcp.resource("weather://{city}")
 def report(city: str) -> str:
-    """The weather in words."""
+    """Return the weather as text."""
     return f"{city}: {DEGREES.get(city, 15)} °C"
 
 

@@ -22,8 +22,8 @@ server = Server("shop", telemetry=OpenTelemetry())
 
 @server.tool
 async def price(item: str) -> str:
-    """Say what something costs."""
-    with tracer.start_as_current_span("look up"):  # what a library for HTTP or a database would do
+    """Return the price of an item."""
+    with tracer.start_as_current_span("look up"):  # stands for the span of an HTTP or database library
         return f"{item}: 3"
 
 

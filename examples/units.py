@@ -1,4 +1,4 @@
-"""Plain functions that know nothing of MCP. `modules.py` makes tools of them."""
+"""Plain functions without MCP. `modules.py` makes tools of them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ MILES = 1.609344
 
 
 def to_miles(kilometres: float) -> float:
-    """A distance in miles."""
+    """Return a distance in miles."""
     return round(kilometres / MILES, 3)
 
 
 def to_kilometres(miles: float) -> float:
-    """A distance in kilometres."""
+    """Return a distance in kilometres."""
     return round(miles * MILES, 3)
 
 
 def pace(kilometres: float, minutes: Annotated[float, "how long it took"]) -> str:
-    """How fast a run was, in minutes for each kilometre."""
+    """Return the pace of a run in minutes per kilometre."""
     whole, part = divmod(round(minutes * 60 / kilometres), 60)
     return f"{whole}:{part:02} min/km"
 
 
 def longest(*kilometres: float) -> float:
-    """The longest of some runs. `*kilometres` have no names, so this is no tool."""
+    """Return the longest of some runs. `*kilometres` has no argument names, so this cannot be a tool."""
     return max(kilometres)

@@ -34,10 +34,10 @@ class Day:
     high: Annotated[float, "in degrees Celsius"]
 
 
-# An async tool. Its parameters and its return type become the schemas that clients see and that accord checks.
+# An async tool. Its parameters and its return type become the schemas that clients receive and that accord validates.
 @server.tool
 async def forecast(city: str, days: int = 3) -> list[Day]:
-    """The weather of the coming days.
+    """Return the weather of the coming days.
 
     Args:
         city: One of the cities that this server knows.
@@ -46,17 +46,17 @@ async def forecast(city: str, days: int = 3) -> list[Day]:
     return [weather(city, day) for day in range(1, days + 1)]
 
 
-# A plain function is a tool as well; it runs in a thread, so that it may block.
+# A plain function is a tool as well; it runs in a thread, so it may block.
 @server.tool
 def convert(degrees: float, to: Literal["F", "C"]) -> float:
     """Convert a temperature from the other scale."""
     return round(degrees * 9 / 5 + 32 if to == "F" else (degrees - 32) * 5 / 9, 1)
 
 
-# A tool that takes its time says how far it is. `ctx` is filled in by accord; clients do not see it.
+# A long-running tool reports progress. accord fills in `ctx`; clients do not see it.
 @server.tool
 async def warmest(cities: list[str], ctx: Context) -> str:
-    """The warmest of some cities, measured one after the other."""
+    """Return the warmest of some cities, measured one after the other."""
     highs: dict[str, float] = {}
     for number, city in enumerate(cities, 1):
         await asyncio.sleep(0.15)  # a measurement
@@ -65,7 +65,7 @@ async def warmest(cities: list[str], ctx: Context) -> str:
     return max(highs, key=highs.__getitem__)
 
 
-# Expected failures are answers too: the text of a ToolError goes to the model, which can act on it.
+# Expected errors go to the model, which can react to the text of a ToolError.
 def weather(city: str, day: int) -> Day:
     if city not in CITIES:
         raise ToolError(f"no weather for {city!r}; known are {', '.join(CITIES)}")
@@ -75,14 +75,14 @@ def weather(city: str, day: int) -> Day:
 
 @server.resource("weather://cities", mime_type="text/plain")
 def cities() -> str:
-    """The cities that this server knows."""
+    """Return the cities that this server knows."""
     return "\n".join(CITIES)
 
 
 # A template: one function for a whole family of resources.
 @server.resource("weather://{city}/now", mime_type="application/json")
 async def now(city: str) -> Day:
-    """The weather in a city right now."""
+    """Return the current weather in a city."""
     return weather(city, 0)
 
 
