@@ -1,1 +1,1 @@
-"""How fast accord is, as ratios to the least Python that does the same job: `python -m bench`."""
+"""Benchmarks of accord, as ratios to a minimal Python program that does the same job: `python -m bench`."""

@@ -1,4 +1,4 @@
-"""Measure, print a table, and keep the figures.
+"""Run the benchmarks, print a table, and save the figures.
 
 python -m bench                      all but the long ones, in a few minutes
 python -m bench --only stdio         one benchmark, or several
@@ -24,11 +24,11 @@ BENCHMARKS = (
     *("http_start", "http", "http_client", "http_sessions"),
 )
 LONG = ("http_growth",)
-"""Those that run only when they are asked for."""
+"""Benchmarks that run only when they are named."""
 
 
 class Report(msgspec.Struct):
-    """What is kept of a run."""
+    """The saved figures of a run."""
 
     date: str
     python: str
@@ -47,20 +47,20 @@ def main() -> None:
     figures = {}
     print(row("", "floor", "accord", "unit", "ratio", "(rounds)", "aim", ""))
     for name in options.only or BENCHMARKS:
-        figures[name] = measured(name)
+        figures[name] = run_benchmark(name)
         print(f"\n{name}", *map(line, figures[name]), sep="\n", flush=True)
     if options.json is not None:
-        keep(options.json, figures)
+        save(options.json, figures)
 
 
-def measured(name: str) -> list[Figure]:
-    """The figures of one benchmark, which may pin this process for as long as it runs."""
+def run_benchmark(name: str) -> list[Figure]:
+    """Return the figures of one benchmark, which may pin this process to a core."""
     cores = os.sched_getaffinity(0)
     try:
-        found: list[Figure] = importlib.import_module(f"bench.{name}").run()
+        figures: list[Figure] = importlib.import_module(f"bench.{name}").run()
     finally:
         os.sched_setaffinity(0, cores)
-    return found
+    return figures
 
 
 def line(figure: Figure) -> str:
@@ -74,10 +74,10 @@ def row(name: str, floor: str, accord: str, unit: str, ratio: str, spread: str, 
     return f"{name:<50} {floor:>8} {accord:>8} {unit:<8} {ratio:>6} {spread:>15} {aim:>6} {state}".rstrip()
 
 
-def keep(file: Path, figures: dict[str, list[Figure]]) -> None:
-    kept = msgspec.json.decode(file.read_bytes(), type=Report).figures if file.exists() else {}
+def save(file: Path, figures: dict[str, list[Figure]]) -> None:
+    saved = msgspec.json.decode(file.read_bytes(), type=Report).figures if file.exists() else {}
     machine = f"{platform.system()} {platform.machine()}, {len(CORES)} cores"
-    report = Report(f"{datetime.now(UTC):%Y-%m-%d}", platform.python_version(), machine, {**kept, **figures})
+    report = Report(f"{datetime.now(UTC):%Y-%m-%d}", platform.python_version(), machine, {**saved, **figures})
     file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 

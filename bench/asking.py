@@ -1,6 +1,6 @@
-"""What a question adds to a call, besides the request that it takes: CPU of a call of two requests, in one session.
+"""The CPU time that a question adds to a call, besides its request: a call of two requests, in one session.
 
-The floor is two calls of a tool that takes the same arguments and asks nothing. Nothing travels: the bytes go from the
+The floor is two calls of a tool with the same arguments and no question. There is no transport: the bytes go from the
 session to the handler and back.
 """
 
@@ -29,7 +29,7 @@ from bench.wire import META, STATELESS, request
 ROUNDS, CALLS = 9, 500
 
 ADDED, FLOOR = 15, 21.0
-"""Microseconds that a declared question may add, and the lowest that two plain calls were seen to take."""
+"""The maximum microseconds that a declared question may add, and the lowest measured time of two plain calls."""
 
 _META = META.replace(b'clientCapabilities":{}', b'clientCapabilities":{"elicitation":{"form":{}}}')
 _FIRST = request(STATELESS, "tools/call", b'"name":"%b","arguments":{"path":"/tmp"}').replace(META, _META)
@@ -38,19 +38,19 @@ _ANSWER = b'"inputResponses":{"%b":{"action":"accept","content":{"value":true}}}
 Call = Callable[[], Awaitable[None]]
 
 
-class Desk:
-    """One session with a server behind it, and nothing before it."""
+class DirectSession:
+    """A server session without a transport."""
 
     def __init__(self, server: Server) -> None:
         profile = server.profile()
         self._session = Session("server", profile)
-        audience = SubscriptionIndex(server.profile, server.limits)
+        audience = SubscriptionIndex(server.profile, server.limits, lambda peer, uri: True)
         self._dispatch = Dispatcher(server, ResultEncoder(profile.raw_info), server.limits, audience)
         self._peer = Peer(Connection(self._session, memory.pair()[0], self._dispatch.handle))
         self._id = 0
 
     async def ask(self, line: bytes) -> bytes:
-        """One request, and its answer."""
+        """Return the response to a request."""
         self._id += 1
         (event,) = self._session.receive(line % self._id)
         assert type(event) is RequestReceived
@@ -59,17 +59,17 @@ class Desk:
         return answer
 
     async def twice(self, tool: bytes) -> None:
-        """Two calls of a tool that asks nothing."""
+        """Call a tool without a question twice."""
         line = _FIRST.replace(b"%b", tool)
         await self.ask(line)
         await self.ask(line)
 
     async def asked(self, tool: bytes, key: bytes) -> None:
-        """A call of a tool that asks, and the call with the answer."""
+        """Call a tool with a question, and call it again with the answer."""
         line = _FIRST.replace(b"%b", tool)
         state = (await self.ask(line)).split(b'"requestState":"', 1)[1].split(b'"', 1)[0]
-        ended = await self.ask(line.replace(b'"_meta"', _ANSWER % (key, state)))
-        assert b"complete" in ended
+        response = await self.ask(line.replace(b'"_meta"', _ANSWER % (key, state)))
+        assert b"complete" in response
 
 
 def run() -> list[Figure]:
@@ -78,7 +78,7 @@ def run() -> list[Figure]:
 
 
 async def _run() -> list[Figure]:
-    desk = Desk(_server())
+    desk = DirectSession(_server())
     floor = partial(desk.twice, b"plain")
     aim = (FLOOR + ADDED) / FLOOR
     return [
@@ -90,20 +90,20 @@ async def _run() -> list[Figure]:
 
 
 async def figure(name: str, floor: Call, accord: Call, aim: float | None = None) -> Figure:
-    took: list[list[float]] = [[], []]
+    times: list[list[float]] = [[], []]
     for _ in range(ROUNDS):
-        for call, each in zip((floor, accord), took, strict=True):
-            each.append(await microseconds(call))
-    floors, accords = took
+        for call, side in zip((floor, accord), times, strict=True):
+            side.append(await microseconds(call))
+    floors, accords = times
     return compare(name, "µs", floors, accords, aim, pick=min)
 
 
 async def microseconds(call: Call) -> float:
-    """What one takes, by the CPU time of many."""
-    before = time.process_time()
+    """Return the CPU time of one call in microseconds, averaged over many."""
+    started = time.process_time()
     for _ in range(CALLS):
         await call()
-    return (time.process_time() - before) * 1e6 / CALLS
+    return (time.process_time() - started) * 1e6 / CALLS
 
 
 def _server() -> Server:

@@ -1,7 +1,7 @@
-"""CPU of a client for each `tools/call`, one at a time and by 64 tasks, against the floor of a server.
+"""The CPU time of a client per `tools/call`, sequentially and with 64 tasks, against the floor of a server.
 
-The floor is the least client on asyncio: a child process, a future for each call, no checks. Each window is measured
-in a process of its own: `python -m bench.client floor | accord`.
+The floor is a minimal client on asyncio: a child process, a future per call, no checks. Each window is measured in a
+process of its own: `python -m bench.client floor | accord`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SERVER = python(str(HERE / "floor.py"), "calls", str(LOADING))
 
 Echo = Callable[[str], Awaitable[str]]
 Rows = list[list[float]]
-"""What each round gave, by the number of tasks."""
+"""The results of each round, by the number of tasks."""
 
 
 class LeastClient:
-    """Writes what one step of the loop asks in one go, and reads whole lines."""
+    """A minimal client, which writes all requests of one event loop step at once, and reads whole lines."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
@@ -57,7 +57,7 @@ class LeastClient:
         return future
 
     def _flush(self) -> None:
-        os.write(self._in, b"".join(self._unsent))  # less than a pipe holds
+        os.write(self._in, b"".join(self._unsent))  # less than the size of a pipe buffer
         self._unsent.clear()
 
     def _read(self) -> None:
@@ -95,37 +95,37 @@ async def drive_accord() -> list[float]:
 
 
 async def windows(echo: Echo) -> list[float]:
-    """Microseconds of CPU for each call, by the number of tasks."""
-    found = []
+    """Return the microseconds of CPU time per call, for each number of tasks."""
+    times = []
     for tasks in TASKS:
         await calls(echo, tasks, WARM_UP)
-        before = time.process_time()
-        made = await calls(echo, tasks, SECONDS)
-        found.append((time.process_time() - before) * 1e6 / made)
-    return found
+        started = time.process_time()
+        count = await calls(echo, tasks, SECONDS)
+        times.append((time.process_time() - started) * 1e6 / count)
+    return times
 
 
 async def calls(echo: Echo, tasks: int, seconds: float) -> int:
-    """How many calls so many tasks made in that time; every answer is compared."""
+    """Return how many calls the tasks made in this time; every result is compared."""
     end = time.perf_counter() + seconds
     text = "echo " * 20
 
     async def one() -> int:
-        made = 0
+        count = 0
         while time.perf_counter() < end:
             if await echo(text) != text:
                 raise RuntimeError("a wrong answer")
-            made += 1
-        return made
+            count += 1
+        return count
 
     return sum(await asyncio.gather(*(one() for _ in range(tasks))))
 
 
 def in_a_process(module: str, *arguments: str) -> list[float]:
-    """What a module prints that is run with these arguments."""
+    """Return the figures that a module prints when it runs with these arguments."""
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, check=True, timeout=LIFE, stdout=subprocess.PIPE, cwd=HERE.parent)
-    return msgspec.json.decode(done.stdout, type=list[float])
+    process = subprocess.run(command, check=True, timeout=LIFE, stdout=subprocess.PIPE, cwd=HERE.parent)
+    return msgspec.json.decode(process.stdout, type=list[float])
 
 
 def run() -> list[Figure]:
@@ -135,11 +135,11 @@ def run() -> list[Figure]:
     return by_tasks("client", floors, accords, AIMS)
 
 
-def by_tasks(what: str, floors: Rows, accords: Rows, aims: dict[int, float]) -> list[Figure]:
-    """A figure for each number of tasks; each row has them all."""
+def by_tasks(name: str, floors: Rows, accords: Rows, aims: dict[int, float]) -> list[Figure]:
+    """Return a figure for each number of tasks; each row contains all of them."""
     return [
         compare(
-            f"{what}, {tasks} {'task' if tasks == 1 else 'tasks'}",
+            f"{name}, {tasks} {'task' if tasks == 1 else 'tasks'}",
             "µs CPU",
             [row[at] for row in floors],
             [row[at] for row in accords],

@@ -1,9 +1,9 @@
-"""The floor of a server: a blocking loop of read, decode, encode, write, with msgspec and nothing else.
+"""The floor of a server: a blocking loop of read, decode, encode, write, with msgspec only.
 
     python floor.py calls | many | large
 
-It knows one answer to `initialize`, one to `tools/list`, and what its tool does; it checks nothing. No Python that
-speaks the protocol can do much less, so it stands for the machine it runs on.
+It has fixed responses to `initialize` and `tools/list`, runs its tool, and checks nothing. A Python server can hardly
+do less, so it represents the speed of the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Call(msgspec.Struct):
     meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
 
 
-class Asked(msgspec.Struct):
+class IncomingMessage(msgspec.Struct):
     method: str
     id: int | UnsetType = UNSET
     params: Call = msgspec.field(default_factory=Call)
@@ -51,7 +51,7 @@ class Size(msgspec.Struct):
     size: int
 
 
-decode = msgspec.json.Decoder(Asked).decode
+decode = msgspec.json.Decoder(IncomingMessage).decode
 decode_echo = msgspec.json.Decoder(Echo).decode
 decode_size = msgspec.json.Decoder(Size).decode
 encode = msgspec.json.Encoder().encode
@@ -66,7 +66,7 @@ DISCOVERED = Raw(
 
 
 def described(number: int) -> dict[str, object]:
-    """A tool of five parameters, as a list shows it."""
+    """Return the definition of a tool with five parameters."""
     types = {"query": "string", "limit": "integer", "exact": "boolean", "score": "number", "place": "string"}
     return {
         "name": f"tool_{number}",
@@ -91,40 +91,40 @@ TOOLS = {"echo": echo, "echo_sync": echo, "large": large}
 
 
 def known(many: bool) -> dict[str, Raw]:
-    """The answers that are always the same."""
+    """Return the fixed responses."""
     listed = Raw(encode({"tools": [described(number) for number in range(1_000 if many else 1)]}))
     return {"initialize": INITIALIZED, "server/discover": DISCOVERED, "tools/list": listed}
 
 
 def serve(many: bool) -> None:
-    fixed = known(many)
+    responses = known(many)
     rest = b""
     while data := os.read(0, 1 << 16):
         *lines, rest = (rest + data).split(b"\n")
-        answers = [line for line in (answer(line, fixed) for line in lines) if line]
+        answers = [line for line in (answer(line, responses) for line in lines) if line]
         if len(answers) == 1:
             write([answers.pop(), b"\n"])
         elif answers:
             write([b"\n".join([*answers, b""])])
 
 
-def answer(line: bytes, fixed: dict[str, Raw]) -> bytes:
-    """The answer to a line, if it wants one."""
-    asked = decode(line)
-    params = asked.params
-    if asked.id is UNSET:
+def answer(line: bytes, responses: dict[str, Raw]) -> bytes:
+    """Return the response to a line, or an empty one for a notification."""
+    request = decode(line)
+    params = request.params
+    if request.id is UNSET:
         return b""
-    if asked.method == "tools/call":
+    if request.method == "tools/call":
         content = (Text(TOOLS[params.name](params.arguments)),)
-        return encode(Answer(asked.id, Result(content, None if params.meta is UNSET else "complete")))
-    return encode(Answer(asked.id, fixed[asked.method]))
+        return encode(Answer(request.id, Result(content, None if params.meta is UNSET else "complete")))
+    return encode(Answer(request.id, responses[request.method]))
 
 
 def write(buffers: list[bytes]) -> None:
-    taken = os.writev(1, buffers)
+    written = os.writev(1, buffers)
     for buffer in buffers:
-        rest = memoryview(buffer)[taken:]
-        taken = max(0, taken - len(buffer))
+        rest = memoryview(buffer)[written:]
+        written = max(0, written - len(buffer))
         while rest:
             rest = rest[os.write(1, rest) :]
 

@@ -1,7 +1,7 @@
-"""CPU of a server for each `tools/call` over HTTP: 1 and 16 connections, both eras, as JSON and as a stream.
+"""The CPU time of a server per `tools/call` over HTTP: 1 and 16 connections, both eras, as JSON and as a stream.
 
-The load runs here, on another core where there is one, and looks at every answer. The floor of a stream is one event in
-one piece; accord's has an id to come back with, a report of progress and the answer.
+The load runs here, on another core if there is one, and checks every response. The floor of a stream is one event in
+one chunk; accord's has an event id, a progress notification and the response.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KINDS = [
     ("tools/call 2025-11-25 as a stream", SHAKEN, STREAM, {1: None, 16: 80 / 30.4}),
 ]
 MANY = [(f"{name}, 1,000 tools", era, tool, {16: aims[16]}) for name, era, tool, aims in KINDS[:2]]
-"""What is called, and the aims by the number of connections."""
+"""The tools to call, and the aims by the number of connections."""
 
 
 class Load:
-    """Calls of one tool of one server, over connections that stay."""
+    """Calls of one tool of one server, over persistent connections."""
 
     def __init__(self, site: Site, era: str, tool: str, connections: int) -> None:
         text = b'"name":"%b","arguments":{"text":"%%0100d"}' % tool.encode()
@@ -43,40 +43,40 @@ class Load:
         self._site = site
         self._last = 10**6
         self.made: int = 0
-        """Calls that were answered, all windows together."""
+        """The number of completed calls of all windows."""
         self._sent: dict[int, int] = {}
 
     def _of(self, number: int) -> bytes:
         return self._message % ((number,) * self._numbers)
 
     def run(self, seconds: float) -> float:
-        """Microseconds of the server's CPU for each call, with one in flight on each connection all the time."""
+        """Return the microseconds of the server's CPU time per call, with one call in flight on each connection."""
         answers: list[tuple[int, bytes]] = []
-        with select.epoll() as ready:
-            for at in self._lines:
-                ready.register(at, select.EPOLLIN)
-            before, end = self._site.cpu, time.perf_counter() + seconds
-            for at in self._lines:
-                self._send(at)
+        with select.epoll() as epoll:
+            for fd in self._lines:
+                epoll.register(fd, select.EPOLLIN)
+            cpu_before, end = self._site.cpu, time.perf_counter() + seconds
+            for fd in self._lines:
+                self._send(fd)
             while self._sent:
-                for at, _ in ready.poll():
-                    if response := self._lines[at].take():
-                        answers.append((self._sent.pop(at), response))
+                for fd, _ in epoll.poll():
+                    if response := self._lines[fd].take():
+                        answers.append((self._sent.pop(fd), response))
                         if time.perf_counter() < end:
-                            self._send(at)
-            cpu = self._site.cpu - before
+                            self._send(fd)
+            cpu = self._site.cpu - cpu_before
         check(answers)
         self.made += len(answers)
         return cpu * 1e6 / len(answers)
 
-    def _send(self, at: int) -> None:
+    def _send(self, fd: int) -> None:
         self._last += 1
-        self._sent[at] = self._last
-        self._lines[at].socket.sendall(self._heads[at] + self._of(self._last))
+        self._sent[fd] = self._last
+        self._lines[fd].socket.sendall(self._heads[fd] + self._of(self._last))
 
 
 def check(answers: list[tuple[int, bytes]]) -> None:
-    """After the window: a load that is slow lets the server sleep, and waking is what it would measure."""
+    """Check the responses after the window, because a slow load would let the server sleep and measure its wake-up."""
     for number, response in answers:
         answer = answer_in(response)
         if answer.id != number or int(answer.result.content[0].text) != number:
@@ -89,7 +89,7 @@ def run() -> list[Figure]:
 
 
 def of_server(declared: str, kinds: list[tuple[str, str, str, dict[int, float | None]]]) -> list[Figure]:
-    """One server of each side for all of its figures, so that every window finds it warm."""
+    """Measure all figures with one server per side, so that every window finds it warm."""
     with ExitStack() as stack:
         sites = [stack.enter_context(site) for site in (Site("http_floor.py"), Site("servers.py", declared))]
         return [

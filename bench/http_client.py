@@ -1,7 +1,7 @@
-"""CPU of a client for each `tools/call` over HTTP, one at a time and by 64 tasks, against the floor of a server.
+"""The CPU time of a client per `tools/call` over HTTP, sequentially and with 64 tasks, against the floor of a server.
 
-The floor is the least client on uvloop: connections that stay, a future for each call, no checks. Each window is
-measured in a process of its own: `python -m bench.http_client floor | accord PORT`.
+The floor is a minimal client on uvloop: persistent connections, a future per call, no checks. Each window is measured
+in a process of its own: `python -m bench.http_client floor | accord PORT`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD = (
 
 
 class LeastConnection(asyncio.Protocol):
-    """One request at a time."""
+    """A connection with one request at a time."""
 
     def __init__(self) -> None:
         self.answered: asyncio.Future[str]
@@ -44,7 +44,7 @@ class LeastConnection(asyncio.Protocol):
 
 
 class LeastClient:
-    """Takes a connection that nobody uses, or makes one."""
+    """A minimal client, which uses an idle connection, or opens one."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -65,9 +65,9 @@ class LeastClient:
         transport, connection = self._idle.pop() if self._idle else await self._connect()
         connection.answered = self._loop.create_future()
         transport.write(_HEAD % len(body) + body)
-        said = await connection.answered
+        text_received = await connection.answered
         self._idle.append((transport, connection))
-        return said
+        return text_received
 
     async def _connect(self) -> tuple[asyncio.Transport, LeastConnection]:
         return await self._loop.create_connection(LeastConnection, "127.0.0.1", self._port)

@@ -1,8 +1,8 @@
-"""The floor of a server over HTTP: an ASGI function that decodes, does what the tool does, encodes.
+"""The floor of a server over HTTP: an ASGI function that decodes, runs the tool, and encodes.
 
     python http_floor.py PORT
 
-It runs on uvicorn with httptools and uvloop. It checks nothing and keeps nothing; a stream is one event in one piece.
+It runs on uvicorn with httptools and uvloop. It checks nothing and has no state; a stream is one event in one chunk.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ EVENTS = [(b"content-type", b"text/event-stream"), (b"mcp-session-id", b"floor")
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    asked = (await receive())["body"]
-    answer = floor.answer(asked, FIXED)
+    body = (await receive())["body"]
+    answer = floor.answer(body, FIXED)
     headers = JSON
-    if b'"count"' in asked:
+    if b'"count"' in body:
         headers, answer = EVENTS, b"event: message\ndata: %b\n\n" % answer
     length = (b"content-length", b"%d" % len(answer))
     await send({"type": "http.response.start", "status": 200 if answer else 202, "headers": [*headers, length]})

@@ -1,7 +1,8 @@
-"""What a call leaves behind over HTTP: memory of the server after 1,000,000 calls, less that after the first 100,000.
+"""The memory that each call over HTTP leaves behind: that of the server after 1,000,000 calls, minus that after
+100,000.
 
-It takes minutes, so it runs only when it is asked for. Streams are left out: their events are kept, up to a bound that
-`tests/server/http/test_scale.py` looks after.
+It takes minutes, so it runs only when it is named. Streams are left out: their events are stored up to a bound that
+`tests/server/http/test_scale.py` checks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bench.measure import LOADING, Figure
 
 FIRST, CALLS, CONNECTIONS = 100_000, 1_000_000, 16
 SECONDS = 2.0
-"""Of one window: the answers of a window are kept, and looked at after it."""
+"""The length of a window, whose responses are stored and checked after it."""
 LIFE = 3_600.0
 BYTES = 2.0
 
@@ -34,7 +35,7 @@ def growth(name: str, era: str) -> Figure:
 
 
 def until(load: Load, count: int) -> int:
-    """Call until so many calls were made in all; how many they are then."""
+    """Make calls until their total is `count`, and return the total."""
     while load.made < count:
         load.run(SECONDS)
     return load.made

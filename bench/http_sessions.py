@@ -1,6 +1,6 @@
-"""10,000 open sessions over HTTP: what each takes of the server's memory, and how soon a ping is answered meanwhile.
+"""The memory of 10,000 open sessions over HTTP, and the latency of a ping meanwhile.
 
-The least that would do the same keeps nothing; so these stand beside what they may take at most, in place of a floor.
+A minimal server would store nothing; so these figures are compared with bounds instead of a floor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.wire import SHAKEN, request
 COUNT, WARM_UP, AT_ONCE = 10_000, 200, 64
 LIFE = 300.0
 KILOBYTES, MILLISECONDS = 40.0, 250.0
-"""Of memory for each session; until 99 of 100 pings are answered."""
+"""The maximum memory per session; the maximum time until 99 of 100 pings are answered."""
 
 _PING = request(SHAKEN, "ping", b"") % 1
 
@@ -27,27 +27,32 @@ def run() -> list[Figure]:
     with Site("servers.py", "calls", life=LIFE) as site:
         line = Line(site, SHAKEN)
         close(line, sessions(line, WARM_UP))
-        before = site.memory("VmRSS")
+        memory_before = site.memory("VmRSS")
         ids = sessions(line, COUNT)
-        alone = site.memory("VmRSS")
+        without_streams = site.memory("VmRSS")
         streams = [stream(site, id) for id in ids]
         listening = site.memory("VmRSS")
         slow = quantiles(pings([Line(site, SHAKEN) for _ in range(AT_ONCE)], ids), n=100)[-1] * 1e3
         del streams
     return [
-        at_most(f"{COUNT:,} open sessions", "KB each", (alone - before) / COUNT / 1e3, KILOBYTES),
-        at_most(f"{COUNT:,} open sessions with a GET stream", "KB each", (listening - before) / COUNT / 1e3, KILOBYTES),
+        at_most(f"{COUNT:,} open sessions", "KB each", (without_streams - memory_before) / COUNT / 1e3, KILOBYTES),
+        at_most(
+            f"{COUNT:,} open sessions with a GET stream",
+            "KB each",
+            (listening - memory_before) / COUNT / 1e3,
+            KILOBYTES,
+        ),
         at_most(f"{COUNT:,} open sessions: ping, p99", "ms", slow, MILLISECONDS),
     ]
 
 
 def at_most(name: str, unit: str, value: float, bound: float) -> Figure:
-    """A figure beside its bound."""
+    """Return a figure compared with its bound."""
     return compare(name, unit, [bound], [value], aim=1)
 
 
 def sessions(line: Line, count: int) -> list[bytes]:
-    """So many sessions, opened one after the other, each of which has made a request."""
+    """Open sessions one after another, with one request in each, and return their ids."""
     ids = []
     for _ in range(count):
         line.session = b""
@@ -63,7 +68,7 @@ def close(line: Line, ids: list[bytes]) -> None:
 
 
 def stream(site: Site, id: bytes) -> Line:
-    """The GET stream of a session, once its head has come."""
+    """Open the GET stream of a session, and return its connection after the response head."""
     line = Line(site, SHAKEN)
     line.session = id
     line.socket.sendall(line.head("GET"))
@@ -74,23 +79,23 @@ def stream(site: Site, id: bytes) -> Line:
 
 
 def pings(lines: list[Line], ids: list[bytes]) -> list[float]:
-    """One ping in each session, with one in flight on each connection: how long each took."""
-    took, asked = [], iter(ids)
+    """Ping each session, with one ping in flight per connection, and return the latencies."""
+    latencies, remaining = [], iter(ids)
     sent: dict[int, tuple[Line, float]] = {}
-    with select.epoll() as ready:
+    with select.epoll() as epoll:
         for line in lines:
-            ready.register(line.socket.fileno(), select.EPOLLIN)
-            send_ping(line, next(asked), sent)
+            epoll.register(line.socket.fileno(), select.EPOLLIN)
+            send_ping(line, next(remaining), sent)
         while sent:
-            for at, _ in ready.poll():
-                line, began = sent.pop(at)
+            for fd, _ in epoll.poll():
+                line, started = sent.pop(fd)
                 if not line.take():
-                    sent[at] = line, began
+                    sent[fd] = line, started
                     continue
-                took.append(time.perf_counter() - began)
-                if (id := next(asked, None)) is not None:
+                latencies.append(time.perf_counter() - started)
+                if (id := next(remaining, None)) is not None:
                     send_ping(line, id, sent)
-    return took
+    return latencies
 
 
 def send_ping(line: Line, id: bytes, sent: dict[int, tuple[Line, float]]) -> None:

@@ -1,4 +1,4 @@
-"""From nothing to a server over HTTP: the time until its first answer, and the memory that it has at rest."""
+"""The start of a server over HTTP: the time until its first response, and its memory at rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run() -> list[Figure]:
 
 
 def first_answer(*program: str) -> tuple[float, float]:
-    """Milliseconds from the start of a server to the answer to a call; megabytes of memory then."""
+    """Return the milliseconds from the start of a server to its response to a call, and its memory in megabytes."""
     started = time.perf_counter()
     with Site(*program) as site:
         answer_in(Line(site, STATELESS).ask(_CALL, "tools/call", "echo"))

@@ -1,4 +1,4 @@
-"""What the load sends over HTTP and what it reads: raw HTTP/1.1 on a socket that stays open."""
+"""The requests and responses of the load over HTTP: raw HTTP/1.1 on a persistent socket."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _decode = msgspec.json.Decoder(Answer).decode
 
 
 class Site(Child):
-    """A server over HTTP, in a process of its own. `arguments` are its program and what goes before the port."""
+    """A server over HTTP in a process of its own. `arguments` are those of its program before the port."""
 
     def __init__(self, program: str, *arguments: str, core: int = SERVING, life: float = LIFE) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            self.port: int = taken.getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port: int = probe.getsockname()[1]
         super().__init__(str(HERE / program), *arguments, str(self.port), core=core, life=life)
         self.connect().close()
 
@@ -32,21 +32,21 @@ class Site(Child):
         super().__exit__(None, None, None)
 
     def connect(self) -> socket.socket:
-        """A connection, as soon as there is one to be had."""
+        """Return a connection as soon as the server accepts one."""
         while True:
             try:
-                made = socket.create_connection(("127.0.0.1", self.port))
+                connection = socket.create_connection(("127.0.0.1", self.port))
             except ConnectionRefusedError:
                 if self.process.poll() is not None:
                     raise RuntimeError(f"{self.process.args!r} has ended") from None
                 time.sleep(0.001)
             else:
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return made
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
 
 
 class Line:
-    """One connection to a site, with one request on it at a time."""
+    """One connection to a server, with one request at a time."""
 
     def __init__(self, site: Site, era: str) -> None:
         self.socket = site.connect()
@@ -56,7 +56,7 @@ class Line:
         self._data = b""
 
     def head(self, verb: str, length: int = 0, method: str = "", name: str = "") -> bytes:
-        """The head of a request. What it says of the message goes into headers in 2026-07-28 only."""
+        """Return the head of a request. Only in 2026-07-28 do headers describe the message."""
         lines = [
             f"{verb} /mcp HTTP/1.1",
             f"Host: 127.0.0.1:{self._port}",
@@ -69,25 +69,25 @@ class Line:
         return "\r\n".join([*lines, "", ""]).encode()
 
     def open(self) -> Line:
-        """Shake hands, where the era has an opening."""
+        """Complete the handshake, if the era has one."""
         if self.era == SHAKEN:
             self.session = _SESSION.search(self.ask(INITIALIZE, "initialize"))[1]  # type: ignore[index]
             self.ask(INITIALIZED, "notifications/initialized")
         return self
 
     def ask(self, message: bytes, method: str, name: str = "") -> bytes:
-        """Post one message; the response."""
+        """Post one message and return the response."""
         return self.exchange(self.head("POST", len(message), method, name) + message)
 
     def exchange(self, request: bytes) -> bytes:
-        """Send a request; the response."""
+        """Send a request and return the response."""
         self.socket.sendall(request)
         while not (response := self.take()):
             pass
         return response
 
     def take(self) -> bytes:
-        """What has come: a response, once it is there to its end."""
+        """Return a complete response, or an empty one until then."""
         data = self.socket.recv(1 << 16)
         if not data:
             raise RuntimeError("the server has closed a connection")
@@ -99,14 +99,14 @@ class Line:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether a response is there to its end."""
-    head, found, body = data.partition(b"\r\n\r\n")
+    """Return whether a response is complete."""
+    head, separator, body = data.partition(b"\r\n\r\n")
     length = _LENGTH.search(head)
-    return bool(found) and (len(body) == int(length[1]) if length else body.endswith(b"0\r\n\r\n"))
+    return bool(separator) and (len(body) == int(length[1]) if length else body.endswith(b"0\r\n\r\n"))
 
 
 def answer_in(response: bytes) -> Answer:
-    """The answer in a response: its body, or the last of its events."""
+    """Return the message of a response: its body, or the last of its events."""
     if not response.startswith(b"HTTP/1.1 200 "):
         raise RuntimeError(f"a wrong answer: {response[:300]!r}")
     events: list[bytes] = _MESSAGE.findall(response)

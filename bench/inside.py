@@ -1,6 +1,6 @@
-"""Microseconds of the steps that a call passes through, in this process; the floor is msgspec alone.
+"""The time of the internal steps of a call in microseconds, in this process; the floor is msgspec alone.
 
-These have no aims of their own: they show where a change of the whole comes from.
+Most of these figures have no aims: they show which step caused a change of the total.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUNDS, SECONDS = 7, 0.03
 Step = Callable[[], object]
 
 
-class _Asked(msgspec.Struct):
+class _Request(msgspec.Struct):
     id: int
     method: str
     params: Raw
@@ -52,7 +52,7 @@ class _Day(msgspec.Struct):
     high: float
 
 
-_decode = msgspec.json.Decoder(_Asked).decode
+_decode = msgspec.json.Decoder(_Request).decode
 _encode = msgspec.json.Encoder().encode
 _LINE = call(STATELESS, "forecast", b'{"city":"Oslo","days":3}') % 1
 _RESULT = Raw(b'{"resultType":"complete","content":[{"type":"text","text":"fine"}]}')
@@ -78,15 +78,15 @@ def of_step(name: str, floor: Step, accord: Step, aim: float | None = None) -> F
 
 
 def microseconds(step: Step) -> float:
-    """What one step takes, by the CPU time of many."""
+    """Return the CPU time of one step in microseconds, averaged over many."""
     count = 0
     end = time.perf_counter() + SECONDS
-    before = time.process_time()
+    started = time.process_time()
     while time.perf_counter() < end:
         for _ in range(200):
             step()
         count += 200
-    return (time.process_time() - before) * 1e6 / count
+    return (time.process_time() - started) * 1e6 / count
 
 
 def reading() -> tuple[Step, Step]:
@@ -94,16 +94,16 @@ def reading() -> tuple[Step, Step]:
 
 
 def session() -> tuple[Step, Step]:
-    """Ids, the table of requests, the rules of the revision: what is between the bytes and a handler."""
-    one = Session("server", Server("bench").profile())
+    """Measure ids, the table of requests and the rules of the revision: the code between the bytes and a handler."""
+    server_session = Session("server", Server("bench").profile())
     server = Server("bench")
     server.tool(_forecast)
-    one.local_info = server.profile()
+    server_session.local_info = server.profile()
 
     def accord() -> bytes | None:
-        (event,) = one.receive(_LINE)
+        (event,) = server_session.receive(_LINE)
         assert type(event) is RequestReceived
-        return one.respond(event.exchange, _RESULT)
+        return server_session.respond(event.exchange, _RESULT)
 
     return lambda: _encode(_Answer(_decode(_LINE).id, _RESULT)), accord
 
@@ -116,7 +116,7 @@ def binding() -> tuple[Step, Step]:
 
 
 def packing() -> tuple[Step, Step]:
-    """The floor encodes the value, and then the result that holds it twice: as JSON and as text."""
+    """Measure the encoding; the floor encodes the value, and then the result with the value as JSON and as text."""
     value = [_Day("fine", 20.5), _Day("rain", 12.0)]
     packer, returns = (
         ResultEncoder(PeerInfo(Implementation(name="bench", version="1"), None).raw_info),
@@ -125,15 +125,15 @@ def packing() -> tuple[Step, Step]:
     rules = RULES[STATELESS]
 
     def floor() -> bytes:
-        packed = _encode(value)
-        content = [{"type": "text", "text": packed.decode()}]
-        return _encode({"resultType": "complete", "content": content, "structuredContent": Raw(packed)})
+        encoded = _encode(value)
+        content = [{"type": "text", "text": encoded.decode()}]
+        return _encode({"resultType": "complete", "content": content, "structuredContent": Raw(encoded)})
 
     return floor, lambda: packer.encode_tool(value, returns, rules)
 
 
 def narrowing() -> tuple[Step, Step]:
-    """The floor encodes the value as it is."""
+    """Measure the encoding for an older revision; the floor encodes the value as it is."""
     tool = Tool(name="one", input_schema={"type": "object"}, execution=ToolExecution(task_support="optional"))
     return lambda: _encode(tool), lambda: _encode(codec.narrow(tool, "2025-03-26"))
 
@@ -144,10 +144,10 @@ def listing() -> tuple[Step, Step]:
         server.tool(name=f"tool_{number}")(_forecast)
     registry: Registry = server.registry
     pages, rules = registry.lists["tools/list"], RULES[SHAKEN]
-    made = {None: pages.page(None, rules)}
-    return lambda: made[None], lambda: pages.page(None, rules)
+    pages_made = {None: pages.page(None, rules)}
+    return lambda: pages_made[None], lambda: pages.page(None, rules)
 
 
 async def _forecast(city: str, days: int, exact: bool = False) -> list[_Day]:
-    """The weather of the coming days."""
+    """Return the weather of the coming days."""
     return [_Day("fine", 20.5) for _ in range(days)]

@@ -1,4 +1,4 @@
-"""An answer of 10 MB of text: CPU of the server, bytes on the wire, memory at its highest."""
+"""A result with 10 MB of text: CPU time of the server, bytes on the wire, peak memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROUNDS = 5
 CALLS = 3
 
 CPU_FLOOR = 19.0
-"""Milliseconds of this floor, the lowest seen: the one that the aim was taken beside copied more."""
+"""The lowest measured milliseconds of this floor; the aim was set with a floor that copied more."""
 
 
 def run() -> list[Figure]:
@@ -18,7 +18,7 @@ def run() -> list[Figure]:
     rows = [
         ("10 MB of text", "ms CPU", 40 / CPU_FLOOR),
         ("10 MB of text: bytes on the wire", "per byte", 1.05),
-        # Three times its size, where the floor holds it twice: as text, and as the line that carries it.
+        # Three times the size, where the floor stores it twice: as text, and as the line that contains it.
         ("10 MB of text: memory", "per byte", 3 / 2),
     ]
     return [
@@ -28,14 +28,14 @@ def run() -> list[Figure]:
 
 
 def of_server(program: str) -> tuple[float, float, float]:
-    """Milliseconds of CPU for each call; bytes sent, and bytes of memory more than when idle, by bytes of text."""
+    """Return the milliseconds of CPU time per call, and the bytes sent and the additional memory per byte of text."""
     request = call(STATELESS, "large", b'{"size":%d}')
     with Child(str(HERE / program), "large") as child:
         shake_hands(child, STATELESS)
         child.ask(request % (0, 100))
-        before, idle, received = child.cpu, child.memory("VmRSS"), child.received
+        cpu_before, idle, received = child.cpu, child.memory("VmRSS"), child.received
         for number in range(1, CALLS + 1):
             child.ask(request % (number, SIZE))
-        cpu = (child.cpu - before) * 1e3 / CALLS
+        cpu = (child.cpu - cpu_before) * 1e3 / CALLS
         sent = (child.received - received) / CALLS / SIZE
         return cpu, sent, (child.memory("VmHWM") - idle) / SIZE

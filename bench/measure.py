@@ -1,7 +1,7 @@
-"""What every benchmark needs: child processes that end for certain, their CPU time, and figures.
+"""Shared code of the benchmarks: child processes that always end, their CPU time, and figures.
 
-Linux only: the CPU time of another process is read from its clock, in nanoseconds, all its threads included.
-Floor and accord take turns, round by round, so that a busy spell of the machine meets both.
+Linux only: the CPU time of another process is read from its clock, in nanoseconds, with all its threads. Floor and
+accord alternate, round by round, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import msgspec
 
 HERE = Path(__file__).parent
 LIFE = 60.0
-"""Seconds after which a child process is killed, whatever it does: few benchmarks take as long, and those say so."""
+"""The time after which a child process is killed; the few benchmarks that need more set their own."""
 
 CORES = sorted(os.sched_getaffinity(0))
 SERVING, LOADING = CORES[0], CORES[-1]
-"""Where the measured process runs, and where the other one does; the same where there is one core."""
+"""The core of the measured process, and that of the other one; the same on a machine with one core."""
 
 
 class Figure(msgspec.Struct, omit_defaults=True):
-    """One line of the table. `aim` is a ratio to the floor too; without one, the figure is only watched."""
+    """One line of the table. `aim` is a ratio to the floor; without one, the figure is informative."""
 
     name: str
     unit: str
@@ -38,7 +38,7 @@ class Figure(msgspec.Struct, omit_defaults=True):
     ratio: float
     aim: float | None = None
     low: float = 0
-    """The lowest ratio of a round, and the highest: how far to trust the one between."""
+    """The lowest and highest ratio of a round, which show the spread."""
     high: float = 0
 
     @property
@@ -59,37 +59,37 @@ def compare(
     aim: float | None = None,
     pick: Pick = median,
 ) -> Figure:
-    """A figure of several rounds: `pick` (the median, or `min` for times by the wall clock) of each side."""
+    """Return a figure of several rounds: `pick` (the median, or `min` for wall-clock times) of each side."""
     floor, accord = pick(floors), pick(accords)
-    ratios = [each / its_floor for its_floor, each in zip(floors, accords, strict=True)]
+    ratios = [accord_time / floor_time for floor_time, accord_time in zip(floors, accords, strict=True)]
     rounded = (round(value, 3) for value in (floor, accord, accord / floor))
     return Figure(name, unit, *rounded, aim, low=round(min(ratios), 2), high=round(max(ratios), 2))
 
 
 def take_turns(rounds: int, *sides: Callable[[], Any]) -> list[list[Any]]:
-    """Each side once a round; a list of what each gave."""
-    gave: list[list[Any]] = [[] for _ in sides]
+    """Run each side once per round, and return the results of each side."""
+    results_of_sides: list[list[Any]] = [[] for _ in sides]
     for _ in range(rounds):
-        for side, results in zip(sides, gave, strict=True):
+        for side, results in zip(sides, results_of_sides, strict=True):
             results.append(side())
-    return gave
+    return results_of_sides
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far: the clock that clock_getcpuclockid(3) names."""
+    """Return the CPU time of a process so far, from the clock of clock_getcpuclockid(3)."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def python(*arguments: str) -> list[str]:
-    """This interpreter, with nothing of the working directory on its path."""
+    """Return a command of this interpreter, with the working directory not on its path."""
     return [sys.executable, "-P", *arguments]
 
 
 class Child:
-    """A process that is spoken to in lines; it is gone when the block ends."""
+    """A child process that reads and writes lines; it is ended with the `with` block."""
 
     def __init__(self, *arguments: str, core: int = SERVING, piece: int = 1 << 16, life: float = LIFE) -> None:
-        # Without a buffer: what is read and written here is what the process sees.
+        # Unbuffered, so that each read and write here is one of the process.
         self.process = subprocess.Popen(
             python(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=HERE.parent
         )
@@ -120,13 +120,13 @@ class Child:
         self._out.close()
 
     def send(self, data: bytes) -> None:
-        """Write all of it."""
+        """Write all of the data."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._in.fileno(), rest) :]
 
     def lines(self) -> list[bytes]:
-        """The whole lines that are there, at least one."""
+        """Return the available whole lines, at least one."""
         parts = [self._rest]
         while not parts[-1].count(b"\n"):
             data = os.read(self._out.fileno(), self._piece)
@@ -138,18 +138,18 @@ class Child:
         return lines
 
     def ask(self, message: bytes) -> bytes:
-        """Send one line, and the one line that comes back."""
+        """Send one line, and return the one line of the response."""
         self.send(message)
         (line,) = self.lines()
         return line
 
     @property
     def cpu(self) -> float:
-        """Its CPU time so far, in seconds."""
+        """Return the CPU time so far, in seconds."""
         return cpu_seconds(self.process.pid)
 
     def memory(self, field: str) -> int:
-        """`VmRSS` or `VmHWM` (the highest so far), in bytes."""
+        """Return `VmRSS` or `VmHWM` (the peak) in bytes."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(field):
                 return int(line.split()[1]) << 10

@@ -1,8 +1,8 @@
 """The same servers as programs written with accord.
 
-python servers.py calls | many | both | large [PORT]
+    python servers.py calls | many | both | large [PORT]
 
-Over HTTP with a port, else over stdio.
+With a port they serve HTTP, otherwise stdio.
 """
 
 import sys
@@ -36,7 +36,7 @@ def declare_calls() -> None:
 def declare_large() -> None:
     @server.tool
     async def large(size: int) -> str:
-        """Much text."""
+        """Return a long text."""
         return LINE * (size // len(LINE))
 
 

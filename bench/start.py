@@ -1,6 +1,6 @@
-"""From nothing to a server at work: imports, a program with one tool, the first answer, a thousand tools.
+"""The start of a server: imports, a program with one tool, the first response, a thousand tools.
 
-Times by the wall clock are the lowest of the rounds: other programs can only add to them.
+Of wall-clock times, the lowest of the rounds counts, because other programs can only add to them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run() -> list[Figure]:
 
 
 def programs() -> list[Figure]:
-    """A bare interpreter takes 12 ms of the floor's 31; a program with one tool may add 60 to the 12."""
+    """Measure programs: a bare interpreter takes 12 of the floor's 31 ms; a program with one tool may add 60 ms."""
     bare, floors, imports, tools = take_turns(
         ROUNDS,
         *(lambda program=program: milliseconds(program) for program in (BARE, FLOOR, IMPORT, ONE_TOOL)),
@@ -50,14 +50,14 @@ def programs() -> list[Figure]:
 
 
 def milliseconds(program: str) -> float:
-    """From the start of a program to its end, by the wall clock."""
+    """Return the wall-clock time from the start of a program to its end in milliseconds."""
     started = time.perf_counter()
     with Child("-c", program) as child:
-        child.process.wait()  # not with a timeout: that looks only now and then, and a timer kills the child anyway
-        taken = time.perf_counter() - started
+        child.process.wait()  # without a timeout, which polls; a timer kills the child anyway
+        elapsed = time.perf_counter() - started
         if child.process.returncode:
             raise RuntimeError(f"a program failed: {program}")
-    return taken * 1e3
+    return elapsed * 1e3
 
 
 def first_answer() -> Figure:
@@ -66,7 +66,7 @@ def first_answer() -> Figure:
 
 
 def until_answer(program: str) -> float:
-    """From the start of a server to the answer to its first call, after the opening and a list."""
+    """Return the milliseconds from the start of a server to its first call's response, after a handshake and a list."""
     started = time.perf_counter()
     with Child(str(HERE / program), "calls") as child:
         shake_hands(child, SHAKEN)
@@ -76,7 +76,7 @@ def until_answer(program: str) -> float:
 
 
 def thousand_tools() -> list[Figure]:
-    """From the start of a server to the answer to its opening; its first list; one more, once it was made."""
+    """Measure the time from the start of a server to its handshake; its first list; the next lists."""
     floors, accords = take_turns(7, lambda: start_and_list("floor.py"), lambda: start_and_list("servers.py"))
     names = "1,000 tools: start", "1,000 tools: first list", "1,000 tools: list"
     aims = 120 / 35.4, None, 2 / 0.78
@@ -87,7 +87,7 @@ def thousand_tools() -> list[Figure]:
 
 
 def start_and_list(program: str) -> tuple[float, float, float]:
-    """Milliseconds until the opening is answered, of the first list, of one more."""
+    """Return the milliseconds until the handshake, of the first list, and of a later list."""
     marks = [time.perf_counter()]
     with Child(str(HERE / program), "many") as child:
         shake_hands(child, SHAKEN)

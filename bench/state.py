@@ -1,6 +1,6 @@
-"""What a question leaves with the client, and comes back: a state of 300 bytes sealed and checked again.
+"""The request state of a question: sealing and checking a state of 300 bytes.
 
-The floor is one HMAC and one base64 each way, from the standard library and without a check of anything.
+The floor is one HMAC and one base64 each way, from the standard library and without checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SIZE = 300
 KEY = bytes(range(32))
 
 AIM, FLOOR = 10, 8.0
-"""Microseconds that sealing and checking may take together, and the lowest that the floor was seen to take."""
+"""The maximum microseconds of sealing and checking together, and the lowest measured time of the floor."""
 
 
 def run() -> list[Figure]:

@@ -1,6 +1,7 @@
-"""CPU of a server for each `tools/call` over stdio: one at a time and 64 in flight, both kinds of tool, both eras.
+"""The CPU time of a server per `tools/call` over stdio: sequentially and with 64 in flight, both kinds of tool, both
+eras.
 
-The load runs here, on another core where there is one, and looks at every answer.
+The load runs here, on another core if there is one, and checks every response.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ AIMS = {
     ("echo_sync", 1): 130 / 31,
     ("echo_sync", 64): 25 / 1.6,
 }
-"""By tool and requests in flight."""
+"""By tool and number of requests in flight."""
 
 
 _decode = msgspec.json.Decoder(Answer).decode
@@ -37,17 +38,17 @@ class Load:
         self._last = 0
 
     def run(self, seconds: float, in_flight: int) -> float:
-        """Microseconds of the server's CPU for each call, with so many in flight all the time."""
+        """Return the microseconds of the server's CPU time per call, with a fixed number of calls in flight."""
         first, answers = self._last, list[bytes]()
         end = time.perf_counter() + seconds
-        before = self._child.cpu
+        cpu_before = self._child.cpu
         self._send(in_flight)
         while len(answers) < self._last - first:
             lines = self._child.lines()
             answers += lines
             if time.perf_counter() < end:
                 self._send(len(lines))
-        cpu = self._child.cpu - before
+        cpu = self._child.cpu - cpu_before
         self._check(answers, first)
         return cpu * 1e6 / len(answers)
 
@@ -57,7 +58,7 @@ class Load:
         self._child.send(b"".join([self._request % (number, number) for number in numbers]))
 
     def _check(self, lines: list[bytes], first: int) -> None:
-        """After the window: a load that is slow lets the server sleep, and waking is what it would measure."""
+        """Check the responses after the window, as a slow load would let the server sleep and measure its wake-up."""
         answers = [_decode(line) for line in lines]
         wrong = [answer for answer in answers if int(answer.result.content[0].text) != answer.id]
         if wrong or {answer.id for answer in answers} != set(range(first + 1, self._last + 1)):
@@ -70,7 +71,7 @@ def run() -> list[Figure]:
 
 
 def of_era(era: str) -> list[Figure]:
-    """One server of each side for all of an era, so that every window finds it warm."""
+    """Measure all figures of an era with one server per side, so that every window finds it warm."""
     with ExitStack() as stack:
         floor, accord = (
             stack.enter_context(Child(str(HERE / file), "calls", piece=4096)) for file in ("floor.py", "servers.py")

@@ -1,7 +1,8 @@
-"""One update to 10,000 subscriptions on one server, in this process: from the change to the last message that arrived.
+"""One update for 10,000 subscriptions of one server, in this process: from the change to the arrival of the last
+message.
 
-The floor encodes the same notifications and hands them over in memory, and does nothing else. Memory, not pipes: what
-is measured is how the server finds who wants it and what that costs, and both ends share one core.
+The floor only encodes the same notifications and passes them in memory. There are no pipes, because the benchmark
+measures how the server finds the subscribers, and both sides share one core.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ COUNT, ROUNDS = 10_000, 5
 URI = "test://items/1"
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 LIMITS = Limits(pending_bytes=64 << 20)
-"""Both ends share a loop, so that nobody reads while all of it is written."""
+"""Both sides share an event loop, so nothing is read while the notifications are written."""
 
 AIM, FLOOR = 100, 10.0
-"""Milliseconds that an update may take, and the lowest that the floor was seen to take."""
+"""The maximum milliseconds of an update, and the lowest measured time of the floor."""
 
 
 def run() -> list[Figure]:
@@ -42,12 +43,12 @@ def of_update(name: str, clients: int, subscribe: Callable[[int], list[bytes]], 
 
 
 def listens(clients: int) -> list[bytes]:
-    """What one client sends: its share of the listens, all for the same resource."""
+    """Return the requests of one client: its share of the listens, all for the same resource."""
     return [_listen(number, [URI]) for number in range(1, COUNT // clients + 1)]
 
 
 def resources(_: int) -> list[bytes]:
-    """One listen for 10,000 resources."""
+    """Return one listen for 10,000 resources."""
     return [_listen(1, [f"test://items/{number}" for number in range(COUNT)])]
 
 
@@ -60,46 +61,48 @@ async def _measured(clients: int, subscribe: Callable[[int], list[bytes]]) -> tu
     server = Server("bench", limits=LIMITS)
     server.resource("test://items/{n}")(lambda n: n)
     pairs = [memory.pair(LIMITS) for _ in range(clients)]
-    serving = [asyncio.ensure_future(server.serve(theirs)) for _, theirs in pairs]
-    asked = subscribe(clients)
+    server_tasks = [asyncio.ensure_future(server.serve(theirs)) for _, theirs in pairs]
+    requests = subscribe(clients)
     for ours, _ in pairs:
-        for message in asked:
+        for message in requests:
             ours.send(message)
-    ends = [ours for ours, _ in pairs]
-    await _taken(ends, len(asked))
-    bare = [memory.pair(LIMITS) for _ in range(clients)]
+    client_transports = [ours for ours, _ in pairs]
+    await _taken(client_transports, len(requests))
+    floor_pairs = [memory.pair(LIMITS) for _ in range(clients)]
     floors, accords = [], []
     for _ in range(ROUNDS):
-        floors.append(await _timed(lambda: _floor(bare, len(asked)), [ours for ours, _ in bare], len(asked)))
-        accords.append(await _timed(lambda: server.resource_updated(URI), ends, len(asked)))
-    for ours in ends:
+        floors.append(
+            await _timed(lambda: _floor(floor_pairs, len(requests)), [ours for ours, _ in floor_pairs], len(requests))
+        )
+        accords.append(await _timed(lambda: server.resource_updated(URI), client_transports, len(requests)))
+    for ours in client_transports:
         await ours.close()
-    await asyncio.gather(*serving)
+    await asyncio.gather(*server_tasks)
     return floors, accords
 
 
-def _floor(pairs: list[tuple[memory.MemoryTransport, memory.MemoryTransport]], each: int) -> None:
+def _floor(pairs: list[tuple[memory.MemoryTransport, memory.MemoryTransport]], count: int) -> None:
     for _, theirs in pairs:
-        for id in range(1, each + 1):
+        for id in range(1, count + 1):
             params = {"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "uri": URI}
             method = "notifications/resources/updated"
             theirs.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
 
-async def _timed(change: Callable[[], None], ends: list[memory.MemoryTransport], each: int) -> float:
-    """Milliseconds of CPU until everyone has what the change leads to; nothing in between waits for anything."""
-    taking = asyncio.ensure_future(_taken(ends, each))
+async def _timed(change: Callable[[], None], transports: list[memory.MemoryTransport], count: int) -> float:
+    """Return the milliseconds of CPU time until all notifications have arrived."""
+    receiving = asyncio.ensure_future(_taken(transports, count))
     await asyncio.sleep(0)
-    began = time.process_time()
+    started = time.process_time()
     change()
-    await taking
-    return (time.process_time() - began) * 1e3
+    await receiving
+    return (time.process_time() - started) * 1e3
 
 
-async def _taken(ends: list[memory.MemoryTransport], each: int) -> None:
-    await asyncio.gather(*(_take(end, each) for end in ends))
+async def _taken(transports: list[memory.MemoryTransport], count: int) -> None:
+    await asyncio.gather(*(_take(transport, count) for transport in transports))
 
 
-async def _take(end: memory.MemoryTransport, count: int) -> None:
+async def _take(transport: memory.MemoryTransport, count: int) -> None:
     while count > 0:
-        count -= len(await end.receive())
+        count -= len(await transport.receive())

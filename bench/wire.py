@@ -1,4 +1,4 @@
-"""The lines that the load sends and what it reads, in both eras: after a handshake, and with `_meta` each time."""
+"""The lines that the load sends and reads, in both eras: after a handshake, and with `_meta` in each request."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class _Result(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """The answer to a call of a tool that gives text."""
+    """The response to a call of a tool that returns text."""
 
     id: int
     result: _Result
 
 
 def shake_hands(child: Child, era: str) -> None:
-    """Open the connection, where the era has an opening."""
+    """Complete the handshake, if the era has one."""
     if era == SHAKEN:
         child.ask(INITIALIZE)
         child.send(INITIALIZED)
 
 
 def request(era: str, method: str, params: bytes) -> bytes:
-    """A line with `%d` for its id; `params` are the members of an object, without its braces."""
+    """Return a line with `%d` for its id; `params` are the members of an object, without its braces."""
     members = b",".join(part for part in (params, META if era == STATELESS else b"") if part)
     return b'{"jsonrpc":"2.0","id":%%d,"method":"%b","params":{%b}}\n' % (method.encode(), members)
 
 
 def call(era: str, tool: str, arguments: bytes) -> bytes:
-    """A `tools/call` with `%d` for its id."""
+    """Return a `tools/call` with `%d` for its id."""
     return request(era, "tools/call", b'"name":"%b","arguments":%b' % (tool.encode(), arguments))

@@ -1,8 +1,8 @@
 """Middleware: the built-in ones in a good order, a custom one, and one that asks for confirmation.
 
-    accord list examples/middleware.py
-    accord call examples/middleware.py rate currency=NOK
-    accord call examples/middleware.py erase account=7      # asks first
+accord list examples/middleware.py
+accord call examples/middleware.py rate currency=NOK
+accord call examples/middleware.py erase account=7      # asks first
 """
 
 from __future__ import annotations

@@ -51,16 +51,16 @@ def rows(items: Iterable[ColumnRow], *, indent: int = 2) -> Iterator[str]:
     clean = [ColumnRow(*(one_line(cell, _MAX_CELL) for cell in item)) for item in items]
     room = max(width() - indent, 40)
     fitting = [len(item.name + item.rest) for item in clean if len(item.name + item.rest) <= room * 45 // 100]
-    left = max(fitting, default=8)
+    left_width = max(fitting, default=8)
     for item in clean:
-        yield from _lines(item, left, room, " " * indent)
+        yield from _lines(item, left_width, room, " " * indent)
 
 
-def _lines(item: ColumnRow, left: int, room: int, indent: str) -> Iterator[str]:
+def _lines(item: ColumnRow, left_width: int, room: int, indent: str) -> Iterator[str]:
     left_text = item.name + item.rest
-    description = textwrap.wrap(item.about, max(room - left - _GAP, 20)) or [""]
-    if len(left_text) <= left:
-        yield (indent + _style(left_text, item) + " " * (left - len(left_text) + _GAP) + description[0]).rstrip()
+    description = textwrap.wrap(item.about, max(room - left_width - _GAP, 20)) or [""]
+    if len(left_text) <= left_width:
+        yield (indent + _style(left_text, item) + " " * (left_width - len(left_text) + _GAP) + description[0]).rstrip()
         description = description[1:]
     else:
         wrapped = textwrap.wrap(
@@ -69,7 +69,7 @@ def _lines(item: ColumnRow, left: int, room: int, indent: str) -> Iterator[str]:
         yield indent + _style(wrapped[0], item)
         yield from (indent + line for line in wrapped[1:])
     for line in description if item.about else ():
-        yield indent + " " * (left + _GAP) + line
+        yield indent + " " * (left_width + _GAP) + line
 
 
 def _style(line: str, item: ColumnRow) -> str:

@@ -41,9 +41,9 @@ _HIDDEN = "********"
 _YES, _NO, _EDIT, _CANCEL = "yes", "no", "edit", "cancel"
 
 
-async def fill(fields: Sequence[FormField], given: Content) -> Content:
+async def fill(fields: Sequence[FormField], provided: Content) -> Content:
     """Return the content of a form; the user fills in what is not `given`. Raises `PromptRefused`."""
-    content, prompted = dict(given), [field for field in fields if field.name not in given]
+    content, prompted = dict(provided), [field for field in fields if field.name not in provided]
     if not fields:
         await confirm("Agree?")
         return content

@@ -65,7 +65,7 @@ def _host(url: str) -> str | None:
 
 
 def _warnings(url: str, host: str | None) -> list[str]:
-    """ "Clients SHOULD have warnings for ambiguous/suspicious URIs (i.e., containing Punycode)"."""
+    """Return the warnings: "Clients SHOULD have warnings for ambiguous/suspicious URIs (i.e., containing Punycode)"."""
     if host is None:
         return ["it is not clear where this URL leads"]
     warnings = {

@@ -26,7 +26,7 @@ Outcome = tuple[bool, Any]
 
 
 class ClientContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler may read about a request, besides its params."""
+    """The context of a request, for its handler."""
 
     server: str
     """The server, under the name of the target. Show this name to users, because the server cannot choose it."""

@@ -86,13 +86,13 @@ class InstrumentedRequests(Requests):
         task.add_done_callback(self._session_tasks.discard)
 
     async def _record_session(self, connection: Connection) -> None:
-        began, revision = time.perf_counter(), connection.revision
+        started, revision = time.perf_counter(), connection.revision
         try:
             await connection.ended.wait()
         finally:
             error = None if connection.closing else connection.transport.lost()
             self._recorder.session(
-                SessionOver("client", time.perf_counter() - began, revision, self._transport_info, error)
+                SessionOver("client", time.perf_counter() - started, revision, self._transport_info, error)
             )
 
 

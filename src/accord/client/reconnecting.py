@@ -270,7 +270,7 @@ class ReconnectingConnection:
         params: Any,
         *,
         may_repeat: MayRetry,
-        stay: StickyConnection,
+        sticky: StickyConnection,
         timeout: float | None,
         total_timeout: float | None,
         **options: Any,
@@ -279,13 +279,13 @@ class ReconnectingConnection:
         again if it was not executed or may be repeated.
 
         Raises `OutcomeUnknown` for a request that may not be repeated, and `StickyConnectionLost` for a repeatable one
-        that is bound to the lost connection of `stay`.
+        that is bound to the lost connection of `sticky`.
         """
         clock = TimeBudget(total_timeout)
         backoff: Backoff | None = None
         for _ in range(1 + self._attempts):
-            connection = stay.connection or self._connection
-            if connection is None or (connection.ended.is_set() and connection is not stay.connection):
+            connection = sticky.connection or self._connection
+            if connection is None or (connection.ended.is_set() and connection is not sticky.connection):
                 connection = await self.ready(clock.at_most(timeout))
             try:
                 answer = await connection.request(method, params, timeout=timeout, total_timeout=clock.left, **options)
@@ -295,12 +295,12 @@ class ReconnectingConnection:
                     raise
                 if not isinstance(lost, NotExecuted) and not await is_retry_allowed(may_repeat, clock.at_most(timeout)):
                     raise outcome_unknown(method, lost) from exc
-                if stay.connection is not None:
+                if sticky.connection is not None:
                     raise StickyConnectionLost(f"{method} cannot go on: {lost}") from exc
                 backoff = backoff or Backoff(self._reconnect or Reconnect())
                 await wait_before_retry(connection, lost, backoff, clock.at_most(timeout))
             else:
-                stay.connection = connection
+                sticky.connection = connection
                 return answer
         raise retries_exhausted(method, 1 + self._attempts, lost)
 

@@ -92,7 +92,7 @@ class Requests:
         timeout: float | None = None,
         total_timeout: float | None = None,
         may_repeat: MayRetry = always_retry,
-        stay: StickyConnection | None = None,
+        sticky: StickyConnection | None = None,
         on_progress: Any = None,
         on_sent: Any = None,
     ) -> Raw:
@@ -108,7 +108,7 @@ class Requests:
             on_progress=on_progress,
             on_sent=on_sent,
             may_repeat=may_repeat,
-            stay=StickyConnection() if stay is None else stay,
+            sticky=StickyConnection() if sticky is None else sticky,
             timeout=self.timeout if timeout is None else timeout,
             total_timeout=self.total_timeout if total_timeout is None else total_timeout,
         )
@@ -144,13 +144,13 @@ class Requests:
         sticky = StickyConnection()
 
         async def send(params: P, total: float | None) -> R:
-            return await self.read(method, type_, params, total_timeout=total, stay=sticky, **options)
+            return await self.read(method, type_, params, total_timeout=total, sticky=sticky, **options)
 
         total = self.total_timeout if total is None else total
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            return await first(total_timeout=total, stay=sticky, **options)
+            return await first(total_timeout=total, sticky=sticky, **options)
         except UrlElicitationRequired as error:
             self._multi_round_trip.handlers.expect_pages(error)
             raise

@@ -76,7 +76,7 @@ def _root(folder: RootLike) -> Root:
 
 
 def _check_uri(uri: str) -> str:
-    """ "This MUST be a `file://` URI", and "Clients MUST validate all root URIs to prevent path traversal"."""
+    """Return a URI: "This MUST be a `file://` URI"; "Clients MUST validate all root URIs to prevent path traversal"."""
     if not uri.lower().startswith("file://"):
         raise LocalProtocolError(
             f"the root {uri!r} is not a `file://` URI; give a path or a URI such as file:///home/me"

@@ -68,10 +68,10 @@ class Subscription:
     the connection is lost for good, and the server's error when it refuses to subscribe again after a reconnect.
     """
 
-    def __init__(self, backend: SubscriptionBackend, wish: SubscriptionFilter, most: int) -> None:
+    def __init__(self, backend: SubscriptionBackend, requested: SubscriptionFilter, most: int) -> None:
         self._backend = backend
         self._queue: NotificationBuffer[SubscriptionEvent] = NotificationBuffer(most)
-        self.wish: SubscriptionFilter = wish
+        self.wish: SubscriptionFilter = requested
         """The requested notifications."""
         self.granted: SubscriptionFilter = SubscriptionFilter()
         """The notifications that the server granted."""

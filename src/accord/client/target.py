@@ -221,27 +221,27 @@ def _from_config(file: Path, name: str | None) -> Command | Remote:
     return _from_entry(servers[name], f"{file}#{name}: ")
 
 
-def _from_entry(raw: Mapping[str, Any], where: str = "") -> Command | Remote:
-    """Return the target of a configuration entry; `where` is the prefix of errors. Raises `TargetError`."""
+def _from_entry(raw: Mapping[str, Any], prefix: str = "") -> Command | Remote:
+    """Return the target of a configuration entry; `prefix` begins errors. Raises `TargetError`."""
     if isinstance(servers := raw.get("mcpServers", raw.get("servers")), Mapping):
         if len(servers) != 1 or not isinstance(single := next(iter(servers.values())), Mapping):
             raise TargetError(_choice(raw, servers))
         return _from_entry(single)
-    entry = {key: _expand(value, f"{where}{key}") for key, value in raw.items() if key in _FIELDS}
+    entry = {key: _expand(value, f"{prefix}{key}") for key, value in raw.items() if key in _FIELDS}
     url = next((entry[key] for key in _URL_FIELDS if entry.get(key)), None)
     if url is not None:
         headers = entry.get("headers") or None
         if headers is not None and not isinstance(headers, Mapping):
-            raise TargetError(f'{where}"headers" of a configuration entry must be an object')
+            raise TargetError(f'{prefix}"headers" of a configuration entry must be an object')
         return _from_url(str(url), headers and validated_headers(headers), entry.get("type") == "sse")
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
-        raise TargetError(f'{where}a configuration entry needs "command" (a string) or "url"')
+        raise TargetError(f'{prefix}a configuration entry needs "command" (a string) or "url"')
     if not isinstance(args, Sequence) or isinstance(args, str):
-        raise TargetError(f'{where}"args" of a configuration entry must be a list of strings')
+        raise TargetError(f'{prefix}"args" of a configuration entry must be a list of strings')
     variables = entry.get("env") or {}
     if not isinstance(variables, Mapping):
-        raise TargetError(f'{where}"env" of a configuration entry must be an object')
+        raise TargetError(f'{prefix}"env" of a configuration entry must be an object')
     env = {str(key): str(value) for key, value in variables.items()} or None
     label = display_command(
         [str(word) for word in (raw["command"], *raw.get("args", []))]
@@ -254,23 +254,23 @@ _FIELDS = frozenset((*_URL_FIELDS, "headers", "type", "command", "args", "env", 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def _expand(value: Any, where: str) -> Any:
+def _expand(value: Any, path: str) -> Any:
     """Return the value of an entry with its environment variables replaced. Raises `TargetError`."""
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda match: _variable(match, where), value)
+        return _VARIABLE.sub(lambda match: _variable(match, path), value)
     if isinstance(value, Mapping):
-        return {key: _expand(item, f"{where}.{key}") for key, item in value.items()}
-    return [_expand(item, where) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _expand(item, f"{path}.{key}") for key, item in value.items()}
+    return [_expand(item, path) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _variable(match: re.Match[str], where: str) -> str:
+def _variable(match: re.Match[str], path: str) -> str:
     name, default = match.groups()
     value = os.environ.get(name)
     if value or (value is not None and default is None):
         return value
     if default is None:
         raise TargetError(
-            f"{where}: the environment variable {name} is not set; set it, or write ${{{name}:-a default}}"
+            f"{path}: the environment variable {name} is not set; set it, or write ${{{name}:-a default}}"
         )
     return default  # as in a shell, also if the variable is empty
 

@@ -17,9 +17,9 @@ def significant_options(options: Mapping[str, Any], ignored: Collection[str]) ->
     return {key: value for key, value in options.items() if key not in ignored}
 
 
-def refuse(where: str, given: Mapping[str, Any], advice: Mapping[str, str]) -> None:
+def refuse(caller: str, options: Mapping[str, Any], advice: Mapping[str, str]) -> None:
     """Raise `Different` for the first option that is set: `advice` says what to write for some names."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and value is not False:
             hint = advice.get(name, "leave it out: accord has nothing of the kind")
-            raise Different(f"{where} takes no {name}= in accord: {hint}")
+            raise Different(f"{caller} takes no {name}= in accord: {hint}")

@@ -235,9 +235,9 @@ class FastMCP(CompatServer):
 
         return declare(name_or_fn) if callable(name_or_fn) else declare
 
-    def _check_options(self, where: str, options: dict[str, Any]) -> dict[str, Any]:
+    def _check_options(self, caller: str, options: dict[str, Any]) -> dict[str, Any]:
         refuse(
-            where,
+            caller,
             {key: value for key, value in significant_options(options, _IGNORED_OPTIONS).items() if key in _ADVICE},
             _ADVICE,
         )

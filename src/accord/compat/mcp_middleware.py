@@ -75,9 +75,9 @@ class MiddlewareList(list[Any]):
         self._add(as_native(middleware))
         super().append(middleware)
 
-    def extend(self, several: Iterable[Any], /) -> None:
+    def extend(self, middlewares: Iterable[Any], /) -> None:
         """Append several middleware functions."""
-        for middleware in several:
+        for middleware in middlewares:
             self.append(middleware)
 
     def insert(self, index: SupportsIndex, middleware: Any, /) -> None:

@@ -46,10 +46,10 @@ def with_resolvers(function: Callable[..., Any]) -> Callable[..., Any]:
     if signature.context is None:
         parameters.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=Context))
 
-    async def fill(given: dict[str, Any]) -> dict[str, Any]:
-        context = given[signature.context] if signature.context is not None else given.pop(_CONTEXT)
-        resolved = _ResolverCall(given, context)
-        return {**given, **{name: await resolved.resolve(*wanted) for name, wanted in signature.wanted.items()}}
+    async def fill(arguments: dict[str, Any]) -> dict[str, Any]:
+        context = arguments[signature.context] if signature.context is not None else arguments.pop(_CONTEXT)
+        resolved = _ResolverCall(arguments, context)
+        return {**arguments, **{name: await resolved.resolve(*resolver) for name, resolver in signature.wanted.items()}}
 
     return with_filled_arguments(function, fill, python_signature.replace(parameters=parameters))
 
@@ -96,8 +96,8 @@ class _ResolverCall:
         keywords = {name: self._arguments[name] for name in signature.arguments if name in self._arguments}
         if signature.context is not None:
             keywords[signature.context] = self._context
-        for name, wanted in signature.wanted.items():
-            keywords[name] = await self.resolve(*wanted)
+        for name, resolver in signature.wanted.items():
+            keywords[name] = await self.resolve(*resolver)
         value = await call(signature.function, **keywords)
         if not isinstance(value, InputQuestion):
             return value

@@ -57,8 +57,8 @@ def _complete(server: Server, ref: str, reference: Any, arguments: Sequence[str]
 
 def _completer(reference: Any, argument: str, others: Sequence[str], handler: Handler) -> Callable[..., Any]:
     async def complete(typed: str, **resolved: str | None) -> Any:
-        given = {name: value for name, value in resolved.items() if value is not None}
-        context = CompletionContext(arguments=given) if given else None
+        arguments = {name: value for name, value in resolved.items() if value is not None}
+        context = CompletionContext(arguments=arguments) if arguments else None
         completion = await call(handler, reference, CompletionArgument(name=argument, value=typed), context)
         return [] if completion is None else completion
 
