@@ -261,6 +261,15 @@ def test_the_limits_over_http_have_the_defaults_that_are_shown() -> None:
     assert shown == defaults
 
 
+def test_the_page_of_the_design_names_modules_that_exist() -> None:
+    sources = ROOT / "src" / "accord"
+    folders = "|".join(sorted(path.name for path in sources.iterdir() if path.is_dir()))
+    named = re.findall(rf"`((?:{folders})/[\w/]+)`", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
+    assert len(named) > 50
+    modules = set(named) - {"server/discover"}  # a method of the protocol
+    assert not [name for name in modules if not (sources / name).is_dir() and not (sources / f"{name}.py").is_file()]
+
+
 def test_the_table_of_http_options_has_every_option() -> None:
     _, _, table = (ROOT / "docs" / "http.md").read_text(encoding="utf-8").partition("| `HTTPOptions` |")
     shown = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
