@@ -286,7 +286,10 @@ def rule(
     return define
 
 
-client_rule: Callable[..., Callable[[Callable[..., Any]], Rule]] = partial(rule, role="client")
+RuleFamily: TypeAlias = Callable[..., Callable[[Callable[..., Any]], Rule]]
+"""`rule` with the limits that the rules of a family share: `partial(rule, since="2025-11-25")`."""
+
+client_rule: RuleFamily = partial(rule, role="client")
 """`rule` for a generator function that reads the records of all runs of a client, or is called by scenarios."""
 
 

@@ -77,9 +77,9 @@ class RedactingWatcher:
         self._watcher.visit_ended(redact(self._secrets, visit))
 
 
-def redact(secrets: SecretRedactor, told: _Redactable) -> _Redactable:
+def redact(secrets: SecretRedactor, value: _Redactable) -> _Redactable:
     """Return the report without these secrets, wherever the server wrote them."""
-    return msgspec.convert(_redact_value(msgspec.to_builtins(told), secrets), type(told))
+    return msgspec.convert(_redact_value(msgspec.to_builtins(value), secrets), type(value))
 
 
 def _redact_value(value: Any, secrets: SecretRedactor) -> Any:

@@ -209,9 +209,9 @@ def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
             task = get_object(answer.result)
             if is_task(task) or (answer.request["method"] == "tasks/get" and "taskId" in task):
                 yield TaskObservation(answer.received, task, answer.request_entry.at)
-        for told in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
-            if told.message.get("method") == STATUS_NOTIFICATION:
-                yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)
+        for each in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
+            if each.message.get("method") == STATUS_NOTIFICATION:
+                yield TaskObservation(each, get_object(each.message, "params"), each.entry.at)
 
 
 class _TaskFields(Model):

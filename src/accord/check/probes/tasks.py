@@ -151,9 +151,9 @@ def task_states(logs: Iterable[MessageLog]) -> Iterator[TaskObservation]:
         for answer in answered_requests([log], "tools/call", "tasks/get", "tasks/cancel", "tasks/list"):
             for task in _tasks(answer.request["method"], get_object(answer.result)):
                 yield TaskObservation(answer.received, task, answer.request_entry.at)
-        for told in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
-            if told.message.get("method") == "notifications/tasks/status":
-                yield TaskObservation(told, get_object(told.message, "params"), told.entry.at)
+        for each in received_messages([log]) if log.transport in LINE_TRANSPORTS else ():
+            if each.message.get("method") == "notifications/tasks/status":
+                yield TaskObservation(each, get_object(each.message, "params"), each.entry.at)
 
 
 def _tasks(method: str, result: JSONObject) -> list[JSONObject]:

@@ -16,15 +16,15 @@ from accord.check.reports.wording import encodable
 FORMAT = 1
 
 
-def as_json(told: Report | Fleet) -> str:
+def as_json(report: Report | Fleet) -> str:
     """The document."""
-    return encode_indented(report_data(told))
+    return encode_indented(report_data(report))
 
 
-def report_data(told: Report | Fleet) -> dict[str, Any]:
+def report_data(report: Report | Fleet) -> dict[str, Any]:
     """The same as JSON data, with its format and whether it failed."""
-    conformant = {"conformant": not told.musts_broken} if isinstance(told, Report) else {}
-    return {"format": FORMAT, "failed": told.failed, **conformant, **encodable(msgspec.to_builtins(told))}
+    conformant = {"conformant": not report.musts_broken} if isinstance(report, Report) else {}
+    return {"format": FORMAT, "failed": report.failed, **conformant, **encodable(msgspec.to_builtins(report))}
 
 
 def encode_indented(data: dict[str, Any]) -> str:

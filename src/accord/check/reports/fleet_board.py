@@ -47,8 +47,8 @@ def fleet_summary(fleet: Fleet) -> str:
     failed = sum(each.failed for each in fleet.servers) - unchecked
     passed = len(fleet.servers) - failed - unchecked
     parts = ((passed, "passed"), (failed, "failed"), (unchecked, "could not be checked"))
-    told = ", ".join(f"{number:,} {what}" for number, what in parts if number)
-    return f"{counted(len(fleet.servers), 'server')}: {told}" if told else "no servers"
+    counts = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    return f"{counted(len(fleet.servers), 'server')}: {counts}" if counts else "no servers"
 
 
 def _row(name: str, stands: ServerStatus, fleet: Fleet) -> FleetRow:

@@ -15,12 +15,12 @@ _CHANGE_MARKS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}
 
 def fleet_page(fleet: Fleet) -> str:
     """The document."""
-    told = fleet_summary(fleet)
+    summary = fleet_summary(fleet)
     board = fleet_rows(fleet)
     facts = f"{fleet.started} · {fleet.seconds:.1f} s · accord {fleet.version}"
-    about = (tag("p", "accord check", class_="kicker"), tag("h1", told), tag("p", facts, class_="facts"))
+    about = (tag("p", "accord check", class_="kicker"), tag("h1", summary), tag("p", facts, class_="facts"))
     sections = (_board(board), _change_list(fleet), _by_rule(fleet), _servers(fleet))
-    return page(f"{told} · accord check", tag("header", tag("div", *about)), tag("main", *sections))
+    return page(f"{summary} · accord check", tag("header", tag("div", *about)), tag("main", *sections))
 
 
 def _board(board: list[FleetRow]) -> Markup:
@@ -55,7 +55,7 @@ def _scores(scores: dict[str, int]) -> Markup:
 
 
 def _change_list(fleet: Fleet) -> Markup:
-    told = [
+    changes = [
         tag(
             "li",
             tag("b", _CHANGE_MARKS[each.kind], class_=f"mark {each.kind}"),
@@ -65,7 +65,7 @@ def _change_list(fleet: Fleet) -> Markup:
         )
         for each in fleet.news
     ]
-    return tag("section", tag("h2", "Since the last run"), tag("ul", *told, class_="news")) if told else Markup()
+    return tag("section", tag("h2", "Since the last run"), tag("ul", *changes, class_="news")) if changes else Markup()
 
 
 def _by_rule(fleet: Fleet) -> Markup:

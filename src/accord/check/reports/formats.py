@@ -65,20 +65,20 @@ def parse_report_option(text: str, forms: ReportFormats = REPORT_FORMATS) -> Rep
     return ReportFile(max(fitting, key=lambda each: len(each[0]))[1], Path(text))
 
 
-def write_reports(told: Report | Fleet, reports: Iterable[ReportFile]) -> None:
+def write_reports(report: Report | Fleet, reports: Iterable[ReportFile]) -> None:
     """Write each of them, with the folder that it stands in. Raises `TargetError` for those that cannot be written,
     once the others are.
     """
-    problems = [problem for each in reports if (problem := _write_problem(told, each))]
+    problems = [problem for each in reports if (problem := _write_problem(report, each))]
     if problems:
         raise TargetError("; ".join(problems))
 
 
-def _write_problem(told: Report | Fleet, wanted: ReportFile) -> str | None:
+def _write_problem(report: Report | Fleet, wanted: ReportFile) -> str | None:
     """Why it could not be written, if it could not."""
     try:
         wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        wanted.file.write_text(wanted.form.make(told), encoding="utf-8", newline="\n")
+        wanted.file.write_text(wanted.form.make(report), encoding="utf-8", newline="\n")
     except OSError as exc:
         return f"the report cannot be written to {wanted.file}: {exc.strerror}"
     return None

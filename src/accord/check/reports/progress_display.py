@@ -112,8 +112,8 @@ def server_line(checked: CheckedServer) -> str:
     """`✓ weather: score 100, 120 rules passed; 2.1 s`, or why it could not be checked."""
     report = checked.report
     mark = click.style("✗", fg="red") if checked.failed else click.style("✓", fg="green")
-    told = f"score {report.score}, {tally(counts(report.outcomes))}" if report else checked.error
-    return f"{mark} {single_line(checked.name)}: {single_line(told)}; {checked.seconds:.1f} s"
+    text = f"score {report.score}, {tally(counts(report.outcomes))}" if report else checked.error
+    return f"{mark} {single_line(checked.name)}: {single_line(text)}; {checked.seconds:.1f} s"
 
 
 def _ignore_line(line: str) -> None:

@@ -120,7 +120,7 @@ def finding_item(finding: Finding, report: Report) -> Markup:
         tag("code", finding.rule),
         tag("span", "known", class_="label known") if finding.known else "",
     )
-    told = [
+    rows = [
         ("Seen", tag("strong", untrusted_text(finding.text))),
         ("Likely cause", untrusted_text(finding.cause) if finding.cause else ""),
         ("Where", places_text(finding.places, report.visits)),
@@ -130,7 +130,7 @@ def finding_item(finding: Finding, report: Report) -> Markup:
         ("Specification", joined(*(tag("p", link(each)) for each in finding.sources))),
         ("Repeat it", _command(finding.repeat) if finding.repeat else ""),
     ]
-    terms = [joined(tag("dt", name), tag("dd", text)) for name, text in told if text]
+    terms = [joined(tag("dt", name), tag("dd", text)) for name, text in rows if text]
     return tag(
         "details",
         head,

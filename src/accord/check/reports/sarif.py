@@ -98,17 +98,21 @@ def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
 
 def _invocation(report: Report) -> dict[str, Any]:
     errors = [each for each in report.visits if each.error]
-    told = [(f"{place_text(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors]
-    told += [
+    notifications = [
+        (f"{place_text(each.revision, each.transport)} ended early: {each.error}", "error") for each in errors
+    ]
+    notifications += [
         (f"{place_text(visit.revision, visit.transport)} left out: {each}", "note")
         for visit in report.visits
         for each in visit.left_out
     ]
-    told += [(f"{each} is in the baseline and was not found any more", "warning") for each in report.stale]
+    notifications += [(f"{each} is in the baseline and was not found any more", "warning") for each in report.stale]
     return {
         "executionSuccessful": not errors,
         "startTimeUtc": report.started,
-        "toolExecutionNotifications": [{"level": level, "message": {"text": _message(text)}} for text, level in told],
+        "toolExecutionNotifications": [
+            {"level": level, "message": {"text": _message(text)}} for text, level in notifications
+        ],
     }
 
 

@@ -23,6 +23,7 @@ from accord.check.probes.message_reader import AnsweredRequest, answered_request
 from accord.check.probes.probe import Probe
 from accord.check.probes.tasks import TaskObservation
 from accord.check.rules.ext_tasks import ext_task_rule
+from accord.check.rules.tasks import require_unique_ids
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 
 _DIFFERENCE = 8
@@ -43,8 +44,7 @@ async def ext_tasks_unique_ids(probe: Probe) -> None:
     """Each task has a unique id."""
     ids = [await start_task(probe) for _ in range(3)]
     await cancel_tasks(probe, *ids)
-    if len(set(ids)) < len(ids):
-        raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
+    require_unique_ids(probe, ids)
 
 
 @ext_task_rule(

@@ -163,11 +163,11 @@ def ext_tasks_no_progress(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription to tasks carries no progress notifications and no log messages."""
     for log in logs:
         wishes = {id: wish for id, wish in requested_filters(log).items() if wish.get("taskIds")}
-        for told in subscription_notifications(log):
-            if id_key(told.subscription_id) in wishes:
+        for notification in subscription_notifications(log):
+            if id_key(notification.subscription_id) in wishes:
                 yield
-                if told.method in _FORBIDDEN_NOTIFICATIONS:
-                    raise told.received.violation(f"{told.method} came on a subscription to a task")
+                if notification.method in _FORBIDDEN_NOTIFICATIONS:
+                    raise notification.received.violation(f"{notification.method} came on a subscription to a task")
 
 
 async def _granted_tasks(probe: Probe, id: str) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accord.check.engine.rule import JudgedItems
-from accord.check.probes.content import get_object, preview_json, time_fault
+from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     PAGE,
     TASK_METHODS,
@@ -20,6 +20,7 @@ from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests
 from accord.check.probes.tasks import TaskObservation
 from accord.check.rules.ext_tasks import ext_task_rule
+from accord.check.rules.task_states import judge_times
 from accord.messages.base import JSONObject
 
 
@@ -123,12 +124,7 @@ def ext_tasks_result(logs: Sequence[MessageLog]) -> JudgedItems:
 )
 def ext_tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task has the times of its creation and of its last change, in ISO 8601."""
-    for state in task_states(logs):
-        for name in ("createdAt", "lastUpdatedAt"):
-            yield
-            fault = time_fault(state.task.get(name))
-            if fault:
-                raise state.received.violation(f"{name} {fault}")
+    return judge_times(task_states(logs), zoned=False)
 
 
 @ext_task_rule(

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 
-from accord.check.engine.rule import CaseVariant, JudgedItems, NotObserved, Violation, rule
+from accord.check.engine.rule import CaseVariant, JudgedItems, NotObserved, RuleFamily, Violation, rule
 from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.extension_tasks import (
     CAPABILITY,
@@ -83,7 +83,7 @@ async def ext_tasks_undeclared_earlier_revision(probe: Probe) -> None:
             raise probe.violation(f"a call became a task of an extension that {probe.revision} does not have")
 
 
-ext_task_rule = partial(rule, since=SINCE, needs=CAPABILITY)
+ext_task_rule: RuleFamily = partial(rule, since=SINCE, needs=CAPABILITY)
 
 
 @ext_task_rule(

@@ -146,9 +146,9 @@ def progress_grows(logs: Sequence[MessageLog]) -> JudgedItems:
             last[at] = number, each.received
 
 
-def _stream(told: ObservedProgress) -> int:
+def _stream(progress: ObservedProgress) -> int:
     """Return the stream: over HTTP, a resumed stream repeats messages on another stream."""
-    return told.received.entry.stream
+    return progress.received.entry.stream
 
 
 _MANY = 1_000

@@ -128,12 +128,14 @@ def subscriptions_wanted_only(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription receives only notifications of its filter."""
     for log in logs:
         wishes = requested_filters(log)
-        for told in subscription_notifications(log):
-            kind = FILTER_FIELDS.get(told.method)
-            if kind is not None and id_key(told.subscription_id) in wishes:
+        for notification in subscription_notifications(log):
+            kind = FILTER_FIELDS.get(notification.method)
+            if kind is not None and id_key(notification.subscription_id) in wishes:
                 yield
-                if not wishes[id_key(told.subscription_id)].get(kind):
-                    raise told.received.violation(f"{told.method} came on a subscription that did not request it")
+                if not wishes[id_key(notification.subscription_id)].get(kind):
+                    raise notification.received.violation(
+                        f"{notification.method} came on a subscription that did not request it"
+                    )
 
 
 @_rule(
@@ -167,14 +169,14 @@ def subscriptions_order(logs: Sequence[MessageLog]) -> JudgedItems:
     """A subscription receives no notifications before the acknowledgment."""
     for log in logs:
         acknowledged = set()
-        for told in subscription_notifications(log):
-            if told.method == ACKNOWLEDGED:
+        for notification in subscription_notifications(log):
+            if notification.method == ACKNOWLEDGED:
                 yield
-                acknowledged.add(id_key(told.subscription_id))
-            elif told.method in FILTER_FIELDS:
+                acknowledged.add(id_key(notification.subscription_id))
+            elif notification.method in FILTER_FIELDS:
                 yield
-                if id_key(told.subscription_id) not in acknowledged:
-                    raise told.received.violation(f"{told.method} came before the acknowledgment")
+                if id_key(notification.subscription_id) not in acknowledged:
+                    raise notification.received.violation(f"{notification.method} came before the acknowledgment")
 
 
 @_rule(

@@ -17,7 +17,6 @@ from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 
 _PLACE = "basic/utilities/tasks"
-_SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _QUESTIONS = ("elicitation/create", "sampling/createMessage")
 
 
@@ -63,10 +62,13 @@ def tasks_result_again(logs: Sequence[MessageLog]) -> JudgedItems:
 
 def _with_later_states(logs: Sequence[MessageLog]) -> Iterator[tuple[AnsweredRequest, list[TaskObservation]]]:
     """Yield each result of a task with the states that were requested after it."""
-    told = list(task_states(logs))
+    states = list(task_states(logs))
     for answered in answered_requests(logs, "tasks/result"):
         id = get_object(answered.request, "params").get("taskId")
-        yield answered, [state for state in told if state.id == id and state.requested_at > answered.received.entry.at]
+        yield (
+            answered,
+            [state for state in states if state.id == id and state.requested_at > answered.received.entry.at],
+        )
 
 
 def _outcome(answered: AnsweredRequest) -> Any:

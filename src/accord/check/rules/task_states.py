@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved
@@ -27,7 +27,6 @@ from accord.errors import INVALID_PARAMS
 from accord.messages.meta import RELATED_TASK
 
 _PLACE = "basic/utilities/tasks"
-_SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 
 
 @task_rule(
@@ -40,10 +39,15 @@ _SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 )
 def tasks_times(logs: Sequence[MessageLog]) -> JudgedItems:
     """A task has the times of its creation and of its last change, in ISO 8601 with a zone."""
-    for state in task_states(logs):
+    return judge_times(task_states(logs), zoned=True)
+
+
+def judge_times(states: Iterable[TaskObservation], *, zoned: bool) -> JudgedItems:
+    """Yield for each time of a task. Raises `Violation` if it is not in ISO 8601, or with `zoned` has no zone."""
+    for state in states:
         for name in ("createdAt", "lastUpdatedAt"):
             yield
-            fault = time_fault(state.task.get(name), zoned=True)
+            fault = time_fault(state.task.get(name), zoned=zoned)
             if fault:
                 raise state.received.violation(f"{name} {fault}")
 
@@ -79,11 +83,12 @@ def tasks_final(logs: Sequence[MessageLog]) -> JudgedItems:
 )
 def tasks_cancel_finished(logs: Sequence[MessageLog]) -> JudgedItems:
     """tasks/cancel of a task that has ended returns error -32602."""
-    told = list(task_states(logs))
+    states = list(task_states(logs))
     for answered in answered_requests(logs, "tasks/cancel"):
         id = get_object(answered.request, "params").get("taskId")
         if any(
-            state.id == id and state.is_final and state.received.entry.at < answered.request_entry.at for state in told
+            state.id == id and state.is_final and state.received.entry.at < answered.request_entry.at
+            for state in states
         ):
             yield
             error = answered.received.message.get("error")
@@ -116,15 +121,16 @@ def tasks_failed_why(logs: Sequence[MessageLog]) -> JudgedItems:
 )
 def tasks_named_once(logs: Sequence[MessageLog]) -> JudgedItems:
     """A message that has the id of a task does not repeat it in `_meta`."""
-    told = [each for each in received_messages(logs) if each.message.get("method") == "notifications/tasks/status"]
+    notifications = [
+        each for each in received_messages(logs) if each.message.get("method") == "notifications/tasks/status"
+    ]
     given = answered_requests(logs, "tasks/get", "tasks/list", "tasks/cancel")
-    for each in (*told, *(answered.received for answered in given if answered.result is not None)):
+    for each in (*notifications, *(answered.received for answered in given if answered.result is not None)):
         yield
         if related_task_id(each.message) is not None:
             raise each.violation("the `_meta` names a related task")
 
 
-_SINCE, _UNTIL = "2025-11-25", "2026-07-28"
 _AFTER = 1.0
 """Seconds in which work that was not stopped may end."""
 

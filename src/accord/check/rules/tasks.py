@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from accord.check.engine.rule import HTTP, JudgedItems, NotApplicable, NotObserved, rule
+from accord.check.engine.rule import HTTP, JudgedItems, NotApplicable, NotObserved, RuleFamily, rule
 from accord.check.probes.content import declares, get_object, get_objects, preview_json
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
@@ -28,7 +28,7 @@ _SHORTEST_ID = 16
 """Number of characters: 128 random bits have 22 in Base64, and a UUID has 36."""
 
 
-task_rule = partial(rule, since=_SINCE, until=_UNTIL)
+task_rule: RuleFamily = partial(rule, since=_SINCE, until=_UNTIL)
 
 
 @task_rule(
@@ -156,6 +156,11 @@ async def tasks_unique_ids(probe: Probe) -> None:
     more = [created_task_id(await call_as_task(probe, tool)) for _ in range(2)]
     ids = [first, *(id for id in more if id is not None)]
     await cancel_tasks(probe, *ids)
+    require_unique_ids(probe, ids)
+
+
+def require_unique_ids(probe: Probe, ids: Sequence[str]) -> None:
+    """Raise `Violation` if two tasks have the same id."""
     if len(set(ids)) < len(ids):
         raise probe.violation(f"two tasks have the id {max(ids, key=ids.count)!r}")
 

@@ -232,8 +232,8 @@ async def answer_late_answer(request: IncomingRequest) -> ScriptedAnswer:
 def client_cancel_late_answer(run: ClientRun) -> None:
     """A client ignores a response after the cancellation of its request."""
     run.require_no_crash()
-    told = any(each.method == CANCELLED for each in run.messages_after())
-    if not told and not any(
+    has_cancelled = any(each.method == CANCELLED for each in run.messages_after())
+    if not has_cancelled and not any(
         each.client_closed_at is not None and each.client_closed_at < run.finished_at for each in run.posts()
     ):
         raise NotObserved("the client sent no cancellation")

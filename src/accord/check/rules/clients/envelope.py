@@ -18,8 +18,8 @@ BATCH_SCENARIO = Scenario("batch", "responses in batches", since="2025-03-26", u
 
 @BATCH_SCENARIO.on(FIRST_REQUEST)
 async def answer_batch(request: IncomingRequest) -> ScriptedAnswer:
-    told = build_notification("notifications/message", {"level": "info", "data": "a batch"})
-    return RawMessage([told, request.build_response(await request.default_result())])
+    notification = build_notification("notifications/message", {"level": "info", "data": "a batch"})
+    return RawMessage([notification, request.build_response(await request.default_result())])
 
 
 @BATCH_SCENARIO.rule(

@@ -89,14 +89,14 @@ def client_changes_subscription_tag(run: ClientRun) -> None:
 
 
 def _notification_scenario(
-    rule: Rule, name: str, says: str, *told: tuple[str, JSONObject | None], **life: Any
+    rule: Rule, name: str, says: str, *notifications: tuple[str, JSONObject | None], **life: Any
 ) -> Scenario:
     """Return a scenario with these notifications before the first response."""
     scenario = Scenario(name, says, **life)
 
     @scenario.on(FIRST_REQUEST)
     async def answer(request: IncomingRequest) -> ScriptedAnswer:
-        for method, params in told:
+        for method, params in notifications:
             await request.notify(method, params)
         return await request.default_result()
 
