@@ -189,6 +189,12 @@ class Probe(ProbeConnection):
             raise self.violation(f"the result of {method} is not an object: {preview_json(answer.result)}")
         return answer.result
 
+    def require_error(self, answer: Answer, code: int, what: str = "") -> None:
+        """Raise `Violation` unless a response is an error with this code; `what` describes the request."""
+        if answer.code != code:
+            returned = preview_json(answer.error or answer.result)
+            raise self.violation(f"{what or answer.request.get('method')} returned {returned}")
+
     def notify(self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None) -> None:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", **request_body(self, method, params, meta)}, misbehaved=False)

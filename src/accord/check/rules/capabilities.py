@@ -147,8 +147,7 @@ async def capabilities_gated(probe: Probe) -> None:
         raise NotApplicable("the server declares tools, resources and prompts")
     for capability in missing:
         answer = await probe.request(LIST_METHODS[capability])
-        if answer.code != METHOD_NOT_FOUND:
-            raise probe.violation(f"{LIST_METHODS[capability]} returned {preview_json(answer.error or answer.result)}")
+        probe.require_error(answer, METHOD_NOT_FOUND)
 
 
 def negotiated_capabilities(log: MessageLog) -> tuple[JSONObject, JSONObject]:

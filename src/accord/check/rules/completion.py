@@ -50,8 +50,7 @@ async def completion_unsupported(probe: Probe) -> None:
     if probe.has_capability("completions"):
         raise NotObserved("the server completes arguments")
     answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
-    if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, METHOD_NOT_FOUND)
 
 
 @rule(
@@ -126,8 +125,7 @@ def completion_total(logs: Sequence[MessageLog]) -> JudgedItems:
 async def completion_unknown_prompt(probe: Probe) -> None:
     """A completion for an unknown prompt returns error -32602."""
     answer = await probe.request("completion/complete", _params({"type": "ref/prompt", "name": probe.unknown_name}))
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, INVALID_PARAMS)
 
 
 @rule(
@@ -142,8 +140,7 @@ async def completion_unknown_prompt(probe: Probe) -> None:
 async def completion_missing_argument(probe: Probe) -> None:
     """A completion without an argument returns error -32602."""
     answer = await probe.request("completion/complete", {"ref": {"type": "ref/prompt", "name": probe.unknown_name}})
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, INVALID_PARAMS)
 
 
 @rule(

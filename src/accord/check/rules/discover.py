@@ -112,8 +112,7 @@ async def discover_missing_capabilities_code(probe: Probe) -> None:
     meta = _without(params["_meta"], CLIENT_CAPABILITIES)
     message = {"jsonrpc": "2.0", "id": probe.next_id(), "method": probe.harmless_method, "params": {"_meta": meta}}
     answer = await probe.send(message).wait()
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, INVALID_PARAMS)
 
 
 @_rule(

@@ -61,8 +61,7 @@ async def errors_method_not_found_handshake(probe: Probe) -> None:
 def _require_method_not_found(probe: Probe, answer: Answer) -> None:
     if answer.code == 0:
         raise NotObserved(f"HTTP refused the request without a JSON-RPC error: {preview_json(answer.error)}")
-    if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"{answer.request['method']} returned {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, METHOD_NOT_FOUND)
 
 
 def _invalid(probe: Probe) -> dict[str, JSONObject]:

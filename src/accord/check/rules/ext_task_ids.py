@@ -191,7 +191,4 @@ async def ext_tasks_served(probe: Probe) -> None:
 
 async def _require_refused(probe: Probe, method: str, params: dict[str, Any]) -> None:
     answer = await send_request(probe, method, params, misbehaved=True)
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(
-            f"{method} with {preview_json(params)} returned {preview_json(answer.error or answer.result)}"
-        )
+    probe.require_error(answer, INVALID_PARAMS, f"{method} with {preview_json(params)}")

@@ -222,5 +222,4 @@ async def ext_tasks_task_param(probe: Probe) -> None:
 async def ext_tasks_removed(probe: Probe) -> None:
     """tasks/result, a method of 2025-11-25, returns error -32601."""
     answer = await send_request(probe, "tasks/result", {"taskId": probe.unknown_name}, misbehaved=True)
-    if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, METHOD_NOT_FOUND)

@@ -67,15 +67,13 @@ async def logging_unknown_level(probe: Probe) -> None:
     """An unknown level returns error -32602."""
     for params in ({"level": probe.unknown_name}, {"level": 5}, {}):
         answer = await probe.request("logging/setLevel", params)
-        if answer.code != INVALID_PARAMS:
-            raise probe.violation(f"{preview_json(params)} returned {preview_json(answer.error or answer.result)}")
+        probe.require_error(answer, INVALID_PARAMS, preview_json(params))
 
 
 @logging_unknown_level.case("an unknown level in _meta", needs="logging", since="2026-07-28")
 async def logging_unknown_level_in_meta(probe: Probe) -> None:
     answer = await probe.request("server/discover", meta={LOG_LEVEL: probe.unknown_name})
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, INVALID_PARAMS)
 
 
 @rule(

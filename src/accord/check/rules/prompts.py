@@ -127,8 +127,7 @@ async def prompts_given(probe: Probe) -> None:
 async def prompts_unknown_name(probe: Probe) -> None:
     """prompts/get of an unknown prompt returns error -32602."""
     answer = await probe.request("prompts/get", {"name": probe.unknown_name})
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, INVALID_PARAMS)
 
 
 @rule(

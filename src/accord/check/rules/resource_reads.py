@@ -78,8 +78,7 @@ async def resources_missing(probe: Probe) -> None:
 async def resources_missing_code(probe: Probe) -> None:
     """Reading an unknown resource returns error -32002."""
     answer = await _read_missing(probe)
-    if answer.code != RESOURCE_NOT_FOUND:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, RESOURCE_NOT_FOUND)
 
 
 @rule(

@@ -9,7 +9,6 @@ from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved
 from accord.check.probes.content import get_object, preview_json, time_fault
 from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
-from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.check.probes.tasks import (
     CAPABILITY,
@@ -146,9 +145,8 @@ _AFTER = 1.0
 async def tasks_unknown(probe: Probe) -> None:
     """tasks/get, tasks/result and tasks/cancel of an unknown task return error -32602."""
     for method in TASK_METHODS if probe.has_capability("tasks.cancel") else TASK_METHODS[:2]:
-        _require_refused(
-            probe, await probe.request(method, {"taskId": probe.unknown_name}), f"{method} of an unknown task"
-        )
+        answer = await probe.request(method, {"taskId": probe.unknown_name})
+        probe.require_error(answer, INVALID_PARAMS, f"{method} of an unknown task")
 
 
 @task_rule(
@@ -161,9 +159,8 @@ async def tasks_unknown(probe: Probe) -> None:
 )
 async def tasks_cursor(probe: Probe) -> None:
     """tasks/list with an unknown cursor returns error -32602."""
-    _require_refused(
-        probe, await probe.request("tasks/list", {"cursor": probe.unknown_name}), "tasks/list with an unknown cursor"
-    )
+    answer = await probe.request("tasks/list", {"cursor": probe.unknown_name})
+    probe.require_error(answer, INVALID_PARAMS, "tasks/list with an unknown cursor")
 
 
 @task_rule(
@@ -237,8 +234,3 @@ async def tasks_cancelled(probe: Probe) -> None:
 def _require_tasks(probe: Probe) -> None:
     if not probe.has_capability(CAPABILITY):
         raise NotApplicable(f"the server does not declare {CAPABILITY}")
-
-
-def _require_refused(probe: Probe, answer: Answer, what: str) -> None:
-    if answer.code != INVALID_PARAMS:
-        raise probe.violation(f"{what} returned {preview_json(answer.error or answer.result)}")

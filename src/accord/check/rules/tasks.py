@@ -111,8 +111,7 @@ async def tasks_forbidden(probe: Probe) -> None:
     tool = (await tools_with_support(probe, "forbidden"))[0]
     message = probe.build_request("tools/call", {**call_params(tool), "task": {}})
     answer = await probe.send(message, misbehaved=True).wait()
-    if answer.code != METHOD_NOT_FOUND:
-        raise probe.violation(f"the server answered with {preview_json(answer.error or answer.result)}")
+    probe.require_error(answer, METHOD_NOT_FOUND)
 
 
 @task_rule(
