@@ -363,6 +363,49 @@ async def test_what_handlers_hold_that_wait_for_answers_is_bounded(bound: str, f
         assert "accept" in text({"result": await answer_about(honest, "mine", said, {})})
 
 
+@pytest.mark.parametrize("ends", ["answered", "cancelled"])
+async def test_what_a_handler_holds_counts_while_it_works_after_an_answer(ends: str) -> None:
+    server, release, large = desk(http_bodies_bytes_per_address=200_000), asyncio.Event(), "x" * 30_000
+
+    @server.tool
+    async def asks_twice(ctx: Context) -> str:
+        notes = (await ctx.elicit("what of it?", Notes)).data
+        await ctx.elicit("go on?")
+        await release.wait()
+        return str(notes)
+
+    async def begin(client: Modern, asked: Any, content: dict[str, str]) -> Any:
+        answers = {key: {"action": "accept", "content": content} for key in asked["inputRequests"]}
+        params = {"name": "asks_twice", "arguments": {}, "requestState": asked["requestState"]}
+        return await client.begin(client.request("tools/call", {**params, "inputResponses": answers}))
+
+    async def answer_first(client: Modern) -> Any:
+        asked = (await (await client.call("asks_twice")).json())["result"]
+        return (await (await (await begin(client, asked, {"text": large})).start()).json())["result"]
+
+    async with site(server) as here:
+        honest, attacker = (Modern(at(here, each), {"elicitation": {}}) for each in (OTHER, ATTACKER))
+        calls, working = server.round_trips, []
+        for _ in range(5):
+            asked = await answer_first(attacker)
+            if "inputRequests" in asked:
+                working.append(await begin(attacker, asked, {}))
+                await until(lambda: not calls.suspended_calls.waiting)
+            else:
+                assert "too many large calls" in text({"result": asked})
+        assert 1 <= len(working) <= 3
+        assert "inputRequests" in await answer_first(honest)
+        for each in working:
+            if ends == "answered":
+                release.set()
+                assert (await each.start()).status == 200
+            else:
+                await each.leave()
+        # A call whose answer was refused still waits for another one.
+        held = calls.suspended_calls._memory
+        await until(lambda: all(size < len(large) for account, size in held.items() if account.endswith(ATTACKER)))
+
+
 async def test_a_handler_that_ends_for_newer_ones_lets_go_of_its_arguments() -> None:
     class Held:
         pass

@@ -56,7 +56,7 @@ class SuspendedCallTable(Protocol):
         """A handler waits with nothing in flight, or no longer does."""
 
     def hold(self, run: SuspendedCall, size: int) -> None:
-        """A handler holds so many bytes more."""
+        """A handler holds so many bytes more. Raises `ToolError`."""
 
 
 class Failure:
@@ -122,8 +122,10 @@ class SuspendedCall:
         self.size: int = _BASE_BYTES
         """Bytes that are held when it has ended."""
         self.memory: int = 0
-        """Bytes of the client that are held while it waits, about; 0 over stdio, where it has started the server."""
+        """Bytes of the client that are held until it has ended, about; 0 over stdio, where it has started the
+        server."""
         self._answers_memory = 0
+        self._arguments_memory: int | None = None
         self._most_nodes = call.peer.channel.session.limits.http.body_nodes
         self._deadline: asyncio.TimerHandle | None = None
         self._why = "the call was cancelled while it ran; whether it took effect is not known"
@@ -140,16 +142,17 @@ class SuspendedCall:
     async def resume(self, step: int, answers: Mapping[str, bytes], call: HandlerCall) -> Outcome:
         """Bring the answers of step `step`; how it ends. A step that was taken before ends as it did then.
 
-        Raises `InvalidParams` for answers that are none; the handler waits on.
+        Raises `InvalidParams` for answers that are none, `ToolError` where there is no room for them; the handler
+        waits on.
         """
         if step > self._step_count:
             raise InvalidParams("requestState is ahead of the call it belongs to")
         if step < self._step_count - _STEPS:
             raise StateExpired("this question has already been answered; the call has continued")
         if step == self._step_count:
-            missing = self._receive_answers(answers)
-            self._count_answers(answers)
-            if missing:  # "respond with a new InputRequiredResult requesting the missing information again"
+            if missing := self._count_answers(
+                answers
+            ):  # "respond with a new InputRequiredResult requesting the missing information again"
                 return self._make_input_required(self._state, missing)
             self._begin_step()
             self._rebind(call)
@@ -164,19 +167,32 @@ class SuspendedCall:
         }
         return {key: asked for key, asked in open.items() if self._round[key] is None}
 
-    def _count_answers(self, answers: Mapping[str, bytes]) -> None:
-        """The handler may hold all answers until it has ended."""
+    def _count_answers(self, answers: Mapping[str, bytes]) -> dict[str, EncodedQuestion]:
+        """As `_receive_answers`, and count them: the handler may hold all answers until it has ended."""
         if not self.account:
-            return
+            return self._receive_answers(answers)
         size = sum(memory_of(answer, self._most_nodes) for answer in answers.values())
-        self._answers_memory += size
         self._suspended_calls.hold(self, size)
+        try:
+            missing = self._receive_answers(answers)
+        except BaseException:
+            self._suspended_calls.hold(self, -size)
+            raise
+        self._answers_memory += size
+        return missing
 
     def _held_memory(self) -> int:
-        """Bytes of the client that its frames hold: arguments, answers and headers."""
+        """Bytes of the client that its frames hold: arguments, answers and headers. A retry repeats the arguments and
+        has answers, which count as text.
+        """
         params, headers = self._call.exchange.params, self._call.exchange.headers or ()
         size = self._answers_memory + FIELD_BYTES * len(headers)
-        return size + (memory_of(bytes(params), self._most_nodes) if isinstance(params, Raw) else 0)
+        if not isinstance(params, Raw):
+            return size
+        if self._arguments_memory is None:
+            self._arguments_memory = memory_of(bytes(params), self._most_nodes)
+            return size + self._arguments_memory
+        return size + self._arguments_memory + len(params)
 
     def _rebind(self, call: HandlerCall) -> None:
         self._call.rebind(call)
@@ -299,7 +315,8 @@ class SuspendedCall:
         self._round = dict.fromkeys(self._waiting)
         self._state.step = self._step_count
         try:
-            self.memory = self._held_memory() if self.account else 0
+            if self.account:
+                self._suspended_calls.hold(self, self._held_memory() - self.memory)
             self._suspended_calls.admit_waiting(self)
             outcome = self._make_input_required(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
         except Exception as error:  # whatever keeps it from being asked is for the handler to hear

@@ -11,7 +11,9 @@ from collections import Counter, OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from accord.errors import ToolError
 from accord.limits import Limits
+from accord.messages.bounds import largest_share
 from accord.server.input.request_state import RequestState, StateExpired
 
 if TYPE_CHECKING:
@@ -61,8 +63,8 @@ class SuspendedCalls:
         self._anonymous = 0
         """How many of them wait for clients whom nobody vouches for."""
         self._cleanup: asyncio.TimerHandle | None = None
-        self._waiting_bytes: Counter[str] = Counter()
-        """By account: what the handlers hold that wait."""
+        self._memory: Counter[str] = Counter()
+        """By account: bytes that handlers hold which have asked something, until they have ended."""
 
     def new_nonce(self, account: str) -> bytes:
         """A nonce for a call of this account."""
@@ -131,29 +133,37 @@ class SuspendedCalls:
             ]
             most = max(accounts, key=len)
             self._evict(next(iter(most)))
-        self._make_room(run, run.memory)
         if run.nonce not in self._runs:
             self.claim(run.nonce, run)
         self._nonces[run.nonce] = time.monotonic() + self.seconds
         self._nonces.move_to_end(run.nonce)
 
     def hold(self, run: SuspendedCall, size: int) -> None:
-        """A handler holds so many bytes more; where it waits, others end for them as in `admit_waiting`."""
-        waits = run in self.waiting.get(run.account, ())
-        if waits:
-            self._make_room(run, size)
+        """Count bytes that a handler holds in addition, until it has ended, whether it waits or works. Where there is
+        no room, handlers end that wait. Raises `ToolError` where that is not enough.
+        """
+        self._make_room(run, size)
         run.memory += size
-        if waits:
-            self._waiting_bytes[run.account] += size
+        self._memory[run.account] += size
 
     def _make_room(self, run: SuspendedCall, size: int) -> None:
-        """End others that wait until so many bytes more are within bounds."""
-        limits, held = self._limits, self._waiting_bytes
-        while held[run.account] + size > limits.http.bodies_bytes_per_address and self._evict_first(run.account, run):
+        """End others that wait until so many bytes more are within bounds. Raises `ToolError`."""
+        held, most = self._memory, self._limits.http.bodies_bytes
+        most_of_one = self._limits.http.bodies_bytes_per_address
+        while held[run.account] + size > most_of_one and self._evict_first(run.account, run):
             pass
-        while held and held.total() + size > limits.http.bodies_bytes:
+        while held and held.total() + size > most:
             if not self._evict_first(max(held, key=held.__getitem__), run):
                 break
+        if held[run.account] + size > min(most_of_one, largest_share(held.total() + size, most)):
+            raise ToolError("too many large calls are in progress; try again later")
+
+    def _release(self, run: SuspendedCall) -> None:
+        """Count nothing more of what a handler holds."""
+        self._memory[run.account] -= run.memory
+        run.memory = 0
+        if not self._memory[run.account]:
+            del self._memory[run.account]
 
     def _evict_first(self, account: str, but: SuspendedCall) -> bool:
         """End the handler of an account that waits for the longest time, if there is one besides `but`."""
@@ -165,6 +175,7 @@ class SuspendedCalls:
     def _evict(self, run: SuspendedCall) -> None:
         """End a handler that waits for an answer."""
         self.set_waiting(run, False)
+        self._release(run)
         run.cancel(_EVICTED)
 
     def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
@@ -172,13 +183,12 @@ class SuspendedCalls:
         own = self.waiting.setdefault(run.account, OrderedDict())
         change = resting - (run in own)
         self._anonymous += run.anonymous * change
-        self._waiting_bytes[run.account] += run.memory * change
         if resting:
             own[run] = None
         else:
             own.pop(run, None)
         if not own:
-            del self.waiting[run.account], self._waiting_bytes[run.account]
+            del self.waiting[run.account]
 
     def add(self, run: SuspendedCall) -> None:
         """A handler has begun."""
@@ -187,6 +197,7 @@ class SuspendedCalls:
     def mark_ended(self, run: SuspendedCall) -> None:
         """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
         self._running.discard(run)
+        self._release(run)
         if self._runs.get(run.nonce) is not run:
             return
         tag = run.nonce[:_TAG]
