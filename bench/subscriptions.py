@@ -21,8 +21,8 @@ from bench.measure import Figure, compare
 COUNT, ROUNDS = 10_000, 5
 URI = "test://items/1"
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
-LIMITS = Limits(pending_bytes=64 << 20)
-"""Both sides share an event loop, so nothing is read while the notifications are written."""
+LIMITS = Limits(pending_bytes=64 << 20, subscribed_bytes=1 << 30, subscribed_total_bytes=4 << 30)
+"""Both sides share an event loop, so nothing is read while the notifications are written; all subscriptions fit."""
 
 AIM, FLOOR = 100, 10.0
 """The maximum milliseconds of an update, and the lowest measured time of the floor."""
