@@ -242,7 +242,8 @@ def _patient() -> Any:
 
     from accord.limits import DEFAULT_LIMITS
 
-    return msgspec.structs.replace(DEFAULT_LIMITS, probe_seconds=60.0, connect_seconds=60.0)
+    client = msgspec.structs.replace(DEFAULT_LIMITS.client, probe_seconds=60.0, connect_seconds=60.0)
+    return msgspec.structs.replace(DEFAULT_LIMITS, client=client)
 
 
 @mutant("client-opening/no-older-in-meta", revision=NEW)
