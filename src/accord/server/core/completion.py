@@ -1,4 +1,4 @@
-"""`completion/complete`: proposals while a person types an argument (server, Completion)."""
+"""Serve `completion/complete`: propose values for an argument (server, Completion)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ from accord.session.pending_request import PendingRequest
 log: logging.Logger = logging.getLogger("accord.server")
 
 _MAX_JUDGED = 65_536
-"""Characters of all URIs of one completion that are compared with the rules of who may see them."""
+"""Characters of all URIs of one completion that are compared with the visibility rules."""
 
 CallFunction = Callable[[Registration, str, Any, PendingRequest, Peer], Awaitable[Any]]
-"""Calls a function of the program for a request: the offer, its name, its arguments, and who asks."""
+"""Calls a function of the program: takes the registration, the subject, the arguments, the pending request and the
+peer.
+"""
 
 
 class CompletionHandler:
-    """The verb, for one running server."""
+    """The handler of `completion/complete` for one running server."""
 
     def __init__(
         self, registry: Registry, finding: Resolver, limits: Limits, call: CallFunction, surround: RunMiddleware
@@ -54,10 +56,10 @@ class CompletionHandler:
         self._surround = surround
 
     async def complete(self, exchange: PendingRequest, peer: Peer) -> CompleteResult:
-        """Proposals for one argument, none where nothing completes it.
+        """Return proposals for one argument; none if no function or type completes it.
 
-        Raises `InvalidParams` for a prompt, template or argument that does not exist, `InternalError` for one that
-        comes too soon, and for a function that fails.
+        Raises `InvalidParams` for an unknown prompt, template or argument, `RateLimited` for too many requests, and
+        `InternalError` for a function that fails.
         """
         params = codec.decode_params(CompleteParams, exchange.params)
         self._check_rate(peer)
@@ -74,9 +76,9 @@ class CompletionHandler:
     async def _resolve(
         self, params: CompleteParams, exchange: PendingRequest, peer: Peer
     ) -> tuple[Registration | None, Any]:
-        """What is completed; or, where it was not declared, what a provider proposes.
+        """Return the registration to complete; for one that was not declared, None and the proposals of a provider.
 
-        Raises `InvalidParams`, also for what this client may not see.
+        Raises `InvalidParams`, also for a target that this client may not see.
         """
         offer = await self._resolver.resolve_completion(params.ref, exchange, peer)
         if offer is not None:
@@ -94,7 +96,7 @@ class CompletionHandler:
         exchange: PendingRequest,
         peer: Peer,
     ) -> Completion:
-        """Of the values for a template, those that lead to no URI that this client may not see."""
+        """Return only the values of a template that expand to a URI which this client may see."""
         shown = self._registry.view
         if isinstance(params.ref, PromptReference) or not (
             shown.requires_scopes or shown.has_rules or peer.visibility is not None
@@ -105,7 +107,7 @@ class CompletionHandler:
         uris = _judged((value, uri_of(value)) for value in found.values)
         values = [value for value, uri in uris if self._resolver.may_see_uri(uri, exchange, peer)]
         if len(values) == len(found.values) and found.total in (None, len(values)):
-            return found  # a total beyond these counts values that nobody has judged
+            return found  # a larger total would count values that no rule has checked
         return Completion(values=values, total=None, has_more=found.has_more)
 
     async def _complete(self, offer: Registration, params: CompleteParams, exchange: PendingRequest, peer: Peer) -> Any:
@@ -118,11 +120,11 @@ class CompletionHandler:
         return proposals.choices(name, params.argument.value)
 
     async def _provided(self, params: CompleteParams) -> Any:
-        """What a provider proposes; None where nobody does."""
+        """Return the proposals of a provider; None if no provider has any."""
         return await self._resolver.providers.complete(params.ref, params.argument.name, params.argument.value)
 
     def _check_rate(self, peer: Peer) -> None:
-        """ "Servers SHOULD rate limit completion requests" """
+        """Raise `RateLimited` for too many requests: "Servers SHOULD rate limit completion requests"."""
         now = asyncio.get_running_loop().time()
         if not peer.completion_limiter.allow(now):
             seconds = peer.completion_limiter.delay(now)
@@ -156,17 +158,19 @@ def _unknown(ref: Reference) -> InvalidParams:
 
 
 def _defaults(offer: Registration | None, argument: str) -> dict[str, str]:
-    """What the function that completes an argument takes for the others where a client gives none."""
+    """Return the defaults that the completer of an argument has for the other arguments."""
     completers = {} if offer is None or offer.completions is None else offer.completions.completers
     return completers[argument].defaults if argument in completers else {}
 
 
 def _expanding(text: str | None, params: CompleteParams, defaults: Mapping[str, str]) -> Callable[[str], str | None]:
-    """What makes the URI of a value, with the other arguments as far as they are known; None where it makes none."""
+    """Return a function from a value to its URI, given the other known arguments; it returns None if there is no
+    URI.
+    """
     arguments = {**defaults, **_arguments(params)}
     try:
         template = Template(text or "")
-    except DeclarationError:  # what a client took for a template
+    except DeclarationError:  # the text comes from the client
         return lambda value: None
 
     def expand(value: str) -> str | None:
@@ -179,7 +183,7 @@ def _expanding(text: str | None, params: CompleteParams, defaults: Mapping[str, 
 
 
 def _judged(uris: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str]]:
-    """Yield the values with a URI that can be read, as long as all of these can be judged in a moment."""
+    """Yield the values that have a readable URI, until the URIs exceed `_MAX_JUDGED` characters."""
     size = 0
     for value, uri in uris:
         if uri is None or len(uri) > URI_LENGTH:
@@ -195,13 +199,13 @@ def _subject(ref: Reference) -> str:
 
 
 def _arguments(params: CompleteParams) -> dict[str, str]:
-    """As middleware has them: what is known, and what was typed so far."""
+    """Return the arguments as middleware sees them: the known ones and the text typed so far."""
     known = params.context.arguments if params.context is not None else None
     return {**(known or {}), params.argument.name: params.argument.value}
 
 
 def _with_arguments(params: CompleteParams, arguments: dict[str, Any]) -> CompleteParams:
-    """The params with what middleware made of the arguments."""
+    """Return the params with the arguments that middleware passed on."""
     if arguments == _arguments(params):
         return params
     known = dict(arguments)
@@ -210,7 +214,7 @@ def _with_arguments(params: CompleteParams, arguments: dict[str, Any]) -> Comple
 
 
 def bounded(found: Any, limit: int) -> Completion:
-    """What was proposed, at most `limit` of it. Raises `TypeError` for what is no proposals."""
+    """Return at most `limit` of the proposals. Raises `TypeError` for a value that is not a list of proposals."""
     if isinstance(found, Completion):
         within = bounded(found.values, limit)
         total = within.total if found.total is None and not found.has_more else found.total

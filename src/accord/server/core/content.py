@@ -1,6 +1,5 @@
-"""Values that a handler returns to be sent as content: media, and structured data with content beside them.
-
-How long a client may keep what it was told (2026-07-28, server, Caching).
+"""Values that handlers return as content: media, structured data together with content, and cache hints (2026-07-28,
+server, Caching).
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class AsContent(ABC):
-    """A value that a handler returns in the place of content; see `media`."""
+    """A value that a handler returns in place of content; see `media`."""
 
     @abstractmethod
     def to_content(self) -> ImageContent | AudioContent | EmbeddedResource:
-        """The block of content that it is sent as."""
+        """Return the content block to send."""
 
     @abstractmethod
     def to_contents(self, uri: str, mime_type: str | None = None) -> ResourceContents:
-        """The same as what the resource at `uri` holds."""
+        """Return the contents of the resource at `uri`."""
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -63,10 +62,10 @@ class ToolOutput(Generic[T_co]):
 
 
 class CacheHint(msgspec.Struct, frozen=True, kw_only=True):
-    """`ttl`: seconds for which a result counts as fresh; 0 means that it is to be asked for each time.
+    """How long clients may cache a result. `ttl`: seconds for which the result is fresh; 0 means immediately stale.
 
-    `scope`: "public" for what is the same for every user, so that shared caches may hand it to others; "private" for
-    anything else. Raises `ValueError` for a time that is negative or no number.
+    `scope`: "public" if the result is the same for every user, so that shared caches may serve it to others; otherwise
+    "private". Raises `ValueError` for a time that is negative or not finite.
     """
 
     ttl: float = 0
@@ -80,9 +79,9 @@ class CacheHint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ttl_ms(self) -> int:
-        """The time in milliseconds, as it travels."""
+        """The time to live in milliseconds, as it is sent."""
         return round(self.ttl * 1000)
 
 
 NO_CACHE = CacheHint()
-"""What holds where nothing is said: "default of `0` (immediately stale)"."""
+"""The hint of results without one: "default of `0` (immediately stale)"."""

@@ -1,4 +1,4 @@
-"""What a handler may know, tell and ask while it serves a request."""
+"""The context of a call: what a handler can read, send and request while it serves a request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ D = TypeVar("D")
 
 
 class NoOpAwaitable:
-    """Something that has happened already; awaiting it changes nothing."""
+    """The result of a method that has already completed; awaiting it does nothing."""
 
     __slots__ = ()
 
@@ -54,41 +54,41 @@ _NO_OP = NoOpAwaitable()
 
 
 class RunningServer(LivingServer, Protocol):
-    """A server, as its handlers and its middleware have it: `ctx.server`, `request.server`."""
+    """A server as handlers and middleware see it: `ctx.server`, `request.server`."""
 
     context_type: ClassVar[type[Context]]
-    """What handlers are given for a parameter annotated `Context`."""
+    """The class of the value passed to a parameter annotated `Context`."""
     info: Implementation
-    """What clients are told of it."""
+    """The name, version and other metadata that clients receive."""
     instructions: str | None
-    """How a model should use it."""
+    """Instructions for the model about how to use the server."""
     change_bus: ChangeBus
-    """Who is connected, to be told of changes."""
+    """The connected clients, to notify them of changes."""
     overrides: Mapping[Callable[..., Any], Callable[..., Any]]
-    """What fills parameters in place of what; see `Server.override`."""
+    """The functions that replace dependencies; see `Server.override`."""
     extension_methods: ExtensionMethods
 
     @property
     def lifetimes(self) -> Lifetimes:
-        """As long as it runs, by event loop."""
+        """The lifetimes of the server, by event loop."""
 
     def resource_updated(self, uri: str) -> None:
-        """Tell who subscribed to a resource that it has changed. As `Server.resource_updated`."""
+        """Notify the subscribers of a resource that it has changed. As `Server.resource_updated`."""
 
     def complete_elicitation(self, elicitation_id: str) -> bool:
-        """Tell the client that its person is done at the page of `ElicitUrl`. As `Server.complete_elicitation`."""
+        """Notify the client that the user has finished at the page of `ElicitUrl`. As `Server.complete_elicitation`."""
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
-        """Offer a tool with a schema by hand. As `Server.add_tool`."""
+        """Register a tool with a hand-written schema. As `Server.add_tool`."""
 
     def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer. As `Server.remove_tool`."""
+        """Remove a tool. As `Server.remove_tool`."""
 
     def remove_resource(self, uri: str) -> None:
-        """Offer a resource no longer. As `Server.remove_resource`."""
+        """Remove a resource. As `Server.remove_resource`."""
 
     def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer. As `Server.remove_prompt`."""
+        """Remove a prompt. As `Server.remove_prompt`."""
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources and templates. As `Server.enable`."""
@@ -98,31 +98,31 @@ class RunningServer(LivingServer, Protocol):
 
 
 class ContextInvoker(Protocol):
-    """What calls the functions of a server, as the context of a call uses it."""
+    """The invoker of a server, as the context of a call uses it."""
 
     server: RunningServer
-    """The server that is asked; where that is mounted, the one that it is mounted in."""
+    """The server that received the request; a mounted server's outer server."""
     loop: asyncio.AbstractEventLoop
 
     async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
-        """Read a resource inside another call. Raises `ResourceNotFound`, and what its function raises."""
+        """Read a resource within another call. Raises `ResourceNotFound`, and what the resource's function raises."""
 
 
 class Context:
-    """Filled in for a parameter annotated with it: `async def forecast(city: str, ctx: Context)`.
+    """The context of one call, passed to a parameter annotated with it: `async def forecast(city: str, ctx: Context)`.
 
-    It is good for one call; it is never part of the tool's schema.
+    It is valid for one call, and is never part of the tool's schema.
     """
 
     __slots__ = ("_call", "_invoker", "server")
 
     def __init__(self, server: RunningServer, calling: ContextInvoker, call: HandlerCall) -> None:
         self.server: RunningServer = server
-        """The server that the handler was declared on."""
+        """The server that declares the handler."""
         self._invoker = calling
         self._call = call
 
-    # --- who asks ----------------------------------------------------------------------------------------------
+    # --- the request -------------------------------------------------------------------------------------------
 
     @property
     def request_id(self) -> RequestId:
@@ -131,64 +131,64 @@ class Context:
 
     @property
     def revision(self) -> str:
-        """The revision this request is served in: "2025-11-25"."""
+        """The protocol revision of the request, such as "2025-11-25"."""
         return self._call.exchange.rules.revision
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the request, as it came."""
+        """The `_meta` of the request, unchanged."""
         self._call.record("meta")
         return codec.decode_params(Params, self._call.exchange.params).meta or {}
 
     @property
     def principal(self) -> Principal | None:
-        """Who asks, as `Server(auth=...)` found out. None where nobody was asked: over stdio, and without `auth`."""
+        """The authenticated sender of the request. None over stdio and without `Server(auth=...)`."""
         self._call.record("principal")
         return self._call.exchange.principal  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the HTTP request that brought this call, by their names in small letters; none over stdio.
+        """The headers of the HTTP request, by lower-case name; empty over stdio.
 
-        They are what the client says: who asks is found out by `Server(auth=...)`, and stands in `principal`.
+        The client controls them. To authenticate the client use `Server(auth=...)` and `principal`.
         """
         self._call.record("headers")
         return headers_of(self._call.exchange)
 
     @property
     def client(self) -> Implementation | None:
-        """What the client says it is. For display and logs, never for decisions."""
+        """The name and version that the client sent. For display and logs, never for decisions."""
         self._call.record("client")
         return self._call.peer.info(self._call.exchange)
 
     @property
     def client_capabilities(self) -> ClientCapabilities:
-        """What the client says it can do."""
+        """The capabilities that the client declared."""
         self._call.record("client")
         return self._call.peer.capabilities(self._call.exchange)
 
     @property
     def trace(self) -> dict[str, str]:
-        """The trace context that came with the request (W3C: `traceparent`, `tracestate`, `baggage`), to pass on."""
+        """The trace context of the request (W3C: `traceparent`, `tracestate`, `baggage`), to pass on."""
         meta = self.meta
         return {key: value for key in TRACE if isinstance(value := meta.get(key), str)}
 
-    # --- what the server has -----------------------------------------------------------------------------------
+    # --- the server --------------------------------------------------------------------------------------------
 
     @property
     def lifespan(self) -> Any:
-        """What the lifespan of the server yielded: `Server(lifespan=...)`; None where there is none."""
+        """The value that `Server(lifespan=...)` yielded; None without a lifespan."""
         server = self.server
         return None if server.lifespan is None else server.lifetimes.for_loop(self._invoker.loop).value
 
     @property
     def state(self) -> dict[str, Any]:
-        """Whatever middleware, dependencies and handler of this one call have to tell each other."""
+        """Values that middleware, dependencies and the handler of this call share."""
         return self._call.state
 
     @property
     def viewer(self) -> Viewer:
-        """Who looks at what the server has: the scopes of the principal, and what the session hides."""
+        """The access of this client: the scopes of its principal, and the visibility rules of its session."""
         self._call.record("principal")
         self._call.is_personal = True
         if self._call.peer.visibility is not None:
@@ -196,11 +196,11 @@ class Context:
         return viewer_of(self._call.peer, self._call.exchange)
 
     def sees(self, tool: str) -> bool:
-        """Whether a tool of this server is there for the client: nothing hides it, and `principal` has its scopes."""
+        """Return whether the client may see a tool of this server: no rule hides it, and `principal` has its scopes."""
         return self._can_see("tool", tool)
 
     def sees_resource(self, uri: str) -> bool:
-        """Return whether a URI of this server is there for the client, as `sees` does; there need be nothing at it."""
+        """Return whether the client may see a URI of this server, as `sees` does; the resource need not exist."""
         return self._can_see("resource", uri)
 
     def _can_see(self, kind: str, name: str) -> bool:
@@ -219,26 +219,28 @@ class Context:
         self._set_visibility(True, names, tags, only)
 
     def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
-        """Hide tools, prompts, resources (by URI) and templates (by text) from this session, which is told.
+        """Hide tools, prompts, resources (by URI) and templates (by text) from this session, and notify its client.
 
-        Through 2025-11-25. Raises `NotSupported` in 2026-07-28, which knows no session: "the list of tools [...] MUST
+        Through 2025-11-25. Raises `NotSupported` in 2026-07-28, which has no sessions: "the list of tools [...] MUST
         NOT vary per-connection"; there, hide by authorization: `@server.tool(scopes={...})`.
         """
         self._set_visibility(False, names, tags, False)
 
     def _set_visibility(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
-        """The names are those of this server, and a session knows those of the server that it is connected to."""
+        """Set the visibility by the names of this server, translated to those of the server that the client is
+        connected to.
+        """
         outer, inner = self._invoker.server.registry, self.server.registry
         self._call.set_visibility(shown, outer_names_of_all(outer, inner, names), tags, only)
 
-    # --- telling -----------------------------------------------------------------------------------------------
+    # --- notifications -----------------------------------------------------------------------------------------
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> NoOpAwaitable:
-        """Tell the client how far this is (basic, Progress). Nothing happens where it did not ask to be told.
+        """Send a progress notification (basic, Progress). Does nothing if the client did not request progress.
 
-        `progress` must grow from call to call; reports that come faster than the limit allows are coalesced. Works
-        from a plain `def` handler too. It never waits: `await` on it is allowed, not needed. Once the call has ended
-        nothing can be sent, and one warning per call in the log of the server says so.
+        `progress` must grow from call to call; reports that exceed the rate limit are coalesced. Plain `def` handlers
+        can use it too. It never waits: `await` on it is allowed, not needed. After the call has ended nothing is sent,
+        and the server logs one warning per call.
         """
         call = self._call
         if call.has_ended:
@@ -247,13 +249,13 @@ class Context:
         return _NO_OP
 
     def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """Tell the client what happens here (server, Logging), if it wants to know of this level.
+        """Send a log message to the client (server, Logging), if the client's log level includes it.
 
-        `data` is anything JSON can hold; what looks like a secret is taken out. Never waits and never fails; messages
-        beyond `Limits.logs_per_second` are dropped, and the client is told how many. Raises `ValueError` for a level
-        that does not exist. Once the call has ended nothing can be sent, as for `report_progress`; only over stdio,
-        through 2025-11-25, messages belong to the connection. Deprecated by 2026-07-28: what is not for the client, log
-        to stderr or OpenTelemetry.
+        `data` is any JSON value; secrets in it are redacted. Never waits and never fails. Messages beyond
+        `Limits.logs_per_second` are dropped, and the client is notified how many. Raises `ValueError` for an unknown
+        level. After the call has ended nothing is sent, as for `report_progress`; only over stdio, through 2025-11-25,
+        messages belong to the connection. Deprecated by 2026-07-28: log to stderr or OpenTelemetry what is not for the
+        client.
         """
         if self._call.has_ended and self._call.logs_end:
             self._call.warn_ended()
@@ -261,53 +263,53 @@ class Context:
         return _NO_OP
 
     def debug(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for the details of a fault."""
+        """Call `log` for detailed debugging information."""
         return self.log("debug", data, logger)
 
     def info(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for what goes on."""
+        """Call `log` for general information."""
         return self.log("info", data, logger)
 
     def notice(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for what is normal, and significant."""
+        """Call `log` for normal but significant events."""
         return self.log("notice", data, logger)
 
     def warning(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for what should not be."""
+        """Call `log` for warning conditions."""
         return self.log("warning", data, logger)
 
     def error(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for what failed."""
+        """Call `log` for error conditions."""
         return self.log("error", data, logger)
 
     def critical(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for a part of the system that failed."""
+        """Call `log` for a component that failed."""
         return self.log("critical", data, logger)
 
     def alert(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for what somebody must see to at once."""
+        """Call `log` for a condition that needs immediate action."""
         return self.log("alert", data, logger)
 
     def emergency(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
-        """`log` for a system that cannot be used."""
+        """Call `log` for a system that is unusable."""
         return self.log("emergency", data, logger)
 
     def close_sse_stream(self, retry_seconds: float | None = None) -> NoOpAwaitable:
-        """End the HTTP stream of this call, which the client takes up again after `retry_seconds` (2025-11-25,
-        Streamable HTTP, polling): a call that takes long need not hold a connection. Nothing is lost, and the call
-        goes on; where there is no such stream, nothing happens.
+        """Close the SSE stream of this call; the client reconnects after `retry_seconds` (2025-11-25, Streamable HTTP,
+        polling), so that a long call need not hold a connection. No message is lost, and the call goes on. Does nothing
+        if the call has no such stream.
         """
         retry = None if retry_seconds is None else max(0, round(retry_seconds * 1000))
         self._call.peer.channel.close_stream(self._call.exchange, retry)
         return _NO_OP
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:
-        """Read a resource of this server. Raises `ResourceNotFound`, also for what the client may not see, and what its
-        function raises. Middleware is not asked.
+        """Read a resource of this server, without its middleware. Raises `ResourceNotFound`, also for a resource that
+        the client may not see, and what the resource's function raises.
         """
         return await self._invoker.read_resource(self.server, uri, self._call)
 
-    # --- asking ------------------------------------------------------------------------------------------------
+    # --- client input ---------------------------------------------------------------------------------------------
 
     @overload
     async def ask(self, a: InputQuestion[A], /) -> tuple[A]: ...
@@ -327,16 +329,18 @@ class Context:
     async def ask(self, /, *questions: InputQuestion[Any]) -> tuple[Any, ...]: ...
 
     async def ask(self, /, *questions: InputQuestion[Any]) -> tuple[Any, ...]:
-        """Ask several things at once; the answers, in order: `name, roots = await ctx.ask(Elicit("?", str), Roots())`.
+        """Request several inputs at once, and return the answers in order: `name, roots = await ctx.ask(Elicit("?",
+        str), Roots())`.
 
-        Through 2025-11-25 each is a request to the client. In 2026-07-28 this request is answered with the questions,
-        and the client sends it again with the answers. Then a prompt, a resource, or a tool marked `readOnlyHint` or
-        `idempotentHint` **runs again from the top**, up to here; keep what must not be done twice in `ctx.once`. Any
-        other tool waits here, and runs once.
+        Through 2025-11-25 each question is a request to the client. In 2026-07-28 the response to this request carries
+        the questions, and the client sends the request again with the answers. Then a prompt, a resource, or a tool
+        marked `readOnlyHint` or `idempotentHint` **runs again from the top**, up to here; use `ctx.once` for work that
+        must not run twice. Any other tool is suspended here, and runs once.
 
-        Raises `MissingClientCapability` for what the client did not declare, `NotSupported` for what the revision or
-        the method does not have, `AnswerError` for an error that the client answers, and `RequestTimeout` when there is
-        no answer in `Limits.answer_seconds`; in 2026-07-28 a tool that waits is cancelled then.
+        Raises `MissingClientCapability` for a capability that the client did not declare, `NotSupported` for an input
+        that the revision or the method does not support, `AnswerError` if the client answers with an error, and
+        `RequestTimeout` without an answer within `Limits.answer_seconds`; in 2026-07-28 a suspended tool is then
+        cancelled.
         """
         return tuple(await self._call.request_input(questions))
 
@@ -350,7 +354,7 @@ class Context:
     async def elicit(self, message: str, type: Any) -> Accepted[Any] | Declined | Cancelled: ...
 
     async def elicit(self, message: str, type: Any = None) -> Accepted[Any] | Declined | Cancelled:
-        """Ask the person to fill in a form (from 2025-06-18 on); `.action` says what they did, `.data` is a `type`.
+        """Request a form from the user (from 2025-06-18 on). `.action` is the user's decision, `.data` is a `type`.
 
         `type` as for `Elicit`. Raises what `ask` raises.
         """
@@ -359,7 +363,9 @@ class Context:
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None
     ) -> Accepted[None] | Declined | Cancelled:
-        """Ask the person to visit a page (from 2025-11-25 on). Accepted means that they agreed to. As `ElicitUrl`."""
+        """Request that the user visit a page (from 2025-11-25 on); see `ElicitUrl`. Accepted means that the user agreed
+        to.
+        """
         return await self._call.elicit_url(message, url, elicitation_id)  # type: ignore[no-any-return]
 
     async def sample(
@@ -376,7 +382,9 @@ class Context:
         tool_choice: Literal["auto", "required", "none"] | None = None,
         metadata: JSONObject | None = None,
     ) -> Sampled:
-        """Ask the client's model; `.text` is what it said. Arguments as for `Sample`. Raises what `ask` raises."""
+        """Request a completion from the client's model; `.text` is its text. Arguments as for `Sample`. Raises what
+        `ask` raises.
+        """
         return await self._call.sample(
             messages,
             max_tokens=max_tokens,
@@ -391,12 +399,12 @@ class Context:
         )
 
     async def list_roots(self) -> RootList:
-        """The folders that the client lets us work in. Raises what `ask` raises."""
+        """Return the roots of the client. Raises what `ask` raises."""
         return await self._call.roots()
 
     @property
     def roots(self) -> CallRoots:
-        """The same, to check a path against: `await ctx.roots.contains(path)`."""
+        """The roots of the client, to check a path: `await ctx.roots.contains(path)`."""
         return CallRoots(self._call)
 
     @overload
@@ -406,16 +414,16 @@ class Context:
     async def once(self, key: str, make: Callable[[], Any], type: type[T]) -> T: ...
 
     async def once(self, key: str, make: Callable[[], Any], type: Any = Any) -> Any:
-        """What `make()` returned (plain or async), made once for the call even where its handler runs again.
+        """Return the result of `make()` (plain or async), which is called once per call even if the handler runs again.
 
-        It travels with the question, so it must be JSON, small, and nothing that the client may not read. Given a
-        `type`, it is read back as that. Raises what `make` raises, and `ValueError` for what JSON cannot hold.
+        The result travels with the question to the client, so it must be JSON, small, and not secret. With `type`, it
+        is decoded as that type. Raises what `make` raises, and `ValueError` for a result that is not JSON.
         """
         return msgspec.json.decode(await self._call.input.once_cache.once(key, make), type=type)
 
 
 class CallRoots:
-    """The roots of the client that a call is served for."""
+    """The roots of the client whose call is served."""
 
     __slots__ = ("_call",)
 
@@ -423,5 +431,7 @@ class CallRoots:
         self._call = call
 
     async def contains(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a path or `file:` URI lies in one of them, with links resolved. Raises what `ctx.ask` raises."""
+        """Return whether a path or `file:` URI lies in one of the roots, with links resolved. Raises what `ctx.ask`
+        raises.
+        """
         return (await self._call.roots()).contains(path)

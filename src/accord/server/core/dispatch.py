@@ -1,4 +1,4 @@
-"""From a request to its result: the one place where a handler is called, and where what it raises is caught."""
+"""Dispatch of requests: the one module where a handler is called and its exceptions are caught."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ log: logging.Logger = logging.getLogger("accord.server")
 log.addFilter(redact_record)
 
 EXPECTED_ERRORS = (InvalidArguments, ToolError, OutOfTime, NotSupported, AnswerError, RequestTimeout)
-"""What a call may end with that is no defect of its handler: the text says all, and no traceback is logged."""
+"""Errors of a call that are no defect of its handler: their text is complete, and no traceback is logged."""
 
 RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
 
@@ -83,15 +83,15 @@ _decode_sent = msgspec.json.Decoder(RawToolCall).decode
 
 
 class DispatchedServer(RunningServer, Protocol):
-    """A server, as its dispatcher uses it."""
+    """A server as its dispatcher uses it."""
 
     @property
     def round_trips(self) -> MultiRoundTrip:
-        """The calls that ask the client, and wait for its answers."""
+        """The calls that wait for input from the client."""
 
 
 class Dispatcher:
-    """The verbs of one running server."""
+    """The request handlers of one running server, by method."""
 
     def __init__(
         self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
@@ -123,15 +123,15 @@ class Dispatcher:
         }
 
     def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
-        """What calls the functions."""
+        """Return the invoker of the handlers."""
         return Invoker(server, packer, limits)
 
     def close(self) -> None:
-        """Let the worker threads go."""
+        """Stop the worker threads."""
         self._invoker.close()
 
     async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
-        """Serve one request. Raises `ProtocolError`, or CancelledError when it was cancelled, and nothing else."""
+        """Serve one request. Raises only `ProtocolError`, or `CancelledError` when the request was cancelled."""
         verb = self._handlers.get(exchange.method.name) or self._call_extension
         try:
             return await verb(exchange, peer)
@@ -146,7 +146,9 @@ class Dispatcher:
             raise InternalError(f"{exchange.method.name} failed: {text}") from exc
 
     async def _initialize(self, exchange: PendingRequest, peer: Peer) -> InitializeResult:
-        """A repeated `initialize` resets the session, once what ran in it has ended. Raises `ProtocolError`."""
+        """Initialize the session. A repeated `initialize` resets it after its running requests have ended. Raises
+        `ProtocolError`.
+        """
         opening = peer.channel.session.handshake
         assert isinstance(opening, ServerHandshake)
         params = opening.read_params(exchange)
@@ -173,12 +175,12 @@ class Dispatcher:
         return self._run_tool(sent, offer, exchange, peer, None)
 
     async def _call_resolved_tool(self, sent: RawToolCall, exchange: PendingRequest, peer: Peer) -> Any:
-        """A tool that not everybody sees, or that has to be asked for. Raises `ProtocolError`."""
+        """Call a tool that is not public, or that a provider has. Raises `ProtocolError`."""
         offer = await self._resolver.resolve_call(sent.name, sent.arguments, exchange, peer)
         if offer.rewrite_call is not None:
             try:
                 sent, offer = await self._rewrite_call(sent, offer, offer.rewrite_call, exchange, peer)
-            except InvalidParams as error:  # the name and the arguments are those of a model, which may correct itself
+            except InvalidParams as error:  # the model wrote the name and the arguments, and can correct them
                 return self._encoder.encode_text(error.message, exchange.rules, is_error=True)
         if offer.may_request_input:
             return await self._call_tool_with_input(sent, offer, exchange, peer)
@@ -187,7 +189,7 @@ class Dispatcher:
     async def _rewrite_call(
         self, sent: RawToolCall, offer: Registration, stands_for: CallRewriter, exchange: PendingRequest, peer: Peer
     ) -> tuple[RawToolCall, Registration]:
-        """The call that another stands for, as if it had been sent. Raises `InvalidParams`."""
+        """Return the call that this call stands for, and its tool. Raises `InvalidParams`."""
         name, arguments = stands_for(offer, sent.arguments)
         meant = await self._resolver.resolve_tool(name, exchange, peer)
         if meant.rewrite_call is not None:
@@ -197,7 +199,7 @@ class Dispatcher:
     async def _call_tool_with_input(
         self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer
     ) -> Any:
-        """A tool that may ask the client. Raises `ProtocolError`."""
+        """Call a tool that may request input from the client. Raises `ProtocolError`."""
         try:
             return await self._server.round_trips.run(
                 Attempt(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
@@ -210,7 +212,9 @@ class Dispatcher:
             return self._encoder.encode_text(error_text(error), exchange.rules, is_error=True)
 
     def _check_rate(self, rate: RateLimiter) -> None:
-        """ "Servers MUST [...] Rate limit tool invocations" (Tools, Security). Raises `RateLimited`."""
+        """Raise `RateLimited` for too many calls: "Servers MUST [...] Rate limit tool invocations" (Tools,
+        Security).
+        """
         now = asyncio.get_running_loop().time()
         if not rate.allow(now):
             most, wait = self._limits.tool_calls_per_second, rate.delay(now)
@@ -222,7 +226,7 @@ class Dispatcher:
     async def _run_tool(
         self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer, call: HandlerCall | None
     ) -> Any:
-        """A tool's result, its failures included. Raises `ProtocolError`."""
+        """Return the result of a tool, also for a tool that fails. Raises `ProtocolError`."""
         rules = exchange.rules
         try:
             if offer.chain is None:
@@ -262,7 +266,7 @@ class Dispatcher:
         async def work(call: HandlerCall | None) -> Raw:
             try:
                 value = await self._invoker.invoke_with_middleware(offer, params.uri, variables, exchange, peer, call)
-            except ResourceNotFound as error:  # by a handler that did not say which: then it is the one asked for
+            except ResourceNotFound as error:  # without a URI it means the requested one
                 raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
             about, personal = offer.define(exchange.rules), call is not None and call.is_personal
             public = not personal and self._resolver.is_public(offer, params.uri)
@@ -302,9 +306,9 @@ class Dispatcher:
         return await self._run_with_input(Attempt(offer, name, exchange.params), exchange, peer, work)
 
     def receive_notification(self, event: NotificationReceived, peer: Peer) -> Any:
-        """The client tells something that belongs to no request; what is returned is still to be awaited.
+        """Handle a notification that belongs to no request; return None or an awaitable.
 
-        Raises `InvalidParams` for params that do not fit.
+        Raises `InvalidParams` for invalid params.
         """
         offer = self._server.extension_methods.registrations.get(event.method.name)
         if offer is None:
@@ -317,7 +321,7 @@ class Dispatcher:
     async def _run_with_input(
         self, turn: Attempt, exchange: PendingRequest, peer: Peer, work: Callable[[HandlerCall | None], Awaitable[Any]]
     ) -> Any:
-        """What the work makes of a call; only a handler that may ask is given one."""
+        """Return the result of `work`; it receives a `HandlerCall` only if the handler may request input."""
         if not turn.registration.may_request_input:
             return await work(None)
         return await self._server.round_trips.run(turn, exchange, peer, self._encoder.encode_input_required, work)
@@ -325,7 +329,7 @@ class Dispatcher:
     async def _call_function(
         self, offer: Registration, subject: str, arguments: Any, exchange: PendingRequest, peer: Peer
     ) -> Any:
-        """What a function returns, as it is."""
+        """Return the value of a function, not encoded."""
         turn = Attempt(offer, subject, None)
         return await self._run_with_input(
             turn, exchange, peer, lambda call: self._invoker.invoke_registration(offer, arguments, call)
@@ -337,8 +341,8 @@ _SHORTEST_MEMBER = len(b',"name":""')
 
 
 def read_tool_call(params: Any) -> RawToolCall:
-    """The name and the raw arguments of a call. Raises `InvalidParams`, also where a member of the params occurs twice;
-    those of the arguments and of `_meta` are checked by whoever reads them.
+    """Decode the name of a call, and keep its arguments raw. Raises `InvalidParams`, also for a duplicate member of the
+    params; the decoders of the arguments and of `_meta` check theirs.
     """
     try:
         call = _decode_sent(params)
@@ -346,11 +350,11 @@ def read_tool_call(params: Any) -> RawToolCall:
         return codec.decode_params(RawToolCall, params)
     carried = len(call.meta)
     spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
-    if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # no room for another member: none occurs twice
+    if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # otherwise there is no room for a duplicate member
         codec.check_duplicate_members(bytes(params), "params")
     return call
 
 
 def error_text(error: AccordError) -> str:
-    """What a model is told of a call that failed as it may."""
+    """Return the error text shown to the model."""
     return error.message if isinstance(error, InvalidArguments) else str(error)

@@ -1,5 +1,5 @@
-"""What a call has entered, left when it is over: as `AsyncExitStack` does it, which takes five times as long for one
-generator and a call that went well.
+"""A faster `AsyncExitStack` for the context managers of a call, which takes five times as long for one generator and a
+call that succeeds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class FastExitStack:
-    """Context managers in the order in which they were entered."""
+    """A stack of entered context managers."""
 
     __slots__ = ("_managers",)
 
@@ -17,22 +17,24 @@ class FastExitStack:
         self._managers: list[AbstractContextManager[Any] | AbstractAsyncContextManager[Any]] = []
 
     def enter(self, manager: AbstractContextManager[Any]) -> Any:
-        """Enter one, to be left."""
+        """Enter a context manager, and return its value."""
         value = manager.__enter__()
         self._managers.append(manager)
         return value
 
     async def enter_async(self, manager: AbstractAsyncContextManager[Any]) -> Any:
-        """Likewise."""
+        """Enter an asynchronous context manager, and return its value."""
         value = await manager.__aenter__()
         self._managers.append(manager)
         return value
 
     async def close(self) -> None:
-        """Leave all, after a call that went well. Raises what one of them raises, which those before it get to see."""
-        held = self._managers
-        while held:
-            manager = held.pop()
+        """Exit all after a call that succeeded, the last first. An exception that one raises is passed to the remaining
+        ones, and raised.
+        """
+        managers = self._managers
+        while managers:
+            manager = managers.pop()
             try:
                 if isinstance(manager, AbstractContextManager):
                     manager.__exit__(None, None, None)
@@ -43,8 +45,8 @@ class FastExitStack:
                 raise
 
     async def fail(self, exc: BaseException) -> None:
-        """Leave all, after a call that raised. Raises `exc`, or what one of them makes of it; returns where one of them
-        keeps it to itself.
+        """Exit all after a call that raised `exc`. Raises `exc`, or the exception that replaces it; returns if one of
+        them suppresses it.
         """
         async with AsyncExitStack() as stack:
             for manager in self._managers:

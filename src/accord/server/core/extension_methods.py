@@ -1,4 +1,4 @@
-"""Methods and notifications of extensions on the server: what answers them, and what hears them."""
+"""The handlers of extension methods and notifications on the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accord.session.session import Session
 
 
 class ExtensionMethods:
-    """What a server has of extensions."""
+    """The extensions of one server, their methods and the handlers of these."""
 
     def __init__(self, extensions: Sequence[Extension]) -> None:
         self.extensions: tuple[Extension, ...] = tuple(extensions)
@@ -24,10 +24,12 @@ class ExtensionMethods:
         self.registrations: dict[str, Registration] = {}
         self._by_result_type = {kind: one for one in extensions for kind in one.results}
         self.result_types: tuple[type[Any], ...] = tuple(results_of(extensions).values())
-        """The types of result that they bring."""
+        """The result types that the extensions define."""
 
     def add(self, name: str, function: Callable[..., Any], context: type) -> None:
-        """Answer a request, or hear a notification. Raises `DeclarationError` for a name that no extension has."""
+        """Register the handler of a method or notification. Raises `DeclarationError` for a name that no extension
+        declares, and for one that has a handler.
+        """
         row = next((row for row in self.methods if row.name == name), None)
         if row is None:
             raise DeclarationError(f"no extension of this server declares the method {name!r}")
@@ -38,10 +40,10 @@ class ExtensionMethods:
             raise DeclarationError(f"{name!r} is a notification, so its handler gets no Context")
 
     def check(self, result: Result, exchange: PendingRequest, session: Session) -> None:
-        """Whether the client may be given this kind of result. Raises `MissingClientCapability`, `NotSupported`.
+        """Raise `MissingClientCapability` or `NotSupported` if the client does not support this result type.
 
         "The set of supported ResultType values MUST be created from the set defined in the core protocol and include
-        any additional values of supported extensions" (2026-07-28, basic): a client that lacks it could not read it.
+        any additional values of supported extensions" (2026-07-28, basic): other clients could not read it.
         """
         if not exchange.rules.result_type:
             raise NotSupported(f"{exchange.rules.revision} has no result types")
@@ -52,7 +54,9 @@ class ExtensionMethods:
 
 
 def _registration(function: Callable[..., Any], context: type) -> Registration:
-    """A function that takes the params, and perhaps the context, as an offer. Raises `DeclarationError`."""
+    """Return the registration of a handler that takes the params and, optionally, the context. Raises
+    `DeclarationError`.
+    """
     read = signature(function, context=context)
     if len(read.names) > 1:
         raise DeclarationError(f"{read.name} must take the params of its method and, optionally, a Context")

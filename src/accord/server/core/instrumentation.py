@@ -1,6 +1,6 @@
-"""A server that a telemetry is told of: the requests that it serves, those that it sends, and how long clients stay.
+"""Telemetry of a server: the requests that it serves, those that it sends, and the duration of sessions.
 
-Made in the place of the plain parts where `Server(telemetry=...)` asks for it, so that others pay nothing.
+These classes replace the plain ones only with `Server(telemetry=...)`, so that other servers pay nothing.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from accord.transport.base import MessageSink
 
 _http_request: ContextVar[ASGIRequest | None] = ContextVar("accord_arrived", default=None)
-"""The HTTP request that is being answered, on a server with a telemetry."""
+"""The HTTP request that is being answered, on a server with telemetry."""
 
 _PIPE_INFO = TransportInfo(transport="pipe")
 _HTTP_INFO = TransportInfo(transport="tcp", protocol="http")
 
 _DIGITS = 16
-"""Of a digest: enough to tell sessions apart, and no way back to the id, which is a secret."""
+"""Hex digits of a session's digest: enough to tell sessions apart, without revealing the id, which is a secret."""
 
 
 class InstrumentedInvoker(Invoker):
-    """The functions of a running server, whose failures are told."""
+    """An invoker that records failed handlers."""
 
     def __init__(
         self, server: RunningServer, packer: ResultEncoder, limits: Limits, recorder: TelemetryRecorder
@@ -80,7 +80,7 @@ class InstrumentedInvoker(Invoker):
 
 
 class InstrumentedDispatcher(Dispatcher):
-    """The verbs of a running server, watched."""
+    """A dispatcher that records each request as an operation."""
 
     def __init__(
         self,
@@ -94,11 +94,13 @@ class InstrumentedDispatcher(Dispatcher):
         super().__init__(server, packer, limits, audience)
 
     def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
-        """What calls the functions, watched."""
+        """Return an instrumented invoker."""
         return InstrumentedInvoker(server, packer, limits, self._recorder)
 
     async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
-        """As `Dispatcher.handle`. A subscription is no operation: it takes as long as the client stays."""
+        """As `Dispatcher.handle`. A subscription is not recorded as an operation: it lasts as long as the client
+        stays.
+        """
         if exchange.method.stays:
             return await super().handle(exchange, peer)
         watch = self._recorder
@@ -114,7 +116,7 @@ class InstrumentedDispatcher(Dispatcher):
 
 
 class InstrumentedChannel:
-    """The way back to a client, where what the server asks is watched. Else as `SessionDriver`."""
+    """A channel to a client that records the requests sent to it. Otherwise as `SessionDriver`."""
 
     def __init__(self, conversation: SessionDriver, watch: TelemetryRecorder) -> None:
         self._driver = conversation
@@ -142,7 +144,7 @@ class InstrumentedChannel:
 
 
 class ServerInstrumentation:
-    """The parts of one server that a telemetry is told of."""
+    """The instrumented parts of one server."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self.recorder: TelemetryRecorder = TelemetryRecorder(telemetry)
@@ -150,26 +152,26 @@ class ServerInstrumentation:
     def make_dispatcher(
         self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
     ) -> Dispatcher:
-        """The verbs. Arguments as for `Dispatcher`."""
+        """Return an instrumented dispatcher. Arguments as for `Dispatcher`."""
         return InstrumentedDispatcher(server, packer, limits, audience, self.recorder)
 
     def wrap_channel(self, conversation: SessionDriver) -> PeerChannel:
-        """The way back to a client."""
+        """Return the instrumented channel to a client."""
         return InstrumentedChannel(conversation, self.recorder)
 
     def http_request_received(self, request: ASGIRequest) -> None:
-        """An HTTP request is about to be answered in this context."""
+        """Store the HTTP request that this context is about to answer."""
         _http_request.set(request)
 
     def client_disconnected(self, conversation: SessionDriver, began: float) -> None:
-        """A client that stayed since `began`, in the seconds of its loop, is gone."""
+        """Record the session of a client that was connected since `began`, in seconds of its event loop."""
         seconds = asyncio.get_running_loop().time() - began
         place = _transport_info(conversation.sink) if isinstance(conversation, Connection) else _HTTP_INFO
         revision = conversation.session.agreed.revision
         self.recorder.session(SessionOver("server", seconds, revision, place))
 
 
-# --- what is known of a request --------------------------------------------------------------------------------
+# --- attributes of a request -----------------------------------------------------------------------------------
 
 
 def _operation_of(exchange: PendingRequest, peer: Peer) -> Operation:
@@ -188,7 +190,7 @@ def _operation_of(exchange: PendingRequest, peer: Peer) -> Operation:
 
 
 def _carried_by_http() -> dict[str, str]:
-    """The trace context of the HTTP request, for clients that know of no other."""
+    """Return the trace context in the headers of the HTTP request, for clients that send none in `_meta`."""
     if (request := _http_request.get()) is None:
         return {}
     found = {key: request.headers.get(key.encode()) for key in TRACE}

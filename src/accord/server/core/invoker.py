@@ -1,5 +1,5 @@
-"""Calling what the program declared: through its middleware, with its parameters filled, on the loop or in a thread,
-within its time.
+"""Calls of handlers: through their middleware, with injected parameters, on the event loop or in a thread, with a
+deadline.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ T = TypeVar("T")
 
 
 class Invoker:
-    """The functions of one running server, and how they are called."""
+    """The invoker of the functions of one running server."""
 
     def __init__(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> None:
         self.server: RunningServer = server
         self._encoder = packer
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        """Where it runs; a plain handler is in a thread beside it."""
+        """The event loop of the server; plain `def` handlers run in threads beside it."""
         self._limits = limits
         self._workers = WorkerPool(limits)
 
     def close(self) -> None:
-        """Let the worker threads go."""
+        """Stop the worker threads."""
         self._workers.close()
 
     def invoke_with_middleware(
@@ -57,7 +57,9 @@ class Invoker:
         peer: Peer,
         call: HandlerCall | None,
     ) -> Awaitable[Any]:
-        """Call what a client asks for; to be awaited at once. Raises what it raises, and what its middleware does."""
+        """Call a registered function through its middleware; await the result at once. Raises what the function and the
+        middleware raise.
+        """
         if offer.chain is None:
             return self.invoke_registration(offer, arguments, call)
         return offer.chain(Request(None, self, exchange, peer, name, offer, arguments, call))
@@ -65,8 +67,8 @@ class Invoker:
     def run_middleware(
         self, end: Handler, name: str, offer: Registration | None, arguments: Any, exchange: PendingRequest, peer: Peer
     ) -> Awaitable[Any]:
-        """Do something else than calling a function, through the middleware of the server and of the offer that it is
-        about; only through that which takes no context. To be awaited at once. As `invoke_with_middleware`.
+        """Run `end` instead of a function through the middleware of the server and of the registration, without
+        middleware that takes a context; await the result at once. As `invoke_with_middleware`.
         """
         around = (
             self.server.registry.middleware if offer is None else (*self.server.registry.middleware, *offer.middleware)
@@ -77,7 +79,7 @@ class Invoker:
     def invoke_registration(
         self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
     ) -> Awaitable[Any]:
-        """Call a function. As `invoke_with_middleware`, without its middleware."""
+        """Call a registered function without its middleware. As `invoke_with_middleware`."""
         if call is None:
             args, kwargs = offer.bind(arguments, None)
             return self.invoke_bound(offer, args, kwargs, None)
@@ -89,13 +91,13 @@ class Invoker:
         )
 
     def context(self, offer: Registration | None, call: HandlerCall) -> Context:
-        """What a function may know of the call it serves."""
+        """Return the context of a call for a registered function."""
         server = offer.owner if isinstance(offer, MountedRegistration) else self.server
         return server.context_type(server, self, call)
 
     async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
-        """Read a resource inside another call. Raises `ResourceNotFound`, also for what the client of that call may
-        not see, and what its function raises.
+        """Read a resource within another call. Raises `ResourceNotFound`, also for a resource that the client of that
+        call may not see, and what the resource's function raises.
         """
         if call.peer.visibility is not None:
             call.record("session")
@@ -105,15 +107,15 @@ class Invoker:
             check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
         offer, variables = await Resolver(server.registry, self._limits).resolve_resource(uri, call.exchange, call.peer)
         home = owner_of(offer) or server
-        if home is not self.server:  # which is mounted: it has to run, and its functions know it
+        if home is not self.server:  # a mounted server must run, and its functions need it as their owner
             await self.server.lifetimes.current().start_mounted(home.lifetimes)
             offer = MountedRegistration.of(offer, home)
         value = await self.invoke_registration(offer, variables, call, f"{uri} ")
         return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
 
     def decode_result(self, request: Request, value: Any) -> Any:
-        """What a handler returned as the result that is sent, decoded again; what is an extension's stays as it is.
-        Raises `ToolError`.
+        """Return the value of a handler as the decoded result to send; the results of extensions stay unchanged. Raises
+        `ToolError`.
         """
         offer, _, call, exchange = request.inside
         if isinstance(value, self.server.extension_methods.result_types):
@@ -124,11 +126,11 @@ class Invoker:
     async def _invoke_with_input(
         self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]
     ) -> Any:
-        """Call the function with what the client is asked for first."""
+        """Request the input parameters from the client, then call the function."""
         return await self.invoke_bound(offer, args, {**kwargs, **await filled}, call)
 
     def invoke_bound(self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None) -> Awaitable[Any]:
-        """Call the function with these arguments and its dependencies, within its time."""
+        """Call the function with these arguments and its dependencies, within its timeout."""
         if offer.dependencies is not None:
             work = self._invoke_with_dependencies(offer.dependencies, offer, args, kwargs, call)
         else:
@@ -144,7 +146,7 @@ class Invoker:
         kwargs: dict[str, Any],
         call: HandlerCall | None,
     ) -> Awaitable[Any]:
-        """Fill the dependencies of a function, and call it. Raises what either raises."""
+        """Resolve the dependencies of a function, and call it. Raises what either raises."""
         overrides, owner = self.server.overrides, owner_of(offer)
         if owner is not None and owner.overrides:
             overrides = {**owner.overrides, **overrides}
@@ -183,7 +185,9 @@ class Invoker:
         return value
 
     def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
-        """Await `work` for so long; the time of questions does not count. Raises `OutOfTime`."""
+        """Await `work` for at most `seconds`, not counting the time that the client takes to answer. Raises
+        `OutOfTime`.
+        """
         return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
 
     def invoke(self, offer: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
@@ -192,7 +196,7 @@ class Invoker:
 
 
 def _resolve_handles(handles: Mapping[str, HandleMarker], given: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """What texts stand for; a default that is no text stays what it is."""
+    """Return the values of handles; a default that is not a string stays unchanged."""
     return {
         name: handle.resolve(text, context.principal)
         for name, handle in handles.items()

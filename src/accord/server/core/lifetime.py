@@ -1,7 +1,7 @@
-"""As long as a server runs: what its lifespan yields, and the dependencies that last as long.
+"""The lifetime of a running server: its lifespan, and the dependencies that last as long.
 
-One task owns all of it, so that everything is left where it was entered. It begins with the first who serves on an
-event loop, however many connections there are, and ends with the last; or with the loop.
+One task enters and exits all of them. It starts with the first connection on an event loop and ends with the last, or
+with the loop.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Job = tuple[Callable[[AsyncExitStack], Awaitable[Any]], "asyncio.Future[Any]"]
 
 
 class Lifetime:
-    """One server on one event loop, from its start to its end."""
+    """The lifetime of one server on one event loop."""
 
     def __init__(self, server: LivingServer) -> None:
         self.value: Any = None
-        """What its lifespan yielded."""
+        """The value that the lifespan yielded."""
         self._server = server
         self._task: asyncio.Task[None] | None = None
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._opened: dict[Any, asyncio.Future[Any]] = {}
         self._ended = False
-        self._context = copy_context()  # not that of the call which is the first to need something
+        self._context = copy_context()  # not the context of the call that first needs a dependency
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was entered, so that there is nothing to leave."""
+        """Whether nothing was entered, so that there is nothing to exit."""
         return self._task is None
 
     async def start(self) -> None:
-        """Enter the lifespan. Raises `LifespanError`."""
+        """Enter the lifespans. Raises `LifespanError`."""
         server = self._server
         try:
             if server.lifespan is not None:
@@ -62,7 +62,7 @@ class Lifetime:
                 await self._enter_lifespan(lifespan)
         except Exception as exc:
             await self.stop()
-            why = describe_redacted(exc)  # clients of a server that this one is mounted in are told
+            why = describe_redacted(exc)  # clients of the outer server of a mounted one receive this text
             raise LifespanError(f"the lifespan of {server.name!r} failed to start: {why}") from exc
 
     async def _enter_lifespan(self, lifespan: Lifespan) -> Any:
@@ -70,7 +70,9 @@ class Lifetime:
         return await self._enter(lambda stack: stack.enter_async_context(manager(self._server)))
 
     async def get_dependency(self, step: DependencyStep, given: dict[str, Any]) -> Any:
-        """A dependency that lasts, made when it is first needed. Raises what it raises; then it is made anew."""
+        """Return a dependency of the server's lifetime, created on first use. Raises what it raises; the next call then
+        tries again.
+        """
         made = self._opened.get((step.key, step.make))
         if made is not None and made.done():
             return made.result()
@@ -84,7 +86,7 @@ class Lifetime:
         return await self._open_once((step.key, step.make), open)
 
     async def start_mounted(self, lifetimes: Lifetimes) -> None:
-        """Have a mounted server run as long as this one. Raises `LifespanError`."""
+        """Keep a mounted server running as long as this one. Raises `LifespanError`."""
 
         async def open(stack: AsyncExitStack) -> None:
             await lifetimes.enter()
@@ -93,8 +95,8 @@ class Lifetime:
         await self._open_once(lifetimes, open)
 
     async def stop(self) -> None:
-        """Leave everything, in the reverse order, within `Limits.grace_seconds`; then it is cancelled. What fails is
-        logged: nobody is left to be told.
+        """Exit everything in reverse order; cancel what takes longer than `Limits.grace_seconds`. Errors are logged,
+        since no caller is left to receive them.
         """
         self._ended = True
         if self._task is None:
@@ -118,7 +120,7 @@ class Lifetime:
             self._opened.pop(key, None)
 
     def _enter(self, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> asyncio.Future[Any]:
-        """Open something in the task that will close it. Raises `LifespanError` when it is too late for that."""
+        """Enter something in the task that will exit it. Raises `LifespanError` if the lifetime has ended."""
         name = self._server.name
         if self._ended:
             raise LifespanError(f"the server {name!r} has shut down")
@@ -140,7 +142,7 @@ class Lifetime:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Nobody opens what still waits for that."""
+        """Cancel the jobs that the task has not started."""
         with suppress(asyncio.QueueEmpty):
             while True:
                 if (job := self._jobs.get_nowait()) is not None:
@@ -163,7 +165,7 @@ async def _run_job(job: Job, stack: AsyncExitStack) -> None:
 
 
 class Lifetimes:
-    """Those of one server: one for each event loop that it is served on."""
+    """The lifetimes of one server, one for each event loop that serves it."""
 
     def __init__(self, server: LivingServer) -> None:
         self._server = server
@@ -171,19 +173,21 @@ class Lifetimes:
         self._ending: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
 
     def current(self) -> Lifetime:
-        """That of this loop. Raises `LifespanError` where the server does not run here."""
+        """Return the lifetime on the running loop. Raises `LifespanError` if the server does not run there."""
         return self.for_loop(asyncio.get_running_loop())
 
     def for_loop(self, loop: asyncio.AbstractEventLoop) -> Lifetime:
-        """That of a loop, from any thread. Raises `LifespanError` where the server does not run there."""
+        """Return the lifetime on a loop; callable from any thread. Raises `LifespanError` if the server does not run
+        there.
+        """
         running = self._running.get(loop)
         if running is None:
             raise LifespanError(f"the server {self._server.name!r} is not running")
         return running.lifetime
 
     async def enter(self) -> Lifetime:
-        """One more serves on this loop; the first starts it. `leave` it. Raises `LifespanError`; `DeclarationError`
-        for type hints that name what does not exist.
+        """Count one more user of the server on this loop; the first one starts it. Pair with `leave`. Raises
+        `LifespanError`, and `DeclarationError` for type hints with unknown names.
         """
         self._server.registry.resolve()
         loop = asyncio.get_running_loop()
@@ -201,7 +205,7 @@ class Lifetimes:
         return running.lifetime
 
     async def leave(self) -> None:
-        """One serves no more; with the last it ends."""
+        """Count one user less; the last one stops the server on this loop."""
         loop = asyncio.get_running_loop()
         running = self._running[loop]
         running.count -= 1
@@ -211,7 +215,7 @@ class Lifetimes:
             await self._end(running.lifetime, loop)
 
     async def _end(self, lifetime: Lifetime, loop: asyncio.AbstractEventLoop) -> None:
-        """See it to its end, whether or not anybody waits for that; what comes next waits."""
+        """Stop a lifetime, even if the caller is cancelled; the next start waits for it."""
         if lifetime.idle:
             return await lifetime.stop()
         self._ending[loop] = asyncio.ensure_future(lifetime.stop())
@@ -219,20 +223,22 @@ class Lifetimes:
         return None
 
     def _forget_closed_loops(self) -> None:
-        for held in (self._running, self._ending):
-            for loop in list(held):  # another thread may add its own meanwhile
+        for by_loop in (self._running, self._ending):
+            for loop in list(by_loop):  # another thread may add its own meanwhile
                 if loop.is_closed():
-                    held.pop(loop, None)
+                    by_loop.pop(loop, None)
 
 
 class _ActiveLifetime:
     def __init__(self, server: LivingServer, before: asyncio.Future[None] | None) -> None:
         self.lifetime = Lifetime(server)
         self.started = asyncio.ensure_future(self._start(before))
-        self.started.add_done_callback(lambda done: done.cancelled() or done.exception())  # all may have gone meanwhile
+        self.started.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # there may be no caller left to retrieve it
         self.count = 0
 
     async def _start(self, before: asyncio.Future[None] | None) -> None:
-        if before is not None:  # what lasts is there once at a time: a port, a lock
+        if before is not None:  # resources such as a port or a lock can exist only once at a time
             await asyncio.wait((before,))
         await self.lifetime.start()

@@ -1,7 +1,7 @@
-"""The four lists, as a client may see them.
+"""The four lists, as one client may see them.
 
-Where everybody sees the same, pages are made once, see `pages`. Where it depends on who asks, or something stands in
-between, the list is put together for this request.
+If all clients see the same list, its pages are encoded once, see `pages`. If it depends on the principal, or on
+middleware, it is built for each request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ListHandler:
-    """The verb, for one running server."""
+    """The handler of the list methods for one running server."""
 
     def __init__(self, registry: Registry, finding: Resolver, calling: Invoker) -> None:
         self._registry = registry
@@ -37,7 +37,7 @@ class ListHandler:
         self._invoker = calling
 
     async def list(self, exchange: PendingRequest, peer: Peer) -> Raw:
-        """A page. Raises `InvalidParams` for a cursor that is none."""
+        """Return one page. Raises `InvalidParams` for an unknown cursor."""
         registry, method = self._registry, exchange.method.name
         params = codec.decode_params(PaginatedParams, exchange.params)
         shown = registry.view
@@ -50,7 +50,7 @@ class ListHandler:
         return self._page(items, params.cursor, exchange)
 
     async def _visible_items(self, exchange: PendingRequest, who: Viewer) -> dict[str, Any]:
-        """The definitions by name."""
+        """Return the definitions that the viewer may see, by name."""
         items: dict[str, Any] = {}
         for name, versions in (await self._resolver.list_visible(exchange.method.name, who)).items():
             *_, newest = versions.values()
@@ -65,7 +65,7 @@ class ListHandler:
     async def _through_middleware(
         self, items: dict[str, Any], exchange: PendingRequest, peer: Peer, who: Viewer
     ) -> dict[str, Any]:
-        """What the middleware makes of a list; what it adds is judged like what the server has itself."""
+        """Pass a list through the middleware; access rules apply to the definitions that it adds, too."""
 
         async def end(request: Request) -> list[Any]:
             return [*items.values()]
@@ -83,6 +83,6 @@ class ListHandler:
     def _page(self, items: dict[str, Any], cursor: str | None, exchange: PendingRequest) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)
         result, field = RESULTS[exchange.method.name]
-        # "MUST NOT be served to a different authorization context" (Caching): what depends on who asks is theirs alone
+        # "MUST NOT be served to a different authorization context" (Caching): it depends on the principal
         found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
         return self._registry.encode_list(found, exchange.rules)

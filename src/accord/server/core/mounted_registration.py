@@ -1,4 +1,4 @@
-"""A function of a server that is mounted in another."""
+"""Registrations of functions that were declared on a mounted server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MountedRegistration(Registration):
-    """A function that was declared on a server which is mounted in another."""
+    """A registration of a function that was declared on a mounted server, its `owner`."""
 
     __slots__ = ("owner",)
 
@@ -19,7 +19,7 @@ class MountedRegistration(Registration):
 
     @classmethod
     def of(cls, offer: Registration, owner: RunningServer, **changes: Any) -> MountedRegistration:
-        """A function of this server, offered as something else."""
+        """Return a registration of `owner` with these attributes changed."""
         made = cls.__new__(cls)
         made.copy_from(offer, changes)
         made.owner = owner
@@ -36,5 +36,5 @@ class MountedRegistration(Registration):
 
 
 def owner_of(offer: Registration | None) -> RunningServer | None:
-    """The server that a function was declared on, where that is mounted in another."""
+    """Return the mounted server that declares a function; None if the function belongs to the server itself."""
     return offer.owner if isinstance(offer, MountedRegistration) else None

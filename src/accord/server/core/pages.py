@@ -1,8 +1,8 @@
-"""Lists as pages of bytes, made once per revision, and cursors that survive a restart.
+"""Lists as encoded pages, created once per revision, and cursors that survive a restart.
 
-A cursor is the name of the last item sent, and a checksum against accidents; it needs no memory in the server. It has
-one spelling, and stands at the end of a page: so there are no more pages to keep than the list has. An item that has
-gone since makes it invalid ("Invalid cursors SHOULD result in an error with code -32602").
+A cursor consists of the name of the last item sent and a checksum against accidental changes; the server stores none. A
+cursor has one spelling and is valid only at the end of a page, so a list has a bounded number of pages. The removal of
+its item makes it invalid ("Invalid cursors SHOULD result in an error with code -32602").
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 
 def cursor_after(name: str) -> str:
-    """The cursor that stands behind the item `name`."""
+    """Return the cursor after the item `name`."""
     data = name.encode()
     return (zlib.crc32(data).to_bytes(4, "big") + data).hex()
 
 
 def name_before(cursor: str) -> str:
-    """The item before a cursor. Raises `InvalidParams`; also where `fromhex` is lenient: capitals, blanks."""
+    """Return the name of the item before a cursor. Raises `InvalidParams`, also for capitals and blanks, which
+    `fromhex` accepts.
+    """
     try:
         name = bytes.fromhex(cursor)[4:].decode()
     except ValueError:
@@ -42,7 +44,7 @@ def _unknown(cursor: str) -> InvalidParams:
 
 
 class Pages:
-    """The pages of one list. `items` gives what is listed, by name, in order; `pack` makes a page's bytes."""
+    """The pages of one list. `items` returns the listed definitions by name, in order; `pack` encodes a page."""
 
     def __init__(
         self,
@@ -56,15 +58,17 @@ class Pages:
         self._made: dict[tuple[str, str | None], Raw] = {}
 
     def clear(self) -> None:
-        """Something was added or removed. From any thread: a page that is being made now is of the old list."""
+        """Discard the pages after a change; callable from any thread. A page that is being created keeps the old
+        list.
+        """
         self._made = {}
 
     def page(self, cursor: str | None, rules: Rules) -> Raw:
-        """The page behind a cursor. Raises `InvalidParams`."""
-        kept = self._made
-        made = kept.get((rules.revision, cursor))
+        """Return the page after a cursor. Raises `InvalidParams`."""
+        pages = self._made
+        made = pages.get((rules.revision, cursor))
         if made is None:
-            made = kept[rules.revision, cursor] = self._make(cursor, rules)
+            made = pages[rules.revision, cursor] = self._make(cursor, rules)
         return made
 
     def _make(self, cursor: str | None, rules: Rules) -> Raw:
@@ -75,7 +79,9 @@ class Pages:
 
 
 def defined(name: str, define: Callable[[Rules], Any], rules: Rules) -> Any:
-    """An item of a list; None for one whose declaration turns out to be wrong: the others are listed all the same."""
+    """Return the definition of a list item; None, and log an error, for an invalid declaration, so that the others are
+    still listed.
+    """
     try:
         return define(rules)
     except DeclarationError as exc:
@@ -84,9 +90,9 @@ def defined(name: str, define: Callable[[Rules], Any], rules: Rules) -> Any:
 
 
 def cut(names: list[str], cursor: str | None, size: int) -> tuple[list[str], str | None]:
-    """The names of one page, and the cursor behind it, if there is more. Raises `InvalidParams`."""
+    """Return the names of one page, and the cursor after it if more follow. Raises `InvalidParams`."""
     start = 0 if cursor is None else _start(names, cursor)
-    if cursor is not None and start % size:  # only cursors that were given: see above
+    if cursor is not None and start % size:  # the server issues cursors only at the end of a page
         raise _unknown(cursor)
     page = names[start : start + size]
     return page, cursor_after(page[-1]) if start + len(page) < len(names) else None

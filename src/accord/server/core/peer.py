@@ -1,7 +1,7 @@
-"""One client, as long as it is connected: the way back to it, and what the server remembers of it.
+"""One connected client: the channel to it, and the state that the server keeps for it.
 
-What a client tells that belongs to no request. What the server remembers of it goes for all that comes behind it;
-only handlers of the program wait for each other, and nothing waits for them.
+The server applies a notification to this state before it reads the next message; only handlers of the program run in
+order among themselves, and nothing waits for them.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ if TYPE_CHECKING:
 
 
 class PeerChannel(Protocol):
-    """The way back to a client; a conversation is one. `of` is the request that something belongs to."""
+    """The channel to a client, such as a `SessionDriver`. `of` is the request that a message belongs to."""
 
     session: Session
     sink: MessageSink
 
     @property
     def ready(self) -> asyncio.Event:
-        """Set when the client may be asked and told: after its handshake, and after the end."""
+        """Set when the server may send requests and notifications: after the handshake, and after the end of the
+        connection.
+        """
 
     def report(self, exchange: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
-        """Send progress."""
+        """Send a progress notification."""
 
     def notify(
         self,
@@ -60,10 +62,10 @@ class PeerChannel(Protocol):
         """Send a notification."""
 
     def close_stream(self, of: PendingRequest, retry: int | None) -> None:
-        """Let go of the stream of a request."""
+        """Close the SSE stream of a request."""
 
     async def restart(self, initialize: PendingRequest) -> None:
-        """End what belongs to the handshake before, when the client sends another `initialize`."""
+        """End the requests of the previous handshake when the client sends another `initialize`."""
 
     def request(
         self,
@@ -74,46 +76,48 @@ class PeerChannel(Protocol):
         needs: str | None = None,
         of: PendingRequest | None = None,
     ) -> Coroutine[Any, Any, Raw]:
-        """Send a request; the raw result."""
+        """Send a request, and return the raw result."""
 
 
 class Peer:
-    """A client. `principal` is the id of who it is, for what belongs to a person rather than to a connection; empty
-    where nobody was asked (stdio, HTTP without `auth`).
+    """A connected client. `principal` is the id of the authenticated user or program; empty without authentication
+    (stdio, HTTP without `auth`).
     """
 
     def __init__(self, line: PeerChannel, principal: str = "") -> None:
         self.channel: PeerChannel = line
         self.principal: str = principal
         self.account: str = principal
-        """Whose quotas it uses up: its principal, or the address of one whom nobody vouches for (HTTP)."""
+        """The key of the quotas that it uses: its principal, or its network address without authentication (HTTP)."""
         self.identity: Principal | None = None
-        """The same, with what was granted, as it was when it was last heard of."""
+        """The principal with its scopes, as of the last request."""
         self.shared: bool = False
-        """Whether many come as this one, whom nobody tells apart: what one does is no reason to bound others."""
+        """Whether many clients that cannot be told apart share this peer: the actions of one are then no reason to
+        limit others.
+        """
         self.roots: RootList | None = None
-        """Its folders, where it tells when they change."""
+        """The cached roots, if the client notifies the server of changes."""
         self.reserve_roots: Callable[[int], bool] | None = None
-        """Charges the memory of its folders, about so many bytes, where that is bounded; whether there is room."""
+        """Reserves memory for the cached roots, in bytes, where it is limited; returns whether there is room."""
         self.roots_changed: int = 0
-        """How often it has told that they did."""
+        """The number of times the roots have changed."""
         self.log_level: LoggingLevel = "debug"
-        """The least severe log message that it wants, of all requests after a handshake."""
+        """The minimum level of log messages, for all requests after a handshake."""
         self.call_limiter: RateLimiter | None = None
-        """How often it may call tools, where that is bounded."""
+        """Limits the rate of tool calls; None without a limit."""
         self.completion_limiter: RateLimiter = RateLimiter(line.session.limits.completions_per_second)
-        """How often it may ask for a completion."""
+        """Limits the rate of completion requests."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.thread: int = threading.get_ident()
-        """The loop that it is served on, and the thread of that loop."""
+        """The event loop that serves the client, and the thread of that loop."""
         self.local: bool = False
-        """Whether it started this server, or shares its process: then it may do all that the server can."""
+        """Whether the client started this server or shares its process; it may then do all that the server can."""
         self.visibility: Visibility | None = None
-        """What its session hides from it; None where nothing ever was."""
+        """The visibility rules of its session; None if there never were any."""
         self._logs: ClientLog | None = None
 
     def set_visibility(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:
-        """Show things to its session, or hide them; it is told. Raises `DeclarationError`."""
+        """Show or hide items for its session, and notify the client. Raises `DeclarationError`."""
         view = self.visibility or Visibility()
         view.set(shown, names, tags, only=only)
         self.visibility = view
@@ -123,37 +127,38 @@ class Peer:
 
     @property
     def logs(self) -> ClientLog:
-        """What it is told of what handlers log."""
+        """The log messages for this client."""
         if self._logs is None:
             self._logs = self.new_logs()
         return self._logs
 
     def new_logs(self) -> ClientLog:
-        """The same, with a bound of its own."""
+        """Return a client log with a rate limit of its own."""
         from accord.server.notify.logs import ClientLog
 
         return ClientLog(self, self.channel.session.limits.logs_per_second)
 
     def restart(self) -> None:
-        """Forget what it has said of itself: it begins anew. How often it may do what goes on."""
+        """Discard the state of the session for a new handshake. The rate limiters stay."""
         self.roots = None
         self.roots_changed += 1
         self.log_level = "debug"
         self.visibility = None
 
     def receive_notification(self, event: NotificationReceived) -> None:
-        """The client tells something that belongs to no request."""
+        """Handle a notification that belongs to no request."""
         if event.method.name == "notifications/roots/list_changed":
             self.roots = None
             self.roots_changed += 1
 
     def cache_roots(self, exchange: PendingRequest, roots: RootList, changed: int) -> None:
-        """Keep what the client answered, if it promised to tell of changes, and has told of none since it was asked.
+        """Cache the client's roots, if it declared `roots.listChanged` and has sent no change since the request.
 
-        `changed` is what `roots_changed` was then. Where there is no room for them they are asked for again.
+        `changed` is the value of `roots_changed` at the time of the request. Without memory for them they are not
+        cached.
         """
-        told = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
-        if told and changed == self.roots_changed:
+        notifies = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
+        if notifies and changed == self.roots_changed:
             self.roots = roots if self._has_room(roots) else None
 
     def _has_room(self, roots: RootList) -> bool:
@@ -162,14 +167,16 @@ class Peer:
         return self.reserve_roots(memory_of(codec.encode(list(roots)), self.channel.session.limits.http.body_nodes))
 
     def capabilities(self, exchange: PendingRequest) -> ClientCapabilities:
-        """What the client can do: as this request says, where requests say so, or as the opening said."""
+        """Return the client's capabilities, from the request if its revision has them there, otherwise from the
+        handshake.
+        """
         if exchange.capabilities is not None:
             return exchange.capabilities
         peer = self.channel.session.peer_info
         return peer.capabilities if peer is not None else ClientCapabilities()
 
     def info(self, exchange: PendingRequest) -> Implementation | None:
-        """What the client says it is. For display and logs, never for decisions."""
+        """Return the name and version that the client sent. For display and logs, never for decisions."""
         if exchange.meta is not None and exchange.meta.client_info is not None:
             return exchange.meta.client_info
         peer = self.channel.session.peer_info
@@ -177,7 +184,7 @@ class Peer:
 
 
 class ClientNotifications:
-    """The notifications of one client; the program hears those in `offered`."""
+    """The incoming notifications of one client; the program handles those in `offered`."""
 
     def __init__(self, take: NotificationCallback, offered: Collection[str], limits: Limits) -> None:
         self._extension_methods = offered
@@ -185,12 +192,12 @@ class ClientNotifications:
         self._callback = Callback(take, limits.notices, limits.notice_bytes)
 
     def receive(self, event: NotificationReceived) -> None:
-        """Take one."""
+        """Handle one notification."""
         if event.method.name in self._extension_methods:
             self._callback.call(event, size=size_of(event))
         else:
             self._deliver(event)
 
     async def finish(self, seconds: float) -> None:
-        """Wait for what still runs, at most so long; then it is cancelled."""
+        """Wait at most `seconds` for running handlers, then cancel them."""
         await self._callback.finish(seconds)

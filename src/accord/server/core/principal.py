@@ -1,4 +1,4 @@
-"""`Principal`: who sends a request, as authentication found out."""
+"""`Principal`: the authenticated sender of a request."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from accord.errors import DeclarationError
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who asks. Sessions, subscriptions, states and limits belong to `id`: one person or program, never a group.
+    """An authenticated user or program. Sessions, subscriptions, request states and limits belong to `id`: one user or
+    program, never a group.
 
-    Where many people come through one OAuth client, `id` is the person's (`sub`), not the client's. Raises
-    `DeclarationError` for an empty id, which would be nobody's, and for scopes that are no frozenset.
+    Where many users share one OAuth client, `id` is the user's (`sub`), not the client's. Raises `DeclarationError` for
+    an empty id, and for scopes that are not a frozenset.
     """
 
     id: str
     scopes: frozenset[str] = frozenset()
-    """What it may do, in the words of whoever let it in."""
+    """The scopes that the authorization server granted."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
@@ -26,5 +27,5 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 def id_of(who: Principal | None) -> str:
-    """What belongs to whom: the id of a principal, or an empty one for all whom nobody vouches for."""
+    """Return the id of a principal; an empty string without authentication."""
     return "" if who is None else who.id

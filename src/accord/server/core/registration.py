@@ -1,7 +1,7 @@
-"""One function that is offered: what it is called with, and how; and what completes the arguments of a prompt or a
-template: functions, or the choices of their types.
+"""Registrations: how the server calls a function, and how it completes the arguments of a prompt or a template: by
+functions, or by the choices of their types.
 
-Nothing is read of a function that completes before it is declared, and nothing of a type before someone asks.
+The signature of a completer is read when it is declared, and a type when it is first needed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class AccessMetadata(msgspec.Struct, frozen=True):
-    """What is said of an offer to decide who sees it."""
+    """The metadata that decides who may see a registration."""
 
     tags: frozenset[str] = frozenset()
-    """Words to find it by, when things are shown or hidden together."""
+    """Tags, to show or hide several registrations at once."""
     scopes: frozenset[str] = frozenset()
-    """What a principal must have been granted, all of it; for anyone else it does not exist."""
+    """Scopes that a principal needs, all of them; for all others the registration does not exist."""
     version: str | None = None
 
 
@@ -46,47 +46,49 @@ NO_METADATA = AccessMetadata()
 
 
 CallRewriter = Callable[["Registration", Raw], tuple[str, Raw]]
-"""Says which tool a call means, and with which arguments. Raises `InvalidArguments`."""
+"""Returns the name and the arguments of the tool that a call stands for. Raises `InvalidArguments`."""
 
 
 class OutputEncoder(Protocol):
-    """What a tool says of its structured output."""
+    """The structured output of a tool."""
 
     @property
     def result_schema(self) -> JSONObject | None:
-        """The schema of the value itself, or None where there is no structured output."""
+        """The schema of the value itself; None without structured output."""
 
     def encode(self, value: Any) -> Raw:
-        """The value, checked and encoded. Raises `ToolError`."""
+        """Validate and encode the value. Raises `ToolError`."""
 
     def wrap(self, packed: Raw) -> Raw:
-        """A packed value as it travels through 2025-11-25, where only objects may: `{"result": ...}` if it is none."""
+        """Return an encoded value as it is sent through 2025-11-25, which allows only objects: other values become
+        `{"result": ...}`.
+        """
 
 
 class RuleSource(Protocol):
-    """A registry, as the rules of it judge the URIs of a template."""
+    """A registry whose rules check the URIs of a template."""
 
     visibility: Visibility | None
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What its middleware asks of who sees its things."""
+        """The access rules of its middleware."""
 
 
 class TemplateGuard(NamedTuple):
-    """A registry whose rules judge each URI of a template; see `compose.access`."""
+    """A registry whose rules check each URI of a template; see `compose.access`."""
 
     registry: RuleSource
     depth: int
-    """How many mounts the template has passed before."""
+    """The number of mounts between the template's declaration and this registry."""
     text: str
-    """The template as it is there."""
+    """The text of the template in this registry."""
     own_guards: tuple[Guard, ...]
-    """The rules that stand around the template alone."""
+    """The access rules of the template's own middleware."""
 
 
 class Registration:
-    """A function of the program, as the server calls it."""
+    """A function of the program, with all that the server needs to call it."""
 
     __slots__ = (
         "_mirrored",
@@ -140,60 +142,60 @@ class Registration:
         self.timeout: float | None = timeout
         self.output: OutputEncoder | None = returns
         self.input_parameters: Sequence[InputParameter] = declared
-        """Parameters that the client is asked for."""
+        """Parameters that are requested from the client."""
         self.dependencies: Dependencies | None = depends
-        """Parameters that are filled by functions of the program."""
+        """Parameters that functions of the program provide."""
         self.metadata: AccessMetadata = NO_METADATA
-        """What decides who sees it: `scopes` grow by what the rules of each server ask for that it passes."""
+        """Decides who may see it. Each server that it passes adds the scopes of its rules."""
         self.middleware: tuple[MiddlewareStep, ...] = ()
-        """The middleware that stands around this function alone, the outermost first."""
+        """The middleware of this function alone, the outermost first."""
         self.chain: Chain | None = None
-        """The function inside all of its middleware; None where there is none. Set by the registry that shows it."""
+        """The function inside all of its middleware; None without middleware. Set by the registry that shows it."""
         self.is_public: bool = True
-        """Whether everybody may call it, and there is one of it only. Set by the registry that shows it."""
+        """Whether every client may call it, and it has one version only. Set by the registry that shows it."""
         self.names: tuple[str, ...] = ()
-        """The names or URIs under which the registry has it; most have one."""
+        """The names or URIs under which the registry has it; mostly one."""
         self.former_names: tuple[str, ...] = ()
-        """The names that it had inside of mounted servers, and before it was changed."""
+        """Its names in mounted servers, and before it was changed."""
         self.former_tags: frozenset[str] = frozenset()
-        """The tags that it had before it was changed."""
+        """Its tags before it was changed."""
         self.inner_names: tuple[Callable[[str], str | None], ...] = ()
-        """What turns a URI into the one inside, for each mount that it has passed, the outermost first."""
+        """Functions from a URI to the URI inside, one for each mount, the outermost first."""
         self.template_guards: tuple[TemplateGuard, ...] = ()
         """For a template: the registries with rules that it has passed."""
         self.rewrite_call: CallRewriter | None = None
-        """What says which tool is meant, and its arguments, for a tool that calls others; see `compose.search`."""
+        """Returns the call that a call of this tool stands for, if it calls other tools; see `compose.search`."""
         self.versions: Mapping[str, Registration] = {}
-        """All versions of it, where there are several."""
+        """All of its versions, if there are several."""
         self.may_run_again: bool = may_run_again
-        """Whether running it twice does no harm."""
+        """Whether it is safe to run it twice."""
         self.completions: ArgumentCompletions | None = None
-        """What is proposed for its arguments."""
+        """The completions of its arguments."""
         self.cache: CacheHint = NO_CACHE
-        """How long what it returns may be kept."""
+        """How long clients may cache its results."""
         self.may_request_input: bool = context or bool(declared) or (depends is not None and depends.context)
-        """Whether it can ask the client for anything."""
+        """Whether it can request input from the client."""
         self.resolve_hints: Callable[[], None] | None = None
-        """Reads the hints that name what does not exist yet, such as a class further down in the module; None once all
-        are read. Raises `DeclarationError`.
+        """Resolves the type hints with names that are not defined yet, such as a class further down in the module; None
+        once all are resolved. Raises `DeclarationError`.
         """
         self.digests: dict[str, bytes] = {}
-        """What stands for the definition, by revision; see `asking.rounds`."""
+        """Digests of the definition, by revision; see `input.multi_round_trip`."""
         self._mirrored: Mirrored | None = None
 
     @property
     def is_mounted(self) -> bool:
-        """Whether the server that it was declared on is mounted in another."""
+        """Whether it was declared on a mounted server."""
         return False
 
     def derived(self, **changes: Any) -> Self:
-        """The same function, offered as something else."""
+        """Return a copy with these attributes changed."""
         made = type(self).__new__(type(self))
         made.copy_from(self, changes)
         return made
 
     def copy_from(self, other: Registration, changes: Mapping[str, Any]) -> None:
-        """Become what another is, but for these attributes."""
+        """Copy all attributes of another registration, except for these changes."""
         for name in Registration.__slots__:  # a tenth of what copy() takes: a server may have thousands mounted
             setattr(self, name, getattr(other, name))
         self.digests, self._mirrored, self.chain = {}, None, None
@@ -202,7 +204,7 @@ class Registration:
 
     @property
     def mirrored(self) -> Mirrored:
-        """A tool's arguments that stand in headers of HTTP too: none for most tools. Raises `DeclarationError`."""
+        """The arguments of a tool that HTTP headers repeat; none for most tools. Raises `DeclarationError`."""
         if self._mirrored is None:
             tool: Tool = self.define(RULES[LATEST])
             try:
@@ -212,12 +214,12 @@ class Registration:
         return self._mirrored
 
     def check_mirrored(self) -> None:
-        """Find out now what `mirrored` raises."""
+        """Raise the error of `mirrored` now."""
         _ = self.mirrored
 
 
 def definition_key(definition: Any) -> str:
-    """Return what a definition is known by: its name, its URI, or the text of a template."""
+    """Return the key of a definition: its name, its URI, or the text of a template."""
     for field in ("uri", "uri_template"):
         if hasattr(definition, field):
             return getattr(definition, field)  # type: ignore[no-any-return]
@@ -225,17 +227,17 @@ def definition_key(definition: Any) -> str:
 
 
 def input_parameters_in(read: Signature) -> Sequence[InputParameter]:
-    """The parameters that the client is asked for. Raises `DeclarationError`."""
-    asked = [one for one in read.injected if is_question(one.hint, one.default)]
-    if not asked:
+    """Return the parameters that are requested from the client. Raises `DeclarationError`."""
+    parameters = [one for one in read.injected if is_question(one.hint, one.default)]
+    if not parameters:
         return ()
     from accord.server.input.parameters import input_parameter
 
-    return [input_parameter(one, read.names, read.defaults) for one in asked]
+    return [input_parameter(one, read.names, read.defaults) for one in parameters]
 
 
 def dependencies_in(read: Signature) -> Dependencies | None:
-    """The parameters that functions of the program fill. Raises `DeclarationError`."""
+    """Return the parameters that functions of the program provide. Raises `DeclarationError`."""
     filled = {one.name: found for one in read.injected if (found := dependency_in(one.hint, one.default))}
     if not filled and not read.handle_parameters:
         return None
@@ -271,15 +273,15 @@ class Completer:
 
     @property
     def defaults(self) -> dict[str, str]:
-        """The values of the arguments that it depends on, where a client gives none."""
+        """The default values of the arguments that it depends on."""
         return {name: value for name, value in self._signature.defaults.items() if isinstance(value, str)}
 
     def is_ready(self, known: Mapping[str, str]) -> bool:
-        """Whether the arguments that it depends on have their values."""
+        """Return whether all required arguments are known."""
         return all(name in known for name in self._needs)
 
     def _bind(self, values: Any, context: Any) -> tuple[Any, Any]:
-        """What to call it with: what was typed, and the arguments that it depends on. Raises `InvalidParams`."""
+        """Return the arguments of the call: the typed text and the known arguments. Raises `InvalidParams`."""
         typed, known = values
         given = {
             self._value_parameter: typed,
@@ -292,20 +294,20 @@ class Completer:
 
 
 class ArgumentCompletions:
-    """What is proposed for the arguments of one prompt or template; `variables` are those of a template."""
+    """The completions of the arguments of one prompt or template; `variables` are those of a template."""
 
     def __init__(self, what: str, read: Signature, variables: Collection[str] | None = None) -> None:
         self.what: str = what
-        """As errors name it: `prompt 'plan'`."""
+        """The name in error messages: `prompt 'plan'`."""
         self.completers: dict[str, Completer] = {}
         self._signature = read
         self._variables = variables
 
     def __bool__(self) -> bool:
-        """Whether anything is proposed for any argument."""
+        """Return whether any argument has completions."""
         if self.completers:
             return True
-        with suppress(DeclarationError):  # a type that cannot be read yet
+        with suppress(DeclarationError):  # a type hint that cannot be resolved yet
             return any(choices for name, choices in self._signature.choices.items() if self.has(name))
         return False
 
@@ -315,7 +317,7 @@ class ArgumentCompletions:
         return any(completer.registration.context for completer in self.completers.values())
 
     def add(self, argument: str, function: Callable[..., Any], context: type) -> None:
-        """Complete an argument by a function. Raises `DeclarationError`."""
+        """Register a function that completes an argument. Raises `DeclarationError`."""
         read = signature(function, context=context, injected=is_dependency)
         if not read.names:
             raise DeclarationError(f"{read.name} must take the text typed so far as its first parameter")
@@ -327,12 +329,12 @@ class ArgumentCompletions:
         self.completers[argument] = Completer(function, read)
 
     def has(self, argument: str) -> bool:
-        """Whether there is such an argument."""
+        """Return whether the argument exists."""
         if self._variables is not None:
             return argument in self._variables
         return argument in self._signature.choices or self._signature.is_open
 
     def choices(self, argument: str, typed: str) -> list[str]:
-        """What the type of an argument allows, as far as it begins with what was typed."""
+        """Return the choices of an argument's type that begin with the typed text."""
         start = typed.casefold()
         return [text for text in self._signature.choices.get(argument, ()) if text.casefold().startswith(start)]

@@ -1,7 +1,7 @@
-"""What a server offers, by name: what was declared on it, and what is mounted, as far as it is shown.
+"""The registry of a server: its declared and mounted registrations, by name, as far as they are shown.
 
-Things may come and go at any time and from any thread: what is shown is put together anew when it is next asked for,
-and whoever goes through it goes through a copy.
+Registrations may be added and removed at any time and from any thread: the view is built anew on the next access, and
+callers iterate over a copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from accord.server.middleware.chain import Guard, MiddlewareStep
 
 EncodeList = Callable[[Any, Rules], Raw]
-"""Makes the bytes of a list."""
+"""Encodes the result of a list."""
 
 _LISTS = {
     "tool": "tools/list",
@@ -41,10 +41,10 @@ _LISTS = {
     "resource": "resources/list",
     "resource template": "resources/templates/list",
 }
-"""Where each kind of thing is listed; what stands before the first slash is what changes with it."""
+"""The list method of each kind; the part before the first slash names the list that changes."""
 
 KINDS: dict[str, str] = {method: kind for kind, method in _LISTS.items()}
-"""What each list has."""
+"""The kind of each list method."""
 
 RESULTS: dict[str, tuple[type, str]] = {
     "tools/list": (ListToolsResult, "tools"),
@@ -52,41 +52,41 @@ RESULTS: dict[str, tuple[type, str]] = {
     "resources/list": (ListResourcesResult, "resources"),
     "resources/templates/list": (ListResourceTemplatesResult, "resource_templates"),
 }
-"""The result of each list, and the field that holds it."""
+"""The result type of each list method, and the field that holds the items."""
 
 
 class MountedRegistry(MountedView, Protocol):
-    """A mounted server, as a registry, its access control and its providers use it; see `compose.mount`."""
+    """A mounted server as the registry, its access control and its providers use it; see `compose.mount`."""
 
     @property
     def registry(self) -> Registry:
-        """What is mounted."""
+        """The registry of the mounted server."""
 
     @property
     def needs_lifespan(self) -> bool:
-        """Whether anything has to be started before its functions are called."""
+        """Whether the mounted server must be started before its functions are called."""
 
     @property
     def capabilities(self) -> set[str]:
-        """The capabilities that this makes up."""
+        """The capabilities of the mounted server."""
 
     def has(self, kind: str, name: str) -> bool:
-        """Return whether the mounted server has something of this name outside, shown or hidden."""
+        """Return whether the mounted server has a registration of this outer name, shown or hidden."""
 
     def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
-        """A registration by its name and as it is outside; `key` is the field that names it."""
+        """Return the outer name and the outer registration; `key` is the field with the name."""
 
     def tool(self, offer: Registration) -> Registration:
-        """A tool or a prompt, as it is outside."""
+        """Return the outer registration of a tool or a prompt."""
 
     def resource(self, offer: Registration) -> Registration:
-        """A resource, as it is outside."""
+        """Return the outer registration of a resource."""
 
 
 class Registry:
-    """Everything one server offers, by name, in the order of declaration.
+    """All registrations of one server by name, in the order of declaration.
 
-    `changed` is called with "tools", "prompts" or "resources" when these are no longer what they were.
+    `changed` is called with "tools", "prompts" or "resources" after these have changed.
     """
 
     def __init__(self, pack: EncodeList, page_size: int, changed: Callable[[str], None] = lambda what: None) -> None:
@@ -95,13 +95,13 @@ class Registry:
         self.middleware: tuple[MiddlewareStep, ...] = ()
         """The middleware of the server, the outermost first."""
         self.tool_changes: dict[str, ToolChange] = {}
-        """What is different about tools, by the name they have without it."""
+        """Changes to tools, by the unchanged name."""
         self.search: ToolSearch | None = None
-        """What stands for most of the tools where there are many."""
+        """The search that replaces most of the tools in the list of a large server."""
         self.visibility: Visibility | None = None
-        """What is shown; None while nothing was ever hidden."""
+        """The visibility rules; None while there never were any."""
         self.provider_registrations: dict[tuple[int, str], tuple[list[Any], dict[str, Registration]]] = {}
-        """What providers listed last, by their place and the method, and the registrations made of it."""
+        """The last items of each provider, by its index and the method, and the registrations made from them."""
         self._on_change = changed
         self._announced: set[str] = set()
         self._declarations = Declarations()
@@ -112,23 +112,23 @@ class Registry:
         self.page_size: int = page_size
         self.lists: dict[str, Pages] = {method: self._pages(method) for method in RESULTS}
 
-    # --- what is there -----------------------------------------------------------------------------------------
+    # --- contents ----------------------------------------------------------------------------------------------
 
     @property
     def view(self) -> RegistryView:
-        """What is offered at present."""
+        """The current view of the registry."""
         shown = self._view
         if shown is None:
-            edition = self._version
+            version = self._version
             self._resolve_hints()
             shown = self._view = RegistryView(self, self._declarations)
-            if edition != self._version:  # something has come meanwhile, from another thread; looked at last
+            if version != self._version:  # changed by another thread meanwhile; checked last
                 self._view = None
         return shown
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What the middleware of the server asks of who sees its things."""
+        """The access rules of the server's middleware."""
         return guards_in(self.middleware) if self.middleware else ()
 
     @property
@@ -148,12 +148,12 @@ class Registry:
 
     @property
     def templates(self) -> dict[str, tuple[Template, Registration]]:
-        """The templates of resources, by their text."""
+        """The resource templates, by their text."""
         return (self._view or self.view).templates
 
     def add(self, kind: str, name: str, offer: Any) -> None:
-        """Add one ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a taken name, and
-        for what is no name of a tool or prompt.
+        """Add a registration ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a
+        duplicate name, and for an invalid name of a tool or prompt.
         """
         held = self._declarations.of(kind)
         added = _registration_in(offer)
@@ -167,7 +167,7 @@ class Registry:
         self.invalidate(_LISTS[kind].partition("/")[0])
 
     def remove(self, kind: str, name: str) -> None:
-        """Take one away; calls that it serves go on. Raises `DeclarationError` where there is none."""
+        """Remove a registration; its running calls go on. Raises `DeclarationError` if it does not exist."""
         held = self._declarations.of(kind).pop(name, None)
         if held is None:
             raise DeclarationError(f"cannot remove {kind} {name!r}: it does not exist")
@@ -176,7 +176,8 @@ class Registry:
         self.invalidate(_LISTS[kind].partition("/")[0])
 
     def resolve(self) -> None:
-        """Read the hints that name what was defined after the declaration, such as a class further down in the module.
+        """Resolve the type hints with names that were defined after the declaration, such as a class further down in
+        the module.
 
         A server does this when it starts. Raises `DeclarationError`, with file and line, for names that do not exist.
         """
@@ -185,12 +186,12 @@ class Registry:
         if not self._unresolved:
             return
         failed = self._resolve_hints()
-        self.invalidate()  # what was derived from these offers has to be derived again
+        self.invalidate()  # derived registrations must be created again
         if failed:
             raise DeclarationError("\n".join(failed)) from None
 
     def _resolve_hints(self) -> list[str]:
-        """What is wrong with those that cannot be resolved yet."""
+        """Resolve hints, and return the errors of those that cannot be resolved yet."""
         failed: dict[Registration, str] = {}
         for offer in self._unresolved:
             try:
@@ -202,18 +203,20 @@ class Registry:
         return list(failed.values())
 
     def declared(self, kind: str) -> dict[str, Any]:
-        """What was declared here of a kind, by name, shown or not."""
+        """Return the declarations of a kind by name, shown or hidden."""
         return dict(self._declarations.of(kind))
 
     def unchanged_tool(self, name: str) -> Registration | None:
-        """A tool as it is without the change to it, declared here or mounted; None where there is none yet."""
+        """Return a declared or mounted tool without the change to it; None if it does not exist."""
         found = self._declarations.tools.get(name)
         for mount in self.mounts:
             found = found or mount.offered("tools").get(name)
         return found
 
     def invalidate(self, *what: str) -> None:
-        """The "tools", "prompts" or "resources" (all, if none are named) are no longer what they were."""
+        """Discard the view and the pages after a change of "tools", "prompts" or "resources"; of all without
+        arguments.
+        """
         self._version += 1
         self._view = None
         self.provider_registrations = {}
@@ -232,15 +235,15 @@ class Registry:
         return Pages(lambda: self.without_searchable(method, self.view.definitions(method), {}), packed, self.page_size)
 
     def without_searchable(self, method: str, items: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
-        """The items of a list that are listed: of tools, not those that are to be searched for."""
+        """Return the items to list: all but the tools that clients find by search."""
         if self.search is None or method != "tools/list":
             return items
         return self.search.listed(items, provided)
 
-    # --- what it can do ----------------------------------------------------------------------------------------
+    # --- capabilities ------------------------------------------------------------------------------------------
 
     def capabilities(self, *, may_log: bool = False) -> ServerCapabilities:
-        """What the server can say it has. What it once said holds: clients were told, and ask.
+        """Return the capabilities to declare. A capability once declared stays, since clients rely on it.
 
         `may_log`: there are handlers elsewhere that can log.
         """
@@ -259,22 +262,24 @@ class Registry:
             logging={} if "logging" in self._announced else None,
         )
 
-    # --- by name -----------------------------------------------------------------------------------------------
+    # --- look-up -----------------------------------------------------------------------------------------------
 
     def prompt(self, name: str) -> Registration:
-        """A prompt by its name. Raises `InvalidParams`."""
+        """Return a prompt by its name. Raises `InvalidParams`."""
         offer = self.prompts.get(name)
         if offer is None:
             raise InvalidParams(f"no prompt {name!r:.200}")
         return offer
 
     def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
-        """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
+        """Return the resource or template for a URI, and the values of the template's variables. Raises
+        `ResourceNotFound`.
+        """
         return (self._view or self.view).resource(uri)
 
     def find(self, kind: str, name: str) -> Registration | None:
-        """The tool, prompt or resource of that name or URI, or the template of that text, declared or mounted, that is
-        shown; None where none is.
+        """Return the shown tool, prompt, resource (by URI) or template (by text), declared or mounted; None if there is
+        none.
         """
         if kind == "resource template":
             return self.templates[name][1] if name in self.templates else None
@@ -286,8 +291,8 @@ class Registry:
             return None
 
     def hides(self, kind: str, name: str) -> bool:
-        """Return whether what would answer for a name, a URI or the text of a template is declared here, or on a
-        mounted server, and not shown: nothing else takes its place, least of all what a provider has.
+        """Return whether the registration for a name, a URI or the text of a template exists here or on a mounted
+        server, and is hidden: then no other registration takes its place, above all none of a provider.
         """
         if kind == "resource":
             return self.view.hides_uri(name)
@@ -300,7 +305,7 @@ class Registry:
         )
 
     def completion_target(self, ref: Reference) -> Registration:
-        """The prompt, template or resource that someone types arguments for. Raises `InvalidParams`."""
+        """Return the prompt, template or resource whose arguments are completed. Raises `InvalidParams`."""
         if isinstance(ref, PromptReference):
             return self.prompt(ref.name)
         _, offer = self.templates.get(ref.uri, (None, None))
@@ -313,6 +318,6 @@ class Registry:
 
 
 def _registration_in(held: Any) -> Registration:
-    """The offer in what is held: a template stands beside it."""
+    """Return the registration of a declaration; that of a template is a tuple with the template."""
     offer: Registration = held[1] if isinstance(held, tuple) else held
     return offer

@@ -1,8 +1,8 @@
-"""What is offered at one moment: what was declared, then what is mounted, changed and hidden as the server says.
+"""A view of a registry at one moment: the declared and mounted registrations, with changes and visibility rules
+applied.
 
-The templates of a server by their literal beginning, so that a URI is compared with few of them.
-
-What the comparison itself costs is bounded too: `messages.bounds` bounds the URI, and `Template.match` is linear in it.
+Templates are indexed by their literal prefix, so that a URI is compared with few of them. The cost of one comparison is
+bounded too: `messages.bounds` bounds the URI, and `Template.match` is linear in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TemplateIndex:
-    """Templates and what they lead to; of several that match a URI, the one that was declared first counts."""
+    """Resource templates by literal prefix; of several that match a URI, the first declared one is used."""
 
     def __init__(self, templates: Iterable[tuple[Template, Registration]]) -> None:
         self._by_prefix: dict[str, list[tuple[int, Template, Registration]]] = {}
@@ -42,9 +42,9 @@ class TemplateIndex:
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
     def match(self, uri: str) -> tuple[Registration, dict[str, Any]] | None:
-        """What a URI leads to, and the values of its variables; None where no template matches.
+        """Return the registration for a URI and the values of its variables; None if no template matches.
 
-        Raises `ResourceNotFound` for values that the template does not take, see `Template.unsafe_in`.
+        Raises `ResourceNotFound` for values that the template does not accept, see `Template.unsafe_in`.
         """
         units = self._units(uri)
         if units is None:
@@ -64,11 +64,11 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 
 Reached = tuple[tuple[Registration, str], ...]
-"""What other spellings of a URI lead to, each with its spelling."""
+"""Registrations that other spellings of a URI lead to, each with its spelling."""
 
 
 class Declarations(msgspec.Struct):
-    """What was declared on one server, by name."""
+    """The declarations of one server, by name."""
 
     tools: dict[str, Registration] = {}
     prompts: dict[str, Registration] = {}
@@ -76,7 +76,7 @@ class Declarations(msgspec.Struct):
     templates: dict[str, Any] = {}
 
     def of(self, kind: str) -> dict[str, Any]:
-        """Those of a kind: "tool", "prompt", "resource", "resource template"."""
+        """Return those of a kind: "tool", "prompt", "resource", "resource template"."""
         return getattr(self, _FIELDS[kind])  # type: ignore[no-any-return]
 
 
@@ -84,34 +84,34 @@ _FIELDS = {"tool": "tools", "prompt": "prompts", "resource": "resources", "resou
 
 
 class MountedView(Protocol):
-    """A mounted server, as the view of the server around it uses it."""
+    """A mounted server as the view of its outer server uses it."""
 
     names: MountNames
 
     @property
     def view(self) -> RegistryView:
-        """What the mounted server offers at present."""
+        """The current view of the mounted server."""
 
     @property
     def has_providers(self) -> bool:
-        """Whether somebody has to be asked for what else there is."""
+        """Whether providers have to be asked for more registrations."""
 
     def offered(self, kind: str) -> dict[str, Any]:
-        """All of a kind that are seen there, by the name or URI outside."""
+        """Return the visible registrations of a kind, by outer name or URI."""
 
 
 class ToolSearch(Protocol):
-    """What stands for most of the tools of a server where there are many; see `compose.search`."""
+    """The search that replaces most tools in the list of a large server; see `compose.search`."""
 
     registrations: dict[str, Registration]
     """The tools that search and call."""
 
     def listed(self, tools: dict[str, Any], provided: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the tools that are listed."""
+        """Return the tools to list."""
 
 
 class RegistryParts(Protocol):
-    """What a registry has beside its declarations, as its view uses it."""
+    """A registry as its view uses it."""
 
     providers: tuple[Provider, ...]
     middleware: tuple[MiddlewareStep, ...]
@@ -125,18 +125,18 @@ class RegistryParts(Protocol):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What its middleware asks of who sees its things."""
+        """The access rules of its middleware."""
 
 
 class RegistryView:
-    """Made once for each change of anything that it is made of."""
+    """The registrations of a registry at one moment, created anew after each change."""
 
     def __init__(self, registry: RegistryParts, declared: Declarations) -> None:
         self._registry = registry
         self.before_rules: dict[str, dict[str, Any]] = {}
-        """What there is of each kind, by name, before rules hide some of it."""
+        """The registrations of each kind, by name, before visibility rules hide some of them."""
         self.listed_uris: dict[str, tuple[Registration | None, Reached | None]] = {}
-        """What answers for the URIs in a list, and what else their spellings lead to; see `Viewer.can_list`."""
+        """The registrations for listed URIs, and those that other spellings lead to; see `Viewer.can_list`."""
         self.tools: dict[str, Registration] = self._visible("tool", declared)
         self.prompts: dict[str, Registration] = self._visible("prompt", declared)
         self.resources: dict[str, Registration] = self._visible("resource", declared)
@@ -146,18 +146,18 @@ class RegistryView:
             for offer in self.registrations()
             for each in offer.versions.values() or (offer,)
         )
-        """Whether there is something that not everybody may see."""
+        """Whether a registration is hidden from some principals."""
         self.has_rules: bool = (
             bool(registry.guards)
             or registry.visibility is not None
             or any(mount.view.has_rules for mount in registry.mounts)
         )
-        """Whether there are rules by name or tag, which hold for what providers have as well."""
+        """Whether there are rules by name or tag; they apply to registrations of providers too."""
         self.has_providers: bool = bool(registry.providers) or any(mount.has_providers for mount in registry.mounts)
-        """Whether there are more things than these, which somebody has to be asked for."""
+        """Whether providers have to be asked for more registrations."""
 
     def registrations(self) -> Iterator[Registration]:
-        """All of them."""
+        """Yield all registrations."""
         yield from self.tools.values()
         yield from self.prompts.values()
         yield from self.resources.values()
@@ -165,7 +165,7 @@ class RegistryView:
 
     @cached_property
     def template_index(self) -> TemplateIndex:
-        """The templates of resources, by their literal beginning."""
+        """The resource templates, by their literal prefix."""
         return TemplateIndex(self.templates.values())
 
     @cached_property
@@ -175,25 +175,25 @@ class RegistryView:
 
     @cached_property
     def by_ordered_query(self) -> dict[str, Registration]:
-        """The resources with several parameters, by URIs that have these in order."""
+        """The resources with several query parameters, by URIs with sorted parameters."""
         return canonical_index({with_ordered_query(uri): each for uri, each in self.resources.items() if "&" in uri})
 
     @cached_property
     def has_visibility_rules(self) -> bool:
-        """Whether rules of this server, or of a mounted one, may hide something."""
+        """Whether rules of this server, or of a mounted one, may hide a registration."""
         return bool(self._registry.visibility) or any(
             mount.view.has_visibility_rules for mount in self._registry.mounts
         )
 
     @cached_property
     def may_hide_uris(self) -> bool:
-        """Whether the URI of something that is registered may be hidden from somebody."""
+        """Whether the URI of a registration may be hidden from some client."""
         offers = (*self.resources.values(), *(offer for _, offer in self.templates.values()))
         return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in offers)
 
     @cached_property
     def _hidden_uris(self) -> frozenset[str]:
-        """The canonical URIs of resources that are hidden, here or in mounted servers."""
+        """The canonical URIs of hidden resources, here or in mounted servers."""
         hidden = {canonical(form) for uri in self.before_rules["resource"] for form in (uri, with_ordered_query(uri))}
         for mount in self._registry.mounts:
             hidden |= {canonical(mount.names.uri(uri)) for uri in mount.view._hidden_uris}
@@ -204,7 +204,9 @@ class RegistryView:
         return TemplateIndex(self.before_rules["resource template"].values())
 
     def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
-        """The resource that answers for a URI, and what its template read out of it. Raises `ResourceNotFound`."""
+        """Return the resource or template for a URI, and the values of the template's variables. Raises
+        `ResourceNotFound`.
+        """
         offer = self.resources.get(uri) or self.by_canonical_uri.get(canonical(uri))
         if offer is not None:
             return offer, {}
@@ -220,8 +222,8 @@ class RegistryView:
         return True
 
     def hides_uri(self, uri: str) -> bool:
-        """Return whether what would answer for a URI is hidden, here or in a mounted server: a template that is shown
-        does not take its place.
+        """Return whether the registration for a URI is hidden, here or in a mounted server; a visible template does not
+        take its place.
         """
         if not self.has_visibility_rules or canonical(uri) in self.by_canonical_uri:
             return False
@@ -229,23 +231,23 @@ class RegistryView:
             return True
         try:
             found = self._template_index_before_rules.match(uri)
-        except ResourceNotFound:  # by a template that is hidden, if something answers in its place
+        except ResourceNotFound:  # raised by a hidden template if another registration has the URI
             return self._has_resource(uri)
         if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
             return True
         if found is not None and not found[0].inner_names:
-            return False  # one that was declared here goes before those of mounted servers
+            return False  # templates declared here precede those of mounted servers
         inside = [(mount.view, mount.names.inner_uri(uri)) for mount in self._registry.mounts]
         return any(inner_uri is not None and shown.hides_uri(inner_uri) for shown, inner_uri in inside)
 
     def listed(self, method: str) -> dict[str, Registration]:
-        """What a list is made of."""
+        """Return the registrations of a list, by name."""
         if method == "resources/templates/list":
             return {text: offer for text, (_, offer) in self.templates.items()}
         return getattr(self, method.partition("/")[0])  # type: ignore[no-any-return]
 
     def definitions(self, method: str) -> dict[str, Callable[[Any], Any]]:
-        """What makes the items of a list, by name."""
+        """Return functions that make the definitions of a list, by name."""
         return {
             name: offer.define if offer.metadata.version is None else partial(_versioned_definition, offer)
             for name, offer in self.listed(method).items()
@@ -253,7 +255,7 @@ class RegistryView:
 
     @property
     def capabilities(self) -> set[str]:
-        """The capabilities that all of this makes up; each is there before anything may ask for it."""
+        """The capabilities of the registrations; each must be declared before a client may use it."""
         found = {name for name in ("tools", "prompts", "resources") if getattr(self, name)}
         if self.templates:
             found.add("resources")
@@ -265,7 +267,7 @@ class RegistryView:
         return found
 
     def _may_log(self, offer: Registration) -> bool:
-        """Whether it, or what stands around it or fills or completes its parameters, takes a context."""
+        """Return whether the function, its middleware, its dependencies or its completers take a context."""
         around = (*self._registry.middleware, *offer.middleware)
         parts = [offer, offer.dependencies, offer.completions, *around]
         return any(part is not None and part.context for part in parts)
@@ -298,8 +300,8 @@ def _versioned_definition(offer: Registration, rules: Rules) -> Any:
 
 
 def apply_middleware(name: str, offer: Registration, registry: RegistryParts) -> None:
-    """Put the middleware of its server, and its own, around it; around all of its versions. And have it ask for what
-    the middleware wants of who sees it.
+    """Wrap a registration and all of its versions in the middleware of the server and its own, and add the scopes that
+    the middleware requires.
     """
     apply_scopes(name, offer, registry)
     around = (*registry.middleware, *offer.middleware)
@@ -312,8 +314,8 @@ def apply_middleware(name: str, offer: Registration, registry: RegistryParts) ->
 
 
 def apply_scopes(name: str, offer: Registration, registry: RegistryParts) -> None:
-    """Have a registration ask for the scopes that the rules of a server want, by every name and tag that it has had.
-    Rules that stand around it alone are asked where it was declared.
+    """Add the scopes that the rules of a server require, by every current and former name and tag. Rules of the
+    registration itself apply where it was declared.
     """
     if name not in offer.names:
         offer.names = (*offer.names, name)
@@ -328,7 +330,7 @@ def apply_scopes(name: str, offer: Registration, registry: RegistryParts) -> Non
 
 
 def guard_template(text: str, offer: Registration, registry: RegistryParts) -> None:
-    """Have the URIs of a template be judged by the rules of a server too, each when it is asked for."""
+    """Have the rules of a server check the URIs of a template, each when a client requests it."""
     depth, own = len(offer.inner_names), () if offer.is_mounted else guards_in(offer.middleware)
     ruled = bool(own or registry.guards or registry.visibility)
     if ruled and all(each.registry is not registry or each.depth != depth for each in offer.template_guards):
@@ -337,13 +339,13 @@ def guard_template(text: str, offer: Registration, registry: RegistryParts) -> N
 
 
 def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> dict[str, Registration]:
-    """The tools with the changes that were asked for. Where a new name is taken, the first that has it is shown."""
+    """Return the tools with their changes. Of several tools with one new name, the first is shown."""
     changed: dict[str, Registration] = {}
     for name, held in found.items():
         change = registry.tool_changes.get(name)
         try:
             offer = held if change is None else change.apply(held)
-        except DeclarationError as exc:  # not as it is either: what was to be hidden would be shown
+        except DeclarationError as exc:  # nor without the change, which may hide parts of it
             log.error("accord: the tool %r is not shown: %s", name, exc)
             continue
         if changed.setdefault(name if change is None else change.name or name, offer) is not offer:

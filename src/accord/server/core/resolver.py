@@ -1,6 +1,6 @@
-"""From the name that a client gives to what is offered under it, and to what is listed, as far as it may see that.
+"""Resolution of names to registrations that a client may see, and the visible items of lists.
 
-Whatever answers a client gets its registrations here, so nothing that it may not see leaves this module.
+Everything that answers a client gets its registrations here, so hidden ones never leave this module.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 
 class Resolver:
-    """For one running server."""
+    """The name resolution of one running server."""
 
     def __init__(self, registry: Registry, limits: Limits) -> None:
         self._registry = registry
         self._limits = limits
 
     async def resolve_call(self, name: str, arguments: Raw, exchange: PendingRequest, peer: Peer) -> Registration:
-        """The tool that a client calls, whose headers say the same as its arguments. Raises `InvalidParams`, also for
-        one that this client may not see, and `HeaderMismatch`.
+        """Return the tool that a client calls, after checking its headers against the arguments. Raises
+        `InvalidParams`, also for a tool that this client may not see, and `HeaderMismatch`.
         """
         offer = await self._find_tool(name, exchange, peer)
         version = _select_version(offer, "tool", name, exchange, peer)
         headers = exchange.headers
         if offer is not None and headers is not None and headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
             *_, listed = viewer_of(peer, exchange).versions(offer).values()
-            check_headers(listed, headers, arguments)  # a client knows the version that it is shown
+            check_headers(listed, headers, arguments)  # the client knows the version that the list shows
         return version
 
     async def resolve_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
-        """A tool. Raises `InvalidParams`, also for one that this client may not see."""
+        """Return a tool. Raises `InvalidParams`, also for a tool that this client may not see."""
         return _select_version(await self._find_tool(name, exchange, peer), "tool", name, exchange, peer)
 
     async def _find_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration | None:
@@ -61,7 +61,7 @@ class Resolver:
         return offer
 
     async def resolve_prompt(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
-        """A prompt. Raises `InvalidParams`, also for one that this client may not see."""
+        """Return a prompt. Raises `InvalidParams`, also for a prompt that this client may not see."""
         offer = self._registry.prompts.get(name)
         if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
             provided = await self.providers.prompt(name)
@@ -71,9 +71,9 @@ class Resolver:
     async def resolve_resource(
         self, uri: str, exchange: PendingRequest, peer: Peer
     ) -> tuple[Registration, dict[str, Any]]:
-        """What answers for a URI, and what its template read out of it.
+        """Return the resource or template for a URI, and the values of the template's variables.
 
-        Raises `ResourceNotFound`, also for what this client may not see.
+        Raises `ResourceNotFound`, also for a URI that this client may not see.
         """
         try:
             offer, variables = self._registry.resource(uri)
@@ -82,7 +82,7 @@ class Resolver:
             if found is None and (
                 self._registry.view.has_rules or self._registry.view.requires_scopes or peer.visibility is not None
             ):
-                raise ResourceNotFound(uri=uri) from None  # why a template does not take it would tell of the template
+                raise ResourceNotFound(uri=uri) from None  # the reason would reveal the template
             if found is None:
                 raise
             offer, variables = found, {}
@@ -97,22 +97,22 @@ class Resolver:
         raise ResourceNotFound(uri=uri)
 
     def is_public(self, offer: Registration, uri: str) -> bool:
-        """Return whether everybody may read what answers for a URI, whatever they were granted."""
+        """Return whether every client may read the resource of a URI, whatever its scopes."""
         shown = self._registry.view
         return (offer.is_public and not shown.requires_scopes and not shown.has_visibility_rules) or Viewer(
             NO_SCOPES
         ).can_read(self._registry, offer, uri)
 
     def _is_hidden(self, offer: Registration | None, exchange: PendingRequest, peer: Peer) -> bool:
-        """Return whether a client cannot know it. Providers are asked for that as well: one that fails, or takes its
-        time, would otherwise tell apart what is hidden and what is not there.
+        """Return whether a client cannot see a registration. Providers are asked in that case as well: otherwise an
+        error or a delay of a provider would reveal whether the registration exists.
         """
         return offer is None or not viewer_of(peer, exchange).versions(offer)
 
     async def resolve_completion(self, ref: Reference, exchange: PendingRequest, peer: Peer) -> Registration | None:
-        """The prompt, resource or template that someone types arguments for; None for what a provider may have.
+        """Return the prompt, resource or template whose arguments are completed; None for one that a provider may have.
 
-        Raises `InvalidParams`, also for what this client may not see.
+        Raises `InvalidParams`, also for one that this client may not see.
         """
         registry, who = self._registry, viewer_of(peer, exchange)
         kind, name = ("prompt", ref.name) if isinstance(ref, PromptReference) else ("resource", ref.uri)
@@ -127,15 +127,15 @@ class Resolver:
         if kind != "prompt" and (who.can_see(offer) if name in offer.names else who.can_read(registry, offer, name)):
             return offer
         if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who, hidden=True):
-            return None  # as for what is not there
+            return None  # as for one that does not exist
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
     async def _may_ask_provider(
         self, ref: Reference, kind: str, name: str, who: Viewer, *, hidden: bool = False
     ) -> bool:
-        """Whether a provider may be asked. Where there are rules, only about what it has: they may be on its names. So
-        too where something declared may be hidden. `hidden`: that is so, and what a provider has does not take its
-        place.
+        """Return whether a provider may be asked for completions. With rules, or where a declared registration may be
+        hidden, providers are asked only about registrations that they have, since rules may name these. `hidden`: a
+        declared registration is hidden, and one of a provider does not take its place.
         """
         shown = self._registry.view
         if not shown.has_rules and who.visibility is None and not shown.requires_scopes:
@@ -149,11 +149,13 @@ class Resolver:
         return offer is not None and not hidden and who.can_see(offer)
 
     def may_see_uri(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
-        """Whether this client may be told of a URI, as one that a template could have."""
+        """Return whether this client may see a URI that a template could have."""
         return viewer_of(peer, exchange).may_know(self._registry, "resource", uri)
 
     async def list_visible(self, method: str, who: Viewer) -> dict[str, dict[str | None, Registration]]:
-        """What a list has for somebody, by name, each in the versions that exist for them, the newest last."""
+        """Return the items of a list that a viewer may see, by name, each with its visible versions, the newest
+        last.
+        """
         items = await self._list_all(method)
         if method == "resources/list":
             return {uri: {None: offer} for uri, offer in items.items() if who.can_list(self._registry, offer, uri)}
@@ -171,9 +173,9 @@ class Resolver:
     def visible_definition(
         self, exchange: PendingRequest, name: str, definition: Any, listed: Collection[str], who: Viewer
     ) -> Any:
-        """Return what somebody may see of a definition that a middleware has put into a list, where `listed` are the
-        names that they see there: something of that name may be registered, and hidden. None for nothing, and for a
-        version that does not exist for them, their newest one.
+        """Return the visible part of a definition that middleware put into a list, where `listed` has the names that
+        the viewer sees: a registration of that name may exist and be hidden. Return None for a hidden one; for a hidden
+        version, the newest visible one.
         """
         kind = KINDS[exchange.method.name]
         if name not in listed and not who.may_know(self._registry, kind, name):
@@ -186,16 +188,15 @@ class Resolver:
 
     @property
     def providers(self) -> ProviderResolver:
-        """What providers have."""
+        """The registrations of providers."""
         from accord.server.compose.provider_resolver import ProviderResolver
 
         return ProviderResolver(self._registry, self._limits)
 
 
 def check_headers(offer: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
-    """ "Servers MUST reject requests" whose `Mcp-Param-*` headers say something else than the arguments of a tool.
-
-    Raises `HeaderMismatch`, and `InternalError` for a schema that cannot be made.
+    """Raise `HeaderMismatch` if `Mcp-Param-*` headers differ from the arguments of a tool ("Servers MUST reject
+    requests"), and `InternalError` for a tool whose schema cannot be created.
     """
     try:
         if offer.mirrored:
@@ -207,8 +208,8 @@ def check_headers(offer: Registration, headers: Mapping[bytes, bytes], arguments
 def _select_version(
     offer: Registration | None, kind: str, name: str, exchange: PendingRequest, peer: Peer
 ) -> Registration:
-    """The version that a request names, of those that this client may see; the newest if it names none. Raises
-    `InvalidParams`, also where there is none.
+    """Return the version that a request names, of those that this client may see; the newest if it names none. Raises
+    `InvalidParams`, also if there is none.
     """
     found = {} if offer is None else viewer_of(peer, exchange).versions(offer)
     if not found:

@@ -1,7 +1,7 @@
-"""What handlers return, as the results that go to the peer.
+"""Encoding of what handlers return into results.
 
-Everything a handler returns is encoded here or known to be encodable, so that what cannot be sent (a lone surrogate,
-NaN, a cycle) becomes an error of its own call.
+All values are encoded here or known to be encodable, so that an invalid one (a lone surrogate, NaN, a cycle) becomes an
+error of its own call.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 CONTENT: tuple[type, ...] = get_args(ContentBlock)
 _BLOCKS = (*CONTENT, AsContent)
 UNSTRUCTURED = frozenset({*_BLOCKS, CallToolResult})
-"""Return types that are content already, and so no structured output."""
+"""Return types that are content already, and so have no structured output."""
 
 
 class TextResult(codec.FinishedResult, omit_defaults=True):
-    """A `CallToolResult` with nothing but text: alike in all revisions, so nothing has to be narrowed."""
+    """A `CallToolResult` with text only: the same in all revisions, so no field has to be removed."""
 
     content: tuple[TextContent, ...]
     is_error: bool | None = msgspec.field(default=None, name="isError")
@@ -44,20 +44,20 @@ class TextResult(codec.FinishedResult, omit_defaults=True):
 
 
 class EncodedToolResult(CallToolResult):
-    """A result that was packed for a middleware: checked, and in the form of the revision of its request. Where the
-    middleware returns it, it is not checked again.
+    """A result that was encoded for middleware: validated, and in the form of the request's revision. When middleware
+    returns it, it is not validated again.
     """
 
 
 class ResultEncoder:
-    """Packs results for one server: knows who signs them."""
+    """Encodes results for one server, with its `serverInfo`."""
 
     def __init__(self, info: Raw) -> None:
         self._info = info
         self._meta = {SERVER_INFO: info}
 
     def encode_text(self, text: str, rules: Rules, *, is_error: bool = False) -> TextResult:
-        """A tool's text."""
+        """Return the result of a tool that returned text."""
         if not text.isascii():
             text = encodable(text, is_error)
         content = (TextContent(text=text),)
@@ -66,11 +66,13 @@ class ResultEncoder:
         return TextResult(content, is_error or None)
 
     def encode(self, result: Any, rules: Rules) -> Raw:
-        """Any result, encoded. Raises `ToolError` for what JSON cannot hold."""
+        """Encode any result. Raises `ToolError` for a value that JSON cannot represent."""
         return Raw(encode(codec.finish_result(result, rules, self._info)))
 
     def encode_tool(self, value: Any, returns: OutputEncoder | None, rules: Rules) -> Any:
-        """What a tool returned, as its declaration says: structured, or content."""
+        """Return the result of a tool according to its declaration: structured output or content. Raises
+        `ToolError`.
+        """
         structured = returns is not None and returns.result_schema is not None
         if type(value) is str and not structured:
             return self.encode_text(value, rules)
@@ -87,7 +89,7 @@ class ResultEncoder:
         return self._encode_structured(value, returns, rules)
 
     def encode_extension(self, value: Any, rules: Rules) -> Raw:
-        """What the method of an extension returned: a result, a record, or nothing."""
+        """Encode the value of an extension method: a result, a record, or None."""
         if isinstance(value, Result):
             return self.encode(value, rules)
         fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
@@ -96,7 +98,7 @@ class ResultEncoder:
     def decode_handled(
         self, value: Any, name: str, offer: Registration | None, exchange: PendingRequest, *, public: bool = True
     ) -> Any:
-        """What a handler returned, as the result of its request. Raises `ToolError`."""
+        """Return the value of a handler as the result of its request. Raises `ToolError`."""
         rules, method = exchange.rules, exchange.method
         if offer is None:
             return value
@@ -112,12 +114,12 @@ class ResultEncoder:
         return codec.decoder(method.result).decode(codec.encode(packed))
 
     def encode_input_required(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
-        """What the client is asked before there is a result."""
+        """Encode an `input_required` result with the requests for the client."""
         asked = {"resultType": "input_required", "inputRequests": requests, "requestState": state, "_meta": self._meta}
         return Raw(codec.encode(asked))
 
     def _encode_structured(self, value: Any, returns: OutputEncoder, rules: Rules) -> Raw:
-        """The value as structured content, and as text for those who read only that (server, Tools)."""
+        """Encode the value as structured content, and as text for clients that read only text (server, Tools)."""
         blocks = None
         if isinstance(value, (list, tuple)) and not (returns.result_schema or {}).get("items") and _has_blocks(value):
             blocks = content_of(value)
@@ -138,8 +140,8 @@ class ResultEncoder:
         *,
         public: bool = True,
     ) -> Raw:
-        """What a resource returned; what it says itself of how long that may be kept goes before `cache`. What not
-        everybody may read is private, whatever they say: private results "MUST NOT be served to a different
+        """Encode the contents of a resource. Cache hints of the result itself precede `cache`. A result that not every
+        client may read is private, whatever the hints are: private results "MUST NOT be served to a different
         authorization context" (server, Caching).
         """
         if isinstance(value, ReadResourceResult):
@@ -151,7 +153,7 @@ class ResultEncoder:
         return self.encode(msgspec.structs.replace(value, ttl_ms=ttl_ms, cache_scope=scope), rules)
 
     def encode_prompt(self, value: Any, description: str | None, rules: Rules) -> Raw:
-        """What a prompt returned."""
+        """Encode the value of a prompt."""
         result = (
             value
             if isinstance(value, GetPromptResult)
@@ -165,8 +167,8 @@ class ResultEncoder:
 
 
 def _adapted(result: CallToolResult, returns: OutputEncoder | None, rules: Rules) -> CallToolResult:
-    """Return a result that the tool made itself in kinds of content that the revision has. `returns` is the type that
-    the tool declares for its structured content, if any. Raises `ToolError` where that is missing or does not fit.
+    """Return a result that the tool created itself, with the content types of the revision. `returns` is the declared
+    structured output, if any. Raises `ToolError` if that is missing or invalid.
     """
     blocks: list[Any] = [content_of(item)[0] if isinstance(item, (str, AsContent)) else item for item in result.content]
     content = adapt_content(blocks, rules.revision)
@@ -175,13 +177,13 @@ def _adapted(result: CallToolResult, returns: OutputEncoder | None, rules: Rules
         if structured is UNSET:
             raise ToolError("the tool declares structured output and returned none: set structured_content=")
         structured = _wrap_for_revision(returns.encode(structured), returns, rules)
-    elif structured is not UNSET:  # encoded before anything else looks at it: a view would read NaN as null
+    elif structured is not UNSET:  # encoded first: a view would read NaN as null
         structured = _undeclared(encode(structured), rules)
     return msgspec.structs.replace(result, content=content, structured_content=structured)
 
 
 def _with_content(output: ToolOutput[Any], returns: OutputEncoder | None, rules: Rules) -> CallToolResult:
-    """Return data and content in one result. Where the tool declares no type, only an object is structured."""
+    """Return one result of data and content. Without a declared type only an object is structured."""
     content = [block for item in output.content for block in content_of(item)]
     structured: Any = UNSET
     if returns is not None:
@@ -197,17 +199,17 @@ def _with_content(output: ToolOutput[Any], returns: OutputEncoder | None, rules:
 
 
 def _undeclared(encoded: bytes, rules: Rules) -> Any:
-    """Return structured content of no declared type: through 2025-11-25 it can only be an object."""
+    """Return structured content without a declared type: through 2025-11-25 it can only be an object."""
     return UNSET if rules.structured_objects_only and not encoded.startswith(b"{") else Raw(encoded)
 
 
 def _wrap_for_revision(packed: Raw, returns: OutputEncoder, rules: Rules) -> Raw:
-    """Return structured content as it travels in the revision."""
+    """Return structured content as it is sent in the revision."""
     return returns.wrap(packed) if rules.structured_objects_only else packed
 
 
 def encodable(text: str, is_error: bool) -> str:
-    """`encode_text`, if UTF-8 can hold it. Raises `ToolError`; an error's own text is repaired instead."""
+    """Return the text if UTF-8 can represent it. Raises `ToolError`; the text of an error is escaped instead."""
     try:
         text.encode()
     except UnicodeEncodeError as exc:
@@ -218,7 +220,7 @@ def encodable(text: str, is_error: bool) -> str:
 
 
 def encode(value: Any) -> bytes:
-    """JSON of anything. Raises `ToolError` for what JSON cannot hold."""
+    """Encode any value as JSON. Raises `ToolError` for a value that JSON cannot represent."""
     try:
         return to_json(value)
     except ValueError as exc:
@@ -226,7 +228,7 @@ def encode(value: Any) -> bytes:
 
 
 def content_of(value: Any) -> list[Any]:
-    """Content blocks of what a tool without structured output returned."""
+    """Return content blocks for the value of a tool without structured output."""
     if value is None or value is UNSET:
         return []
     if isinstance(value, CONTENT):
@@ -245,7 +247,7 @@ def _has_blocks(values: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceContents]:
-    """Resource contents of what a resource returned: text, bytes, contents, or anything JSON can hold."""
+    """Return resource contents for the value of a resource: text, bytes, contents, or any JSON value."""
     if isinstance(value, ReadResourceResult):
         return value.contents
     if isinstance(value, ResourceContents):
@@ -263,7 +265,7 @@ def contents_of(value: Any, uri: str, mime_type: str | None) -> list[ResourceCon
 
 
 def messages_of(value: Any) -> list[PromptMessage]:
-    """Prompt messages of what a prompt returned: a text, a block, a message, or a list of them."""
+    """Return prompt messages for the value of a prompt: a text, a block, a message, or a list of them."""
     if isinstance(value, PromptMessage):
         return [value]
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a server is to the modules below it."""
+"""Protocols of a server for the modules below it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from accord.server.core.registry import Registry
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
-"""Takes the server; what is yielded is `ctx.lifespan`."""
+"""Takes the server; the value that it yields is `ctx.lifespan`."""
 
 
 class LivingServer(Protocol):
-    """A server, as its lifetime uses it."""
+    """A server as its lifetime uses it."""
 
     limits: Limits
     registry: Registry
     lifespan: Lifespan | None
-    """What `Server(lifespan=...)` was given."""
+    """The argument of `Server(lifespan=...)`."""
     lifespans: tuple[Lifespan, ...]
-    """Those of what was added to it."""
+    """The lifespans added with `add_lifespan` and by composed parts."""
 
     @property
     def name(self) -> str:
-        """The name that clients are told."""
+        """The name that clients receive."""

@@ -1,4 +1,4 @@
-"""Rules that show or hide by name and by tag; the last rule that matches decides."""
+"""Visibility rules by name and by tag; the last rule that matches decides."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from accord.server.compose.uri_spelling import all_canonical, all_spellings, can
 
 
 class VisibilityRule(msgspec.Struct, frozen=True):
-    """One of them."""
+    """A rule that shows or hides registrations by name or tag."""
 
     shown: bool
     names: frozenset[str]
     tags: frozenset[str]
 
     def matches(self, names: Collection[str], tags: Collection[str]) -> bool:
-        """Whether it says anything about a thing that has these names: URIs in any spelling where it hides, only in
-        equal ones where it shows.
+        """Return whether the rule applies to a registration with these names. URIs match in any spelling for a rule
+        that hides, and only in equal spellings for one that shows.
         """
         if not self.names.isdisjoint(names) or not self.tags.isdisjoint(tags):
             return True
@@ -31,25 +31,29 @@ class VisibilityRule(msgspec.Struct, frozen=True):
 
 
 class VisibilityRules(msgspec.Struct, frozen=True):
-    """What was said so far, as it can be kept."""
+    """An immutable list of rules."""
 
     rules: tuple[VisibilityRule, ...] = ()
     otherwise: bool = True
-    """Whether that is shown of which nothing was said."""
+    """Whether registrations that no rule matches are shown."""
 
 
 class Visibility:
-    """Rules of a server, or of one session. Names are those of tools and prompts, URIs, and texts of templates."""
+    """The visibility rules of a server or of one session, by names of tools and prompts, URIs, and texts of
+    templates.
+    """
 
-    def __init__(self, said: VisibilityRules | None = None) -> None:
-        self.rules: VisibilityRules = said or VisibilityRules()
+    def __init__(self, rules: VisibilityRules | None = None) -> None:
+        self.rules: VisibilityRules = rules or VisibilityRules()
 
     def __bool__(self) -> bool:
-        """Whether anything can be hidden."""
+        """Return whether any registration can be hidden."""
         return bool(self.rules.rules) or not self.rules.otherwise
 
     def set(self, shown: bool, names: Iterable[str], tags: Iterable[str], *, only: bool = False) -> None:
-        """Show or hide these; with `only`, hide all others, whatever was said before. Raises `DeclarationError`."""
+        """Show or hide registrations; with `only`, replace all earlier rules and hide all others. Raises
+        `DeclarationError`.
+        """
         rule = VisibilityRule(shown, frozenset(names), words("tags", tags))
         if not rule.names and not rule.tags:
             raise DeclarationError("enable() and disable() need a name or tags={...}")
@@ -57,7 +61,9 @@ class Visibility:
         self.rules = VisibilityRules((*(each for each in before.rules if each != rule), rule), before.otherwise)
 
     def is_visible(self, names: Collection[str], tags: Collection[str]) -> bool:
-        """Whether a thing with these names is seen: most have one, a URI of a template has the text of that as well."""
+        """Return whether a registration with these names is shown: most have one, a URI of a template also has its
+        text.
+        """
         for rule in reversed(self.rules.rules):
             if rule.matches(names, tags):
                 return rule.shown
@@ -65,7 +71,9 @@ class Visibility:
 
 
 def words(what: str, words: Iterable[str]) -> frozenset[str]:
-    """A set of words; a single text is a mistake that would be taken for its letters. Raises `DeclarationError`."""
+    """Return a set of words. Raises `DeclarationError` for a single string, whose letters would otherwise be the
+    words.
+    """
     if isinstance(words, str):
         raise DeclarationError(f"{what}= must be a set of strings, not a string: write {what}={{{words!r}}}")
     return frozenset(words)

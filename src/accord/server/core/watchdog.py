@@ -1,8 +1,8 @@
-"""Warn when a function of the program holds the event loop: the server answers nobody meanwhile.
+"""Warns when a function of the program blocks the event loop, so that the server cannot answer other requests.
 
-One daemon thread looks at the event loops of all servers four times a second. It suspects a loop whose thread is inside
-a function of the program, and asks it to run a callback; if the callback has not run a second later, the loop is held.
-So a call costs nothing, and an idle loop is never woken.
+One daemon thread checks the event loops of all servers four times a second. It suspects a loop whose thread is inside a
+function of the program, and schedules a callback on it; if the callback has not run a second later, the loop is
+blocked. So a call costs nothing, and an idle loop is never woken.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from accord.server.declare.parameters import relative_path
 log: logging.Logger = logging.getLogger("accord.server")
 
 HELD_SECONDS = 1.0
-"""A loop that runs nothing else for so long is held."""
+"""A loop is blocked if it runs nothing else for this long."""
 
 _LOOK_SECONDS = 0.25
 _SILENT_SECONDS = 60.0
-"""How long a line of code that was reported is not reported again."""
+"""Seconds before a line of code is reported again."""
 _MOST_PLACES = 100
 
 _ACCORD = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _CALLERS = (os.path.join(_ACCORD, "server", ""), os.path.join(_ACCORD, "transport", ""))
-"""What calls the functions of a program."""
+"""The folders of the code that calls functions of a program."""
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = f"{os.sep}site-packages{os.sep}"
 
 
 class LoopMonitor:
-    """One event loop, looked at from another thread."""
+    """The monitor of one event loop, called from the watchdog thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         self.servers: int = 0
-        """How many run on this loop."""
+        """The number of servers on this loop."""
         self._loop = loop
         self._thread = thread
         self._pinged_at: float | None = None
         self._reported = False
 
     def check(self, now: float) -> str | None:
-        """Return a warning if the loop has been held since a look at least `HELD_SECONDS` ago."""
+        """Return a warning if the loop has been blocked since a check at least `HELD_SECONDS` ago."""
         if self._pinged_at is None:
             if self._handler() is not None:
                 self._ping(now)
@@ -59,7 +59,7 @@ class LoopMonitor:
         return _warning(*frames)
 
     def location(self) -> tuple[str, int] | None:
-        """Return the file and the line of the program that runs now."""
+        """Return the file and the line of the program's code that runs now."""
         frames = self._handler()
         return None if frames is None else (frames[1].f_code.co_filename, frames[1].f_lineno)
 
@@ -74,7 +74,7 @@ class LoopMonitor:
         self._pinged_at = None
 
     def _handler(self) -> tuple[FrameType, FrameType] | None:
-        """Return the function that accord called, and the innermost frame of the program in it."""
+        """Return the frame of the function that accord called, and the innermost frame of the program in it."""
         innermost: FrameType | None = None
         for frame, outer in _pairs(sys._current_frames().get(self._thread)):
             if innermost is None and not _is_library(frame):
@@ -85,7 +85,7 @@ class LoopMonitor:
 
 
 def _pairs(frame: FrameType | None) -> Iterator[tuple[FrameType, FrameType]]:
-    """Each frame of a stack, from the inside, and the next one outside of it; without those of the standard library."""
+    """Yield each frame of a stack, from the inside, and its caller; without those of the standard library."""
     while frame is not None:
         outer = frame.f_back
         while outer is not None and _is_stdlib(outer):
@@ -123,7 +123,7 @@ def _warning(handler: FrameType, inner: FrameType) -> str:
 
 
 class Watchdog:
-    """The thread that looks, while there is a loop to look at."""
+    """The thread that checks the event loops, while there are any."""
 
     def __init__(self) -> None:
         self._monitors: dict[asyncio.AbstractEventLoop, LoopMonitor] = {}
@@ -133,7 +133,7 @@ class Watchdog:
         self._muted: dict[tuple[str, int], float] = {}
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch the loop of this thread; `leave` it as often."""
+        """Watch the loop of this thread; pair each call with `leave`."""
         with self._lock:
             watch = self._monitors.setdefault(loop, LoopMonitor(loop, threading.get_ident()))
             watch.servers += 1
@@ -145,7 +145,7 @@ class Watchdog:
                 self._thread.start()
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One server less runs on this loop; with the last loop, the thread ends."""
+        """Count one server less on this loop; the thread ends with the last loop."""
         with self._lock:
             watch = self._monitors.get(loop)
             if watch is not None:
@@ -180,4 +180,4 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
-"""The one of this process."""
+"""The watchdog of this process."""

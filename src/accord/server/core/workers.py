@@ -1,8 +1,8 @@
-"""Threads for plain `def` handlers: bounded, daemons, made when needed.
+"""Threads for plain `def` handlers: bounded, daemons, created when needed.
 
-The pools of the standard library keep a process alive behind a thread that is stuck; these end with it. What makes
-threads dear is handing over: so calls that come together are given to one thread together, once no more are coming,
-and their results come back to the loop together. Calls that still wait a moment later get threads of their own.
+The pools of the standard library keep a process alive while a thread is stuck; these threads end with it. Passing calls
+between threads is expensive, so calls that arrive together are passed to one thread together, once no more arrive, and
+their results return to the loop together. Calls that still wait a moment later get threads of their own.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from accord.errors import InternalError
 from accord.limits import DEFAULT_LIMITS, Limits
 
 Outcome = tuple[bool, Any]
-"""Whether it returned, and what; or what it raised."""
+"""Whether the call returned, and its value or its exception."""
 
 _QUEUE_SECONDS = 0.001
 """Seconds that a call may wait behind others before it gets a thread of its own."""
 
 
 class WorkerPool:
-    """A pool for one event loop."""
+    """The worker threads of one event loop."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -35,16 +35,16 @@ class WorkerPool:
         self._done: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._busy = 0  # calls that are waiting or running
         self._arrived = self._finished = 0
-        self._finished_at_check = 0  # how many had finished at the last look
+        self._finished_at_check = 0  # `_finished` at the last check
         self._start_scheduled = self._check_scheduled = self._delivery_scheduled = False
         self._threads = 0
         self._idle = 0
         self._closed = False
         self._work_available = threading.Semaphore(0)
-        self._lock = threading.Lock()  # guards _asleep, and whether there is work for those who fall asleep
+        self._lock = threading.Lock()  # guards _idle, and the check for jobs before a thread becomes idle
 
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call `function` in a thread, in a copy of this context; what it returns or raises, whatever it is.
+        """Call `function` in a thread, in a copy of this context; return its value or raise its exception.
 
         A coroutine that it returns, as a plain wrapper around an `async def` does, is awaited on the loop.
 
@@ -67,14 +67,14 @@ class WorkerPool:
         return await value if type(value) is CoroutineType else value
 
     def close(self) -> None:
-        """Let the threads go, each after the call it is at."""
+        """Stop the threads, each after its current call."""
         self._closed = True
         self._work_available.release(max(1, self._threads))
 
     # --- on the loop -------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """See that the call that has just come will run."""
+        """Schedule the call that was just added."""
         if self._busy == 1:
             self._wake(1)
         elif not self._start_scheduled:
@@ -82,7 +82,7 @@ class WorkerPool:
             self._loop.call_soon(self._start_when_quiet, self._arrived)
 
     def _start_when_quiet(self, seen: int) -> None:
-        """Once a turn of the loop has brought no more calls, let one thread begin with those that came."""
+        """Wake one thread for the added calls, once an iteration of the loop has added no more."""
         if self._arrived != seen:
             self._loop.call_soon(self._start_when_quiet, self._arrived)
             return
@@ -96,7 +96,7 @@ class WorkerPool:
             self._loop.call_later(_QUEUE_SECONDS, self._check)
 
     def _check(self) -> None:
-        """A moment later: what is done goes out, and what still waits gets more threads if those at work are stuck."""
+        """Deliver results, and wake more threads for waiting calls if the running ones are stuck."""
         self._check_scheduled = False
         self._deliver()
         moves, self._finished_at_check = self._finished != self._finished_at_check, self._finished
@@ -104,7 +104,7 @@ class WorkerPool:
         self._schedule_check()
 
     def _wake(self, calls: int) -> None:
-        """Have as many threads at work as there are calls, within the limit."""
+        """Wake or create as many threads as there are calls, within the limit."""
         with self._lock:
             woken = min(calls, self._idle)
             self._idle -= woken
@@ -149,12 +149,14 @@ class WorkerPool:
         except BaseException as exc:  # a handler may raise anything; the caller gets it
             outcome = (False, exc)
         self._done.append((future, outcome))
-        if not self._jobs and not self._delivery_scheduled:  # else whoever does the last one rings, or the loop looks
+        if (
+            not self._jobs and not self._delivery_scheduled
+        ):  # otherwise the thread of the last job schedules it, or `_check` delivers
             self._delivery_scheduled = True
             self._schedule_delivery()
 
     def _schedule_delivery(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._deliver_scheduled)
-        except RuntimeError:  # the loop has closed: nobody waits any more
+        except RuntimeError:  # the loop has closed: no caller waits
             self._done.clear()
