@@ -1,1 +1,1 @@
-"""An HTTP API that is described by an OpenAPI document, as tools and resources of a server."""
+"""Import of an HTTP API, described by an OpenAPI document, as tools and resources of a server."""

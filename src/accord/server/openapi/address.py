@@ -1,8 +1,8 @@
-"""The URL of a request: always under the base of its API, whatever the document and the arguments say.
+"""The URL of a request to an API, always under the API's base URL.
 
-A base is a scheme, a host, a port and the path that every path begins with. A template brings its segments, and an
-argument never adds one, ends one, or turns one into "." or "..": neither as it is, nor once it is decoded, nor decoded
-once more, for there are servers and proxies that do that. Whoever holds an argument holds one place of one URL.
+A base URL has a scheme, a host, a port and the path prefix of all requests. A template contributes the segments of a
+path. An argument never adds or ends a segment, and never turns one into "." or "..", neither as it is, nor decoded
+once, nor decoded twice: some servers and proxies decode twice. So an argument controls one place of one URL only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from accord.messages.bounds import URI_LENGTH, normalize
 from accord.transport.http.redaction import without_credentials_malformed
 
 VARIABLE = re.compile(r"\{([^{}]*)\}")
-"""What is filled in, in a path and in the URL of a server."""
+"""Matches a variable in a path or in the URL of a server."""
 _PCHAR = "-._~!$&'()*+,;=:@%"
-"""What may stand in a segment as it is (RFC 3986, pchar); a document writes its own escapes."""
+"""Characters allowed in a segment as they are (RFC 3986, pchar), and `%`: a document writes its own escapes."""
 _NOT_IN_PATHS = re.compile(r"[?#\\{}]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -27,46 +27,47 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class BaseURL:
-    """Where an API is: `BaseURL("https://api.example.com/v1")`. Raises `DeclarationError` for what no API can be
-    under."""
+    """The base URL of an API: `BaseURL("https://api.example.com/v1")`. Raises `DeclarationError` for an invalid base
+    URL.
+    """
 
     def __init__(self, url: str) -> None:
-        where = _where(url)
-        if where is None or "{" in url:  # a variable that nobody filled in
+        location = _where(url)
+        if location is None or "{" in url:  # a variable without a default
             raise DeclarationError(
                 f"{without_credentials_malformed(url)!r:.200} is not a valid base_url: "
                 "write it as 'https://api.example.com/v1', "
                 "without a name, a query or a fragment"
             )
-        self._scheme, self._host, self._port, path = where
+        self._scheme, self._host, self._port, path = location
         if any(not segment or has_dot_segment(segment) for segment in path.rstrip("/").split("/")[1:]):
             raise DeclarationError(f"the path of {url!r:.200} has an empty segment, or one that leads elsewhere")
         self._prefix = quote(path.rstrip("/"), safe="/" + _PCHAR)
         host = f"[{self._host}]" if ":" in self._host else self._host
         port = "" if self._port == _PORTS[self._scheme] else f":{self._port}"
         self.url: str = f"{self._scheme}://{host}{port}{self._prefix}"
-        """Without a slash at its end."""
+        """Without a trailing slash."""
 
     def join(self, path: str, query: str) -> str:
-        """The URL of a path that a `PathTemplate` was filled to."""
+        """Return the URL of a path returned by `PathTemplate.fill`."""
         return f"{self.url}{path}?{query}" if query else f"{self.url}{path}"
 
     def follow(self, url: str, reference: str) -> str | None:
-        """Where a redirect from `url` leads to; None when that is not under this base."""
+        """Return the target of a redirect from `url`, or None if it is not under this base URL."""
         try:
             target = urljoin(url, reference).partition("#")[0]
         except ValueError:
             return None
-        where = _where(target.partition("?")[0]) if _is_plain(target) else None
-        if where is None or where[:3] != (self._scheme, self._host, self._port):
+        location = _where(target.partition("?")[0]) if _is_plain(target) else None
+        if location is None or location[:3] != (self._scheme, self._host, self._port):
             return None
-        path = where[3]
+        path = location[3]
         inside = path == self._prefix or path.startswith(f"{self._prefix}/")
         return target if inside and not any(map(has_dot_segment, path.split("/"))) else None
 
 
 def _where(url: str) -> tuple[str, str, int, str] | None:
-    """Scheme, host, port and path of a URL that has no more than these; None for any other."""
+    """Return scheme, host, port and path of a URL, or None if it is invalid or has other parts."""
     try:
         split = urlsplit(url)
         port = split.port
@@ -84,7 +85,9 @@ def _is_plain(url: str) -> bool:
 
 
 class PathTemplate:
-    """A path of a document: `PathTemplate("/pets/{id}")`. Raises `SchemaError` for one that could lead elsewhere."""
+    """A path of a document: `PathTemplate("/pets/{id}")`. Raises `SchemaError` for a path that could lead out of the
+    base.
+    """
 
     def __init__(self, template: str) -> None:
         self._template = template
@@ -92,8 +95,8 @@ class PathTemplate:
             raise SchemaError(f"the path {template!r:.200} does not begin with a slash")
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(VARIABLE.findall(template)))
         segments = template[1:].split("/")
-        for at, segment in enumerate(segments):
-            if not segment and at < len(segments) - 1:
+        for index, segment in enumerate(segments):
+            if not segment and index < len(segments) - 1:
                 raise SchemaError(f"the path {template!r:.200} has an empty segment")
             self._check(segment)
         self._segments = [VARIABLE.split(segment) for segment in segments]
@@ -106,12 +109,12 @@ class PathTemplate:
             raise SchemaError(f"the path {self._template!r:.200} leads out of the base path")
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The path with these texts, each percent-encoded, in the place of its variables. Raises `InvalidArguments`."""
+        """Return the path with its variables replaced by the percent-encoded `values`. Raises `InvalidArguments`."""
         return "".join("/" + self._filled(parts, values) for parts in self._segments)
 
     def _filled(self, parts: list[str], values: Mapping[str, str]) -> str:
-        """One segment; `parts` are literals and, at every other place, the names of variables."""
-        pieces = [values[part] if at % 2 else quote(part, safe=_PCHAR) for at, part in enumerate(parts)]
+        """Return one segment; `parts` alternates literals and names of variables, beginning with a literal."""
+        pieces = [values[part] if index % 2 else quote(part, safe=_PCHAR) for index, part in enumerate(parts)]
         segment = "".join(pieces)
         if len(parts) == 1:
             return segment
@@ -133,13 +136,13 @@ class PathTemplate:
 
 
 def has_slash(text: str) -> bool:
-    """Whether a text that is percent-encoded has a slash in it, of either kind, once it is decoded, or once more."""
+    """Return whether a percent-encoded text contains `/` or `\\` after one or two rounds of decoding."""
     return _SEPARATORS.search(unquote(unquote(text))) is not None
 
 
 def has_dot_segment(segment: str) -> bool:
-    """Whether any way of reading a segment finds "." or ".." in it: decoded, decoded again, in other letters' dots,
-    with a backslash for a slash, before the `;` of a parameter.
+    """Return whether any reading of a segment is "." or "..": decoded, decoded twice, NFKC-normalized, with a backslash
+    as a slash, or without the parameters after `;`.
     """
     if "." not in segment and "%" not in segment and segment.isascii():
         return False

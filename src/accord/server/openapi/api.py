@@ -1,6 +1,7 @@
-"""One API: where it is, what goes along with each request, and how an answer is had, in bounded time.
+"""An imported API and the calls of its operations.
 
-One operation, ready to be called: arguments become a request. Worked out when it is first listed or called.
+`API` sends requests and follows redirects, within a timeout. `APICall` turns arguments into a request; it reads its
+operation when it is first listed or called.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ _KEEPS_METHOD = (307, 308)
 _REDIRECTS = 5
 
 OpenSender = Callable[[], AsyncIterator[Send]]
-"""What gives a `Send`, and closes it after: an async generator function."""
+"""An async generator function that yields a `Send` and closes it afterwards."""
 
 
 class API:
-    """What all operations of one import share."""
+    """The state that all operations of one import share."""
 
     def __init__(
         self,
         document: OpenAPIDocument,
         base: BaseURL,
-        opened: OpenSender,
+        open_sender: OpenSender,
         *,
         headers: APIHeaders,
         query: Mapping[str, str],
@@ -60,66 +61,66 @@ class API:
         self.base: BaseURL = base
         self.headers: APIHeaders = headers
         self.strict: bool = strict
-        """Whether an answer that is not as described is an error."""
+        """Whether a response that does not match the document is an error."""
         self.structured: bool = structured
-        """Whether answers are structured output where they are described."""
+        """Whether responses with a schema become structured output."""
         self.limits: Limits = limits
         self.requests: DocumentSchemas = DocumentSchemas(document, limits, request=True)
         self.answers: DocumentSchemas = DocumentSchemas(document, limits, request=False)
         self.depends: Dependencies = Dependencies(
-            "an operation", {"send": Dependency(opened, "lifespan")}, {}, (Context,)
+            "an operation", {"send": Dependency(open_sender, "lifespan")}, {}, (Context,)
         )
-        """Has connections made with the first call, and closed with the server."""
+        """Opens connections for the first call, and closes them with the server."""
         self.query: list[str] = [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()]
-        """What stands in the query of every request."""
+        """The query of every request."""
         self.slashes: Collection[str] = slashes
-        """Parameters whose values may have slashes in the path."""
+        """Parameters whose values may contain slashes in the path."""
         self.skipped: SkippedPaths = SkippedPaths()
-        """Operations that are not offered, and that no argument leads to."""
+        """Operations that are not offered, and that no argument may reach."""
         self.fixed: set[tuple[str, str]] = {
             *(("query", name.lower()) for name in query),
             *(("header", name) for name in headers.names),
         }
-        """Parameters that no caller chooses."""
+        """Parameters that a client cannot set, by place and name in lower case."""
         self._secret_values = [*query.values(), *(quote(value, safe="") for value in query.values())]
         self._timeout = timeout
         self._outputs: dict[str, JSONObject] = {}
 
     def output_schema(self, schema: Any) -> JSONObject:
-        """The schema of answers that stands alone, and can be used. Raises `SchemaError`."""
+        """Return the self-contained schema of responses, compiled once as a check. Raises `SchemaError`."""
         key = schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
         key = key if isinstance(key, str) else None
-        made = self._outputs.get(key) if key is not None else None
-        if made is None:
-            made = self.answers.self_contained(schema)
+        output = self._outputs.get(key) if key is not None else None
+        if output is None:
+            output = self.answers.self_contained(schema)
             if self.answers.is_object(schema):
-                made = {**made, "type": "object"}
-            compile(made, self.limits)  # now: some clients do so for all tools that are listed, and fail for all
+                output = {**output, "type": "object"}
+            compile(output, self.limits)  # now: some clients do so for all tools that are listed, and fail for all
             if key is not None:
-                self._outputs[key] = made
-        return made
+                self._outputs[key] = output
+        return output
 
     async def fetch(
-        self, what: Route, request: APIRequest, send: Send, context: Context | None
+        self, route: Route, request: APIRequest, send: Send, context: Context | None
     ) -> tuple[APIAnswer, SecretRedactor]:
-        """The answer to a request for `what`, and what must not be told of it. Raises `ToolError`."""
-        ours = await self.headers.for_call(context)
+        """Return the response to a request, and a redactor for the secrets sent with it. Raises `ToolError`."""
+        fixed_headers = await self.headers.for_call(context)
         secrets = SecretRedactor()
-        secrets.add_permanent([*ours.values(), *self._secret_values])
+        secrets.add_permanent([*fixed_headers.values(), *self._secret_values])
         try:
-            async with asyncio.timeout(self._timeout) as limit:
-                sent = msgspec.structs.replace(request, headers={**request.headers, **ours})
-                return await self._follow(what, sent, send), secrets
+            async with asyncio.timeout(self._timeout) as deadline:
+                sent = msgspec.structs.replace(request, headers={**request.headers, **fixed_headers})
+                return await self._follow(route, sent, send), secrets
         except TimeoutError as exc:
-            if not limit.expired():
+            if not deadline.expired():
                 raise
-            raise ToolError(f"{what} was not answered within {self._timeout:g} s") from exc
+            raise ToolError(f"{route} was not answered within {self._timeout:g} s") from exc
         except ToolError as exc:
             raise ToolError(secrets.redact(str(exc))) from exc
 
-    async def _follow(self, what: Route, request: APIRequest, send: Send) -> APIAnswer:
-        """The answer at the end of redirects, which are followed under the base, only with the same method, and not to
-        an operation that was skipped: an argument may say where an API redirects to.
+    async def _follow(self, route: Route, request: APIRequest, send: Send) -> APIAnswer:
+        """Send a request and follow its redirects: only under the base URL, with the same method, and not to a skipped
+        operation, since an argument may control where an API redirects to.
         """
         for _ in range(_REDIRECTS):
             answer = await send(request)
@@ -128,24 +129,24 @@ class API:
                 return answer
             target = self.base.follow(request.url, location)
             if target is None:
-                raise ToolError(f"{what}: HTTP {answer.status}: redirected outside the API; not followed")
+                raise ToolError(f"{route}: HTTP {answer.status}: redirected outside the API; not followed")
             if request.method not in ("GET", "HEAD") and answer.status not in _KEEPS_METHOD:
-                raise ToolError(f"{what}: HTTP {answer.status}, which a {request.method} does not follow")
+                raise ToolError(f"{route}: HTTP {answer.status}, which a {request.method} does not follow")
             _, _, path, query, _ = urlsplit(target)
             path = path.removeprefix(urlsplit(self.base.url).path)
-            if self.skipped.reached_by(request.method, what.path, path) or self.skipped.chosen_by_query(query):
+            if self.skipped.reached_by(request.method, route.path, path) or self.skipped.chosen_by_query(query):
                 raise ToolError(
-                    f"{what}: HTTP {answer.status}: redirected to an operation that is not offered; not followed"
+                    f"{route}: HTTP {answer.status}: redirected to an operation that is not offered; not followed"
                 )
             request = msgspec.structs.replace(request, url=target)
-        raise ToolError(f"{what}: redirected more than {_REDIRECTS} times")
+        raise ToolError(f"{route}: redirected more than {_REDIRECTS} times")
 
 
 _ACCEPTED = "application/json, */*;q=0.5"
 
 
 class APICall:
-    """An operation of an API; what is asked of it raises `SchemaError` where the document does not say enough."""
+    """An operation of an API. Its properties raise `SchemaError` if the document is invalid or incomplete."""
 
     def __init__(self, operation: APIOperation, api: API) -> None:
         self.operation: APIOperation = operation
@@ -153,34 +154,38 @@ class APICall:
 
     @property
     def route(self) -> Route:
-        """Which operation it is."""
+        """The method and path of the operation, and its metadata."""
         return self.operation.route
 
     @cached_property
     def arguments(self) -> OperationArguments:
-        """What a caller gives."""
+        """The arguments of the operation."""
         return OperationArguments(self.operation, self.api.fixed)
 
     @cached_property
     def input_schema(self) -> JSONObject:
-        """JSON Schema of the arguments."""
+        """The JSON Schema of the arguments."""
         return self.arguments.schema(self.api.requests)
 
     @cached_property
     def output_schema(self) -> JSONObject | None:
-        """JSON Schema of the value that it gives; None where there is none to count on."""
+        """The JSON Schema of the structured output, or None if the document does not describe it."""
         schema = self.operation.result
         return self.api.output_schema(schema) if self.api.structured and schema is not None else None
 
     def request(self, values: JSONObject) -> APIRequest:
-        """The request for some arguments. Raises `InvalidArguments` for what cannot be sent."""
+        """Return the request for the arguments `values`. Raises `InvalidArguments` for values that cannot be sent."""
         places = self.arguments.split(values)
         path = self._path(places)
-        query = [piece for one, value in places.query for piece in in_query(one, value)]
+        query = [piece for parameter, value in places.query for piece in in_query(parameter, value)]
         self._check_free(query)
-        headers = {one.name.lower(): in_header(one, value) for one, value in places.header if value is not None}
+        headers = {
+            parameter.name.lower(): in_header(parameter, value)
+            for parameter, value in places.header
+            if value is not None
+        }
         headers = {**sendable(headers), "accept": _ACCEPTED, "user-agent": "accord"}
-        if cookies := [piece for one, value in places.cookie for piece in in_cookie(one, value)]:
+        if cookies := [piece for parameter, value in places.cookie for piece in in_cookie(parameter, value)]:
             headers["cookie"] = "; ".join(cookies)
         body = None
         if places.body is not UNSET and self.arguments.body is not None:
@@ -190,8 +195,8 @@ class APICall:
         return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
 
     def _path(self, places: ArgumentPlaces) -> str:
-        """The path, which is one of this operation and of no other."""
-        texts = {one.name: in_path(one, value) for one, value in places.path}
+        """Return the path. Raise `InvalidArguments` if it could reach another operation."""
+        texts = {parameter.name: in_path(parameter, value) for parameter, value in places.path}
         for name, text in texts.items():
             if name not in self.api.slashes and has_slash(text):
                 raise InvalidArguments(
@@ -206,14 +211,16 @@ class APICall:
         return path
 
     def _check_free(self, query: list[str]) -> None:
-        """No member of an argument is called as what the server's author has set."""
+        """Raise `InvalidArguments` if an argument sets a query parameter that the server's author has set."""
         for piece in query:
             name = unquote(piece.partition("=")[0])
             if ("query", name.lower()) in self.api.fixed:
                 raise InvalidArguments(f"{name!r} in the query is set by the server: leave it out")
 
     def _check_method(self, query: str, value: Any, body: bytes | None) -> None:
-        """No member of an argument has a server take the request for one of a method with skipped operations."""
+        """Raise `InvalidArguments` if an argument overrides the method (`_method`) and so reaches a
+        skipped operation.
+        """
         chosen = self.api.skipped.chosen_by_query(query)
         if body is not None and self.arguments.body is not None and self.arguments.body.media == URLENCODED:
             chosen = chosen or self.api.skipped.chosen_by_query(body.decode())

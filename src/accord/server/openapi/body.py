@@ -1,12 +1,12 @@
-"""The body of a request: JSON, a form, a form with files, text, or bytes. Bytes come as base64.
+"""Encoding of request bodies and parameters.
 
-How the value of a parameter is written in a URL, a header or a cookie (OpenAPI, Style Values).
+A body is JSON, a form, a form with files, text, or bytes given as base64. Parameters are written in a URL, a header or
+a cookie by their style (OpenAPI, Style Values):
 
     in_path(Parameter(name="id", place="path", style="matrix"), 5)         # ;id=5
     in_query(Parameter(name="tag", place="query", style="form"), ["a"])    # ["tag=a"]
 
-Whatever a value holds is percent-encoded, but for letters, digits and `-._~`: what separates is written here, and
-nowhere else.
+Values are percent-encoded, except letters, digits and `-._~`. Only this module writes delimiters.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from accord.messages.base import JSONObject
 from accord.server.openapi.operation import FORMS, MULTIPART, URLENCODED, APIParameter, RequestBody, is_json
 
 _RESERVED = ":/?@!$'()*,;"
-"""What a query may hold without another meaning in it."""
+"""Characters without a special meaning in a query, unencoded with `allowReserved`."""
 _COOKIE = "!#$&'()*+-./:<=>?@[]^_`{|}~"
-"""What the value of a cookie may hold (RFC 6265, cookie-octet)."""
+"""Characters allowed in the value of a cookie (RFC 6265, cookie-octet)."""
 _DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
 def in_path(parameter: APIParameter, value: Any) -> str:
-    """What stands in the path for a value. Raises `InvalidArguments` for what has no text."""
+    """Return the text of a value in the path. Raises `InvalidArguments` for a value that cannot be encoded."""
     pieces = _pieces(parameter, value, parameter.explode)
     if parameter.style == "label":
         return "".join(f".{piece}" for piece in pieces) if parameter.explode else f".{','.join(pieces)}"
@@ -51,7 +51,7 @@ def _matrix(parameter: APIParameter, value: Any, pieces: list[str]) -> str:
 
 
 def in_query(parameter: APIParameter, value: Any) -> list[str]:
-    """What stands in the query for a value: `name=value`, once or several times, or nothing."""
+    """Return the query parameters of a value: none, one or several of `name=value`."""
     if value is None:
         return []
     name = _quoted(parameter, parameter.name)
@@ -68,12 +68,12 @@ def in_query(parameter: APIParameter, value: Any) -> list[str]:
 
 
 def in_cookie(parameter: APIParameter, value: Any) -> list[str]:
-    """What stands in the `Cookie` header for a value."""
+    """Return the pairs of a value in the `Cookie` header."""
     return in_query(parameter, value)
 
 
 def in_header(parameter: APIParameter, value: Any) -> str:
-    """What a header says for a value: text as it is. Whoever sends it checks that it can be sent."""
+    """Return the text of a value in a header, unencoded. The caller checks that it can be sent."""
     if parameter.as_json or not isinstance(value, dict | list):
         return _text(value, parameter.as_json)
     if isinstance(value, list):
@@ -83,7 +83,7 @@ def in_header(parameter: APIParameter, value: Any) -> str:
 
 
 def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
-    """A value in its parts: one, those of a list, or the keys and values of an object."""
+    """Return the encoded parts of a value: one, those of a list, or the keys and values of an object."""
     if parameter.as_json or not isinstance(value, dict | list):
         return [_quoted(parameter, _text(value, parameter.as_json))]
     if isinstance(value, list):
@@ -93,7 +93,7 @@ def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
 
 
 def _deep(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """`[a][b]` and the text at that place; the items of a list stand at the same place."""
+    """Yield the encoded keys (`[a][b]`) and text of each leaf; the items of a list share one key."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _deep(inner, f"{key}%5B{quote(_sendable(name), safe='')}%5D")
@@ -105,7 +105,7 @@ def _deep(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any, as_json: bool = False) -> str:
-    """A value as text: `true`, `2.5`, and JSON where nothing plainer can be said."""
+    """Return a value as text: a string as it is, anything else as JSON."""
     if isinstance(value, str) and not as_json:
         return _sendable(value)
     return msgspec.json.encode(value).decode()
@@ -125,17 +125,17 @@ def _sendable(text: str) -> str:
 
 
 _TEXTS = ("xml", "yaml", "csv", "graphql", "javascript")
-"""What is text under `application/`."""
+"""Suffixes of media types under `application/` that are text."""
 
 
 def is_written(media: str) -> bool:
-    """Whether a model writes a body of this type itself: anything but bytes."""
+    """Return whether a model writes a body of this media type directly: any text, but not bytes."""
     kind = media
     return is_json(media) or kind in FORMS or kind.startswith("text/") or kind.endswith(_TEXTS)
 
 
 def encode(body: RequestBody, value: Any) -> tuple[bytes, str]:
-    """The bytes of a body, and its `Content-Type`. Raises `InvalidArguments`."""
+    """Return the bytes of a body, and its `Content-Type`. Raises `InvalidArguments`."""
     if is_json(body.media):
         return msgspec.json.encode(value), body.media
     if isinstance(value, dict) and body.media == URLENCODED:
@@ -153,16 +153,16 @@ def _pairs(body: RequestBody, form: JSONObject) -> Iterator[str]:
 
 
 def _member(body: RequestBody, name: str, value: Any) -> APIParameter:
-    """A member of a form as a parameter; one that is an object is JSON, unless its encoding says otherwise."""
-    told = body.encoding.get(name)
-    told = told if isinstance(told, dict) else {}
-    style = told["style"] if isinstance(told.get("style"), str) else "form"
+    """Return a member of a form as a parameter; an object is JSON unless its encoding has a style."""
+    encoding = body.encoding.get(name)
+    encoding = encoding if isinstance(encoding, dict) else {}
+    style = encoding["style"] if isinstance(encoding.get("style"), str) else "form"
     return APIParameter(
         name=name,
         place="query",
         style=style,
-        explode=bool(told.get("explode", style == "form")),
-        as_json=isinstance(value, dict) and "style" not in told,
+        explode=bool(encoding.get("explode", style == "form")),
+        as_json=isinstance(value, dict) and "style" not in encoding,
     )
 
 
@@ -177,18 +177,18 @@ def _multipart(body: RequestBody, form: JSONObject) -> tuple[bytes, str]:
 
 
 def _parts(body: RequestBody, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
-    """The parts that one member makes: one for each item of a list."""
-    told = body.encoding.get(name)
-    kind = told.get("contentType") if isinstance(told, dict) else None
-    for one in value if isinstance(value, list) else [value]:
+    """Yield the header and content of a member's parts: one for each item of a list."""
+    encoding = body.encoding.get(name)
+    kind = encoding.get("contentType") if isinstance(encoding, dict) else None
+    for item in value if isinstance(value, list) else [value]:
         head = f'Content-Disposition: form-data; name="{_escaped(name)}"'
         if name in body.files:
             kind = kind if isinstance(kind, str) and _is_media_type(kind) else "application/octet-stream"
-            yield f'{head}; filename="{_escaped(name)}"\r\nContent-Type: {kind}', _bytes(name, one)
-        elif isinstance(one, dict | list):
-            yield f"{head}\r\nContent-Type: application/json", msgspec.json.encode(one)
-        elif one is not None:
-            yield head, _text(one).encode()
+            yield f'{head}; filename="{_escaped(name)}"\r\nContent-Type: {kind}', _bytes(name, item)
+        elif isinstance(item, dict | list):
+            yield f"{head}\r\nContent-Type: application/json", msgspec.json.encode(item)
+        elif item is not None:
+            yield head, _text(item).encode()
 
 
 def _is_media_type(text: str) -> bool:
@@ -196,7 +196,7 @@ def _is_media_type(text: str) -> bool:
 
 
 def _escaped(name: str) -> str:
-    """A name between quotes, as browsers write it."""
+    """Return a name for a quoted string, escaped as browsers do."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
 
 

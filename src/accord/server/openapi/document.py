@@ -1,8 +1,8 @@
-"""An OpenAPI document (3.0, 3.1, 3.2): read from what was given, and asked for what stands at a place of it.
+"""An OpenAPI document (3.0, 3.1, 3.2), and the resolution of its references.
 
-Nothing is ever fetched: a reference leads to a place of the same document (`#/...`), or is refused with its text. What
-is wrong with the document as a whole is a `DeclarationError`; what is wrong with one operation is a `SchemaError`, and
-the others stay.
+Nothing is fetched: a reference leads to a place in the same document (`#/...`), any other is refused. An error of the
+whole document raises `DeclarationError`. An error of one operation raises `SchemaError`, and the other operations
+remain usable.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ Source: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
 """A document, its text, or the path of its file."""
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-"""What a path may have; CONNECT is none of them."""
+"""The methods of a path item; CONNECT is not allowed."""
 
 _CHAIN = 32
-"""References that lead from one to the next."""
+"""The most references that may follow one another."""
 
 
 class OpenAPIDocument:
-    """One document. Raises `DeclarationError` for what is none."""
+    """An OpenAPI document. Raises `DeclarationError` for an invalid one."""
 
     def __init__(self, source: Source) -> None:
         self.content: Mapping[str, Any] = _content(source)
-        """The document, as it was written."""
+        """The decoded document, unchanged."""
         _check_version(self.content)
         self.paths: JSONObject = _table(self.content, "paths")
 
     @property
     def title(self) -> str:
-        """What the API is called."""
+        """The title of the API."""
         return str(_table(self.content, "info").get("title") or "openapi")
 
     @property
@@ -51,39 +51,39 @@ class OpenAPIDocument:
 
     @property
     def description(self) -> str | None:
-        """What the document says of the API."""
-        found = _table(self.content, "info").get("description")
-        return found if isinstance(found, str) else None
+        """The description of the API."""
+        description = _table(self.content, "info").get("description")
+        return description if isinstance(description, str) else None
 
     @property
     def address(self) -> str | None:
-        """The URL of the first server that is named, with its variables at their defaults."""
+        """The URL of the first server, with its variables at their defaults."""
         servers = self.content.get("servers")
         first = servers[0] if isinstance(servers, list) and servers else None
         if not isinstance(first, dict) or not isinstance(first.get("url"), str):
             return None
         variables = _table(first, "variables")
 
-        def filled(found: re.Match[str]) -> str:
-            variable = variables.get(found[1])
-            return str(variable.get("default", "")) if isinstance(variable, dict) else found[0]
+        def filled(match: re.Match[str]) -> str:
+            variable = variables.get(match[1])
+            return str(variable.get("default", "")) if isinstance(variable, dict) else match[0]
 
         return VARIABLE.sub(filled, first["url"])
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
-        """Method, path, the item of the path, and the operation, as they are written and not looked into yet."""
+        """Yield method, path, path item and operation of each operation; the operation is not validated yet."""
         for path, item in self.paths.items():
-            if not isinstance(path, str) or path.startswith("x-"):  # no path, but an extension
+            if not isinstance(path, str) or path.startswith("x-"):  # an extension, not a path
                 continue
             try:
-                found = self.resolve(item)
-            except SchemaError:  # whoever reads it will say so; which methods it has nobody can tell
+                resolved = self.resolve(item)
+            except SchemaError:  # methods unknown; reading the operation raises the error
                 yield "get", path, item, None
                 continue
-            yield from ((method, path, found, found[method]) for method in METHODS if method in found)
+            yield from ((method, path, resolved, resolved[method]) for method in METHODS if method in resolved)
 
     def resolve(self, node: Any) -> JSONObject:
-        """An object, at the end of the references that lead to it. Raises `SchemaError`."""
+        """Return the object that `node` is or refers to. Raises `SchemaError`."""
         for _ in range(_CHAIN):
             if not isinstance(node, dict):
                 raise SchemaError(f"expected an object, found {_short_repr(node)}")
@@ -93,7 +93,7 @@ class OpenAPIDocument:
         raise SchemaError("its references form a cycle")
 
     def at(self, reference: str) -> Any:
-        """What a reference leads to. Raises `SchemaError` if that is not inside this document."""
+        """Return the value that a reference leads to. Raises `SchemaError` if it is not in this document."""
         if not reference.startswith("#/"):
             raise SchemaError(
                 f"it refers to {_short_repr(reference)}: only references inside the document are followed"
@@ -113,14 +113,16 @@ class OpenAPIDocument:
 def _content(source: Source) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return source
-    text, where = (source, "the text") if isinstance(source, str) and _is_text(source) else _file(source)
+    text, source_name = (source, "the text") if isinstance(source, str) and _is_text(source) else _file(source)
     try:
-        found = msgspec.json.decode(text) if text.lstrip().startswith("{") else _yaml(text, where)
+        content = msgspec.json.decode(text) if text.lstrip().startswith("{") else _yaml(text, source_name)
     except (msgspec.DecodeError, RecursionError) as exc:
-        raise DeclarationError(f"{where} is not an OpenAPI document: it is not JSON: {exc}") from exc
-    if not isinstance(found, dict):
-        raise DeclarationError(f"{where} is not an OpenAPI document: it must be an object, not {type(found).__name__}")
-    return found
+        raise DeclarationError(f"{source_name} is not an OpenAPI document: it is not JSON: {exc}") from exc
+    if not isinstance(content, dict):
+        raise DeclarationError(
+            f"{source_name} is not an OpenAPI document: it must be an object, not {type(content).__name__}"
+        )
+    return content
 
 
 def _is_text(source: str) -> bool:
@@ -136,17 +138,17 @@ def _file(path: str | os.PathLike[str]) -> tuple[str, str]:
         raise DeclarationError(f"the OpenAPI document {str(path)!r:.200} cannot be read: {exc}") from exc
 
 
-def _yaml(text: str, where: str) -> Any:
+def _yaml(text: str, source_name: str) -> Any:
     try:
         import yaml  # type: ignore[import-untyped]
     except ImportError:
         raise DeclarationError(
-            f"{where} is not JSON; where it is YAML: `pip install pyyaml`, or save it as JSON"
+            f"{source_name} is not JSON; where it is YAML: `pip install pyyaml`, or save it as JSON"
         ) from None
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as exc:
-        raise DeclarationError(f"{where} is not an OpenAPI document: {exc}") from exc
+        raise DeclarationError(f"{source_name} is not an OpenAPI document: {exc}") from exc
 
 
 def _check_version(content: Mapping[str, Any]) -> None:
@@ -159,13 +161,13 @@ def _check_version(content: Mapping[str, Any]) -> None:
 
 
 def _table(holder: Mapping[str, Any], key: str) -> JSONObject:
-    """A member that is a table; an empty one where it is missing. Raises `DeclarationError` for anything else."""
-    found = holder.get(key)
-    if found is None:
+    """Return an object member, or an empty object if it is missing. Raises `DeclarationError` for any other type."""
+    member = holder.get(key)
+    if member is None:
         return {}
-    if not isinstance(found, dict):
-        raise DeclarationError(f"`{key}` of an OpenAPI document is an object, not {type(found).__name__}")
-    return found
+    if not isinstance(member, dict):
+        raise DeclarationError(f"`{key}` of an OpenAPI document is an object, not {type(member).__name__}")
+    return member
 
 
 def _short_repr(value: Any) -> str:

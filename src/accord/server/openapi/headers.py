@@ -1,7 +1,7 @@
-"""What goes along with every request to an API: headers that are fixed, made for each call, or the caller's own.
+"""The headers of every request to an API: fixed, returned by a function for each call, or forwarded from the client.
 
-What the server's author says stands above what the caller brings, and that above what a model chooses. Nothing of the
-caller is passed on that is not named.
+Headers set by the server's author override forwarded ones, and forwarded ones override those set by a model. Only
+headers named in `forward` are forwarded.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ HeaderSource: TypeAlias = (
     | Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
     | Callable[[Context], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 )
-"""Headers; or a function, plain or async, that gives them for each call, and takes the `Context` if it wants it."""
+"""Headers; or a function, plain or async, that returns them for each call and may take the `Context`."""
 
 
 class APIHeaders:
-    """Those of one API. Raises `DeclarationError` for what cannot be sent."""
+    """The headers of one API. Raises `DeclarationError` for headers that cannot be sent."""
 
-    def __init__(self, given: HeaderSource | None, forward: Collection[str]) -> None:
+    def __init__(self, headers: HeaderSource | None, forward: Collection[str]) -> None:
         self._fixed: dict[str, str] = {}
         self._source: Callable[..., Any] | None = None
-        if callable(given):
-            self._source = given
-        elif isinstance(given, Mapping):
-            self._fixed = _fixed(given)
-        elif given is not None:
+        if callable(headers):
+            self._source = headers
+        elif isinstance(headers, Mapping):
+            self._fixed = _fixed(headers)
+        elif headers is not None:
             raise DeclarationError(
-                f"headers= must be a mapping of strings, or a function that returns one, not {given!r:.100}"
+                f"headers= must be a mapping of strings, or a function that returns one, not {headers!r:.100}"
             )
         if isinstance(forward, str):
             raise DeclarationError(f'forward= must be a list of names: forward=["{forward}"]')
@@ -44,43 +44,45 @@ class APIHeaders:
 
     @property
     def context(self) -> bool:
-        """Whether they depend on the call."""
+        """Whether the headers depend on the call."""
         return self._needs_context or bool(self._forward)
 
     @property
     def names(self) -> set[str]:
-        """Names, in small letters, that no model chooses."""
+        """The lower-case names of headers that a model cannot set."""
         return {*self._fixed, *self._forward}
 
     async def for_call(self, context: Context | None) -> dict[str, str]:
-        """The headers for one call. Raises `ToolError` where the function fails."""
-        passed_on: dict[str, str] = {}
+        """Return the headers for one call. Raises `ToolError` if the function fails."""
+        forwarded: dict[str, str] = {}
         if self._forward and context is not None:
-            brought = context.headers
-            passed_on = {name: brought[name] for name in self._forward if name in brought}
-        return {**sendable(passed_on), **self._fixed, **await self._made(context)}
+            request_headers = context.headers
+            forwarded = {name: request_headers[name] for name in self._forward if name in request_headers}
+        return {**sendable(forwarded), **self._fixed, **await self._from_source(context)}
 
-    async def _made(self, context: Context | None) -> dict[str, str]:
+    async def _from_source(self, context: Context | None) -> dict[str, str]:
         if self._source is None:
             return {}
         try:
-            made = self._source(context) if self._needs_context else self._source()
-            return validated_headers(await made if inspect.isawaitable(made) else made)
+            headers = self._source(context) if self._needs_context else self._source()
+            return validated_headers(await headers if inspect.isawaitable(headers) else headers)
         except ToolError:
             raise
         except Exception as exc:
             raise ToolError(f"the function for headers failed: {describe_redacted(exc)}") from exc
 
 
-def _fixed(given: Mapping[str, str]) -> dict[str, str]:
+def _fixed(headers: Mapping[str, str]) -> dict[str, str]:
     try:
-        return validated_headers(given)
+        return validated_headers(headers)
     except TargetError as exc:
         raise DeclarationError(str(exc)) from exc
 
 
 def sendable(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers that a caller chose. Raises `InvalidArguments` for one that cannot be sent: it would end its line."""
+    """Return the headers if all can be sent. Raises `InvalidArguments` for one that cannot, such as one with a line
+    break.
+    """
     try:
         return validated_headers(headers)
     except TargetError as exc:

@@ -1,10 +1,8 @@
-"""An API over HTTP: requests by aiohttp, which is imported when the first one is sent.
+"""The HTTP clients of an import: aiohttp for an API over the network, and ASGI for an application in this process.
 
-No cookies are kept, for one caller must not meet those of another; no redirect is followed here.
-
-An API in this very process: an ASGI application, called without a socket.
-
-Its lifespan begins before its first request and ends with whoever opened it; an application without one goes without.
+aiohttp is imported with the first request. Cookies are not stored, so that clients of the server do not share them, and
+redirects are not followed here. An application is called without a socket. Its lifespan starts before its first request
+and ends with the server; an application without a lifespan is called without one.
 """
 
 from __future__ import annotations
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _LARGE = 1 << 20
-"""Of more bytes at once aiohttp warns."""
+"""aiohttp warns about larger bodies that are passed as bytes."""
 
 
 @asynccontextmanager
-async def connections(most: int) -> AsyncIterator[Send]:
-    """What sends requests, over connections that are kept; answers of at most `most` bytes."""
+async def connections(max_bytes: int) -> AsyncIterator[Send]:
+    """Yield a function that sends requests over pooled connections; a response has at most `max_bytes` bytes."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -42,16 +40,16 @@ async def connections(most: int) -> AsyncIterator[Send]:
     ) as session:
 
         async def send(request: APIRequest) -> APIAnswer:
-            return await _send(session, request, most)
+            return await _send(session, request, max_bytes)
 
         yield send
 
 
-async def _send(session: ClientSession, request: APIRequest, most: int) -> APIAnswer:
-    """Raises `ToolError`."""
+async def _send(session: ClientSession, request: APIRequest, max_bytes: int) -> APIAnswer:
+    """Send a request and return its response. Raises `ToolError`."""
     from yarl import URL
 
-    url = URL(request.url, encoded=True)  # as it was built: nothing is decoded, nothing is joined
+    url = URL(request.url, encoded=True)  # as built: neither decoded nor normalized
     what = f"{request.method} {url.path}"
     try:
         proxy = proxy_for(url, None)
@@ -64,7 +62,7 @@ async def _send(session: ClientSession, request: APIRequest, most: int) -> APIAn
             proxy=proxy.url,
             proxy_headers=proxy.headers,
         ) as response:
-            body = await _body(response, most, what)
+            body = await _body(response, max_bytes, what)
             headers = {name.lower(): value for name, value in response.headers.items()}
             return APIAnswer(status=response.status, headers=headers, body=body)
     except http_errors() as exc:
@@ -75,18 +73,18 @@ def _data(body: bytes | None) -> bytes | io.BytesIO | None:
     return io.BytesIO(body) if body is not None and len(body) > _LARGE else body
 
 
-async def _body(response: ClientResponse, most: int, what: str) -> bytes:
+async def _body(response: ClientResponse, max_bytes: int, what: str) -> bytes:
     body = bytearray()
-    while piece := await response.content.readany():
-        body += piece
-        if len(body) > most:
-            raise too_large(what, most)
+    while chunk := await response.content.readany():
+        body += chunk
+        if len(body) > max_bytes:
+            raise too_large(what, max_bytes)
     return bytes(body)
 
 
-def too_large(what: str, most: int) -> ToolError:
-    """An answer that nobody wants in memory."""
-    return ToolError(f"{what}: the answer is larger than {most:,} bytes (Limits.upstream_bytes)")
+def too_large(what: str, max_bytes: int) -> ToolError:
+    """Return the error for a response that is larger than the limit."""
+    return ToolError(f"{what}: the answer is larger than {max_bytes:,} bytes (Limits.upstream_bytes)")
 
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -98,36 +96,38 @@ ASGIApp: TypeAlias = Callable[
 
 _PORTS = {"http": 80, "https": 443}
 _START_SECONDS = 60
-"""Time for an application to begin its lifespan."""
+"""Seconds for an application to start its lifespan."""
 _STOP_SECONDS = 10
-"""Time for an application to end its lifespan."""
+"""Seconds for an application to end its lifespan."""
 
 
 @asynccontextmanager
-async def application(app: ASGIApp, most: int, lifespan: bool) -> AsyncIterator[Send]:
-    """What sends requests to an application; answers of at most `most` bytes. `lifespan`: whether its lifespan is run
-    here, rather than by whoever else serves it. Raises `ToolError` if it does not start.
+async def application(app: ASGIApp, max_bytes: int, lifespan: bool) -> AsyncIterator[Send]:
+    """Yield a function that calls an application; a response has at most `max_bytes` bytes.
+
+    `lifespan` is whether this function runs the application's lifespan; False if another server does. Raises
+    `ToolError` if the application does not start.
     """
-    life = _ASGILifespan(app)
+    asgi_lifespan = _ASGILifespan(app)
     if lifespan:
-        await life.start()
+        await asgi_lifespan.start()
 
     running: set[asyncio.Task[None]] = set()
 
     async def send(request: APIRequest) -> APIAnswer:
-        return await _ASGICall(request, most, life.state).call(app, running)
+        return await _ASGICall(request, max_bytes, asgi_lifespan.state).call(app, running)
 
     try:
         yield send
     finally:
         try:
-            await _ended(running)
+            await _finish(running)
         finally:
-            await life.stop()
+            await asgi_lifespan.stop()
 
 
-async def _ended(running: set[asyncio.Task[None]]) -> None:
-    """What an application does after its answers is given time to end."""
+async def _finish(running: set[asyncio.Task[None]]) -> None:
+    """Wait for tasks of the application that go on after their response, then cancel them."""
     try:
         if running:
             await asyncio.wait(running, timeout=_STOP_SECONDS)
@@ -141,7 +141,7 @@ class _ASGILifespan:
 
     def __init__(self, app: ASGIApp) -> None:
         self.state: dict[str, Any] = {}
-        """What the application keeps for its requests."""
+        """State that the application's lifespan passes to its requests."""
         self._app = app
         self._from_app: asyncio.Queue[Message] = asyncio.Queue()
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
@@ -179,14 +179,14 @@ class _ASGILifespan:
 
 
 class _ASGICall:
-    """One request to an application, and what it answers.
+    """One request to an application, and its response.
 
-    The application runs in a task of its own: it may go on after its answer, with what it does in the background.
+    The application runs in a task of its own, since it may do background work after its response.
     """
 
-    def __init__(self, request: APIRequest, most: int, state: dict[str, Any]) -> None:
+    def __init__(self, request: APIRequest, max_bytes: int, state: dict[str, Any]) -> None:
         self._request = request
-        self._most = most
+        self._max_bytes = max_bytes
         self._state = state
         self._body_sent = False
         self._status = 0
@@ -197,7 +197,9 @@ class _ASGICall:
         self._answer: asyncio.Future[APIAnswer] = asyncio.get_running_loop().create_future()
 
     async def call(self, app: ASGIApp, running: set[asyncio.Task[None]]) -> APIAnswer:
-        """The answer, as soon as it is whole; the application is in `running` until it ends. Raises `ToolError`."""
+        """Return the response once it is complete; the application stays in `running` until it ends. Raises
+        `ToolError`.
+        """
         task = asyncio.create_task(self._run(app))
         running.add(task)
         task.add_done_callback(running.discard)
@@ -217,10 +219,10 @@ class _ASGICall:
         else:
             self._fail("the application ended without an answer")
 
-    def _fail(self, why: str, cause: BaseException | None = None) -> None:
-        """There will be no answer, if there is none yet."""
+    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
+        """Set an error, unless the response is complete."""
         if not self._answer.done():
-            error = ToolError(f"{self._what}: {why}")
+            error = ToolError(f"{self._what}: {reason}")
             error.__cause__ = cause
             self._answer.set_exception(error)
 
@@ -266,11 +268,13 @@ class _ASGICall:
                     answer = APIAnswer(status=self._status, headers=self._headers, body=bytes(self._body))
                     self._answer.set_result(answer)
 
-    def _add(self, piece: bytes) -> None:
-        """More of the body. Raises `ToolError`, whatever the application makes of it."""
-        if len(self._body) + len(piece) > self._most:
-            error = too_large(self._what, self._most)
+    def _add(self, chunk: bytes) -> None:
+        """Add bytes to the body. Raises `ToolError` if it grows too large, and fails the call even if the application
+        ignores it.
+        """
+        if len(self._body) + len(chunk) > self._max_bytes:
+            error = too_large(self._what, self._max_bytes)
             if not self._answer.done():
                 self._answer.set_exception(error)
             raise error
-        self._body += piece
+        self._body += chunk

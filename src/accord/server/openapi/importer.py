@@ -1,6 +1,7 @@
-"""From a document to tools, resources and templates of a server; all of them, or none.
+"""Import of a document's operations as tools, resources and templates of a server; all of them, or none.
 
-What operations are called: by their `operationId`, else by method and path, in characters that names may have.
+An operation is named by its `operationId`, else by its method and path, with characters that are not allowed in names
+replaced.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LONGEST = 128
 
 
 class OperationNames:
-    """Gives each operation a name that no other has. `chosen` are names by `operationId`."""
+    """Unique names for operations. `chosen` are names by `operationId`."""
 
     def __init__(self, chosen: Mapping[str, str], prefix: str | None) -> None:
         self._chosen = chosen
@@ -44,25 +45,25 @@ class OperationNames:
         self._numbers: dict[str, int] = {}
 
     def name_for(self, route: Route) -> str:
-        """The name of an operation. Raises `DeclarationError` for one that was chosen and cannot be a name."""
+        """Return the name of an operation. Raises `DeclarationError` if a chosen name is invalid."""
         chosen = self._chosen.get(route.id or "")
         if chosen is not None and (chosen != _plain(chosen) or not chosen):
             raise DeclarationError(f"{chosen!r:.100} is not a valid name: use letters, digits, `_`, `-` and `.`")
         wanted = self._prefix + (
             chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
         )
-        name = plain = wanted[:_LONGEST]
-        number = self._numbers.get(plain, 1)
+        name = base = wanted[:_LONGEST]
+        number = self._numbers.get(base, 1)
         while name in self._used:
             number += 1
             name = f"{wanted[: _LONGEST - len(str(number)) - 1]}_{number}"
-        self._numbers[plain] = number
+        self._numbers[base] = number
         self._used.add(name)
         return name
 
 
 def _short(route: Route) -> str:
-    """The `operationId`, without the path and the method that FastAPI appends to the name of a function."""
+    """Return the `operationId` without the path and method that FastAPI appends to the function's name."""
     if route.id is None:
         return ""
     appended = re.sub(r"\W", "_", route.path) + f"_{route.method.lower()}"
@@ -80,7 +81,7 @@ _NOT_IN_SCHEMES = re.compile(r"[^A-Za-z0-9+.-]+")
 
 
 class ImportingServer(Protocol):
-    """A server, as an import adds to it."""
+    """The part of a server that an import uses."""
 
     registry: Registry
     limits: Limits
@@ -88,59 +89,60 @@ class ImportingServer(Protocol):
 
 S = TypeVar("S", bound=ImportingServer)
 
-Opened = Callable[[], AbstractAsyncContextManager[Send]]
+SenderOpener = Callable[[], AbstractAsyncContextManager[Send]]
 
 
 class OpenAPIOptions(TypedDict, total=False):
-    """How an API is imported; see `Server.add_openapi`."""
+    """Options of an import; see `Server.add_openapi`."""
 
     base_url: str
-    """Where the API is. By default the first of the document's servers, if that is an absolute URL."""
+    """The URL of the API. By default the document's first server URL, if it is absolute."""
     routes: Routes
-    """What becomes of which operation: `[RouteMap(...)]`, or a function. By default everything is a tool."""
+    """What each operation becomes: `[RouteMap(...)]`, or a function. By default every operation becomes a tool."""
     names: Mapping[str, str]
     """Names by `operationId`."""
     prefix: str
-    """Stands before every name, and is the scheme of URIs, which is "api" otherwise."""
+    """A prefix of every name, and the scheme of resource URIs, which is "api" by default."""
     tags: Collection[str]
-    """Tags of everything that is imported, besides those that the document gives it."""
+    """Tags of everything that is imported, in addition to the document's tags."""
     headers: HeaderSource
-    """Headers of every request, or a function that gives them for each call."""
+    """Headers of every request, or a function that returns them for each call."""
     forward: Collection[str]
-    """Names of headers that are passed on from the HTTP request that a call came with. None are by default."""
+    """Names of headers that are forwarded from the client's HTTP request. None by default."""
     slashes: Collection[str]
-    """Names of parameters whose values may have slashes in the path. None may by default: many servers read an encoded
-    slash as a real one, and answer with another operation, perhaps one that was skipped."""
+    """Names of parameters whose values may contain slashes in the path. None by default: many servers read an encoded
+    slash as a path separator, and answer with another operation, perhaps a skipped one.
+    """
     query: Mapping[str, str]
-    """What stands in the query of every request, such as a key."""
+    """Query parameters of every request, such as an API key."""
     timeout: float
-    """Seconds for an answer: 30 by default."""
+    """Seconds to wait for a response: 30 by default."""
     send: Send
-    """What sends requests, in place of aiohttp."""
+    """A function that sends requests, in place of aiohttp."""
     structured: bool
-    """Whether JSON answers are structured output where the document describes them: True by default."""
+    """Whether JSON responses become structured output where the document has a schema for them: True by default."""
     strict: bool
-    """Whether an answer that is not as described is kept from the caller: False by default."""
+    """Whether a response that does not match the document is withheld from the client: False by default."""
 
 
 def add_openapi(server: ImportingServer, source: Source | OpenAPIDocument, options: OpenAPIOptions) -> Imported:
-    """Offer the operations of a document. Raises `DeclarationError`."""
+    """Import the operations of a document. Raises `DeclarationError`."""
     document = source if isinstance(source, OpenAPIDocument) else OpenAPIDocument(source)
     address = options.get("base_url", document.address or "")
     if "base_url" not in options and not address.startswith(("http://", "https://")):
         raise DeclarationError(f"the document has no absolute server URL (it has {address!r:.200}): give base_url=")
-    most = server.limits.upstream_bytes
-    return _add(server, document, BaseURL(address), lambda: connections(most), options)
+    max_bytes = server.limits.upstream_bytes
+    return _add(server, document, BaseURL(address), lambda: connections(max_bytes), options)
 
 
 def add_application(server: ImportingServer, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
-    """Offer the operations of an ASGI application that can describe itself. Raises `DeclarationError`."""
-    base, most = BaseURL(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
-    return _add(server, _described(app), base, lambda: application(app, most, lifespan), options)
+    """Import the operations of an ASGI application with an `openapi()` method. Raises `DeclarationError`."""
+    base, max_bytes = BaseURL(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
+    return _add(server, _described(app), base, lambda: application(app, max_bytes, lifespan), options)
 
 
 def server_of(make: Callable[[str, str], S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
-    """A server of one document. Raises `DeclarationError`."""
+    """Return a server of one document. Raises `DeclarationError`."""
     document = OpenAPIDocument(source)
     server = make(name or document.title, document.version)
     add_openapi(server, document, options)
@@ -150,7 +152,7 @@ def server_of(make: Callable[[str, str], S], source: Source, name: str | None, o
 def server_of_application(
     make: Callable[[str, str], S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions
 ) -> S:
-    """A server of one ASGI application. Raises `DeclarationError`."""
+    """Return a server of one ASGI application. Raises `DeclarationError`."""
     document = _described(app)
     server = make(name or document.title, document.version)
     add_application(server, app, lifespan, options)
@@ -164,17 +166,21 @@ def _described(app: Any) -> OpenAPIDocument:
 
 
 def _add(
-    server: ImportingServer, document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions
+    server: ImportingServer,
+    document: OpenAPIDocument,
+    base: BaseURL,
+    open_sender: SenderOpener,
+    options: OpenAPIOptions,
 ) -> Imported:
     _check_options(options)
-    api = _api(document, base, opened, options, server.limits)
-    operations = [APIOperation(document, *found) for found in document.operations()]
+    api = _api(document, base, open_sender, options, server.limits)
+    operations = [APIOperation(document, *row) for row in document.operations()]
     _check_names(options.get("names", {}), operations)
     imported = Imported()
-    made = list(_registrations(api, operations, options, imported.left_out))
-    _check_free(server.registry, made)
-    for kind, name, offer in made:
-        server.registry.add(kind, name, offer)
+    registrations = list(_registrations(api, operations, options, imported.left_out))
+    _check_free(server.registry, registrations)
+    for kind, name, registration in registrations:
+        server.registry.add(kind, name, registration)
         {"tool": imported.tools, "resource": imported.resources}.get(kind, imported.templates).append(name)
     return imported
 
@@ -182,7 +188,7 @@ def _add(
 def _registrations(
     api: API, operations: list[APIOperation], options: OpenAPIOptions, left_out: dict[str, str]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Kind, name and offer of what operations become; what cannot be offered is told in `left_out`."""
+    """Yield kind, name and registration of each operation; record those that cannot be imported in `left_out`."""
     routes, prefix = check_routes(options.get("routes", ())), options.get("prefix")
     names = OperationNames(options.get("names", {}), prefix)
     scheme, tags = _NOT_IN_SCHEMES.sub("-", prefix or "api"), words("tags", options.get("tags", ()))
@@ -214,14 +220,16 @@ def _check_names(chosen: Mapping[str, str], operations: list[APIOperation]) -> N
         raise DeclarationError(f"names= has unknown operations: {', '.join(sorted(unknown))}")
 
 
-def _api(document: OpenAPIDocument, base: BaseURL, opened: Opened, options: OpenAPIOptions, limits: Limits) -> API:
-    given = options.get("send")
+def _api(
+    document: OpenAPIDocument, base: BaseURL, open_sender: SenderOpener, options: OpenAPIOptions, limits: Limits
+) -> API:
+    custom_send = options.get("send")
 
     async def sender() -> AsyncIterator[Send]:
-        if given is not None:
-            yield given
+        if custom_send is not None:
+            yield custom_send
         else:
-            async with opened() as send:
+            async with open_sender() as send:
                 yield send
 
     return API(
@@ -241,23 +249,23 @@ def _api(document: OpenAPIDocument, base: BaseURL, opened: Opened, options: Open
 def _registration(
     call: APICall, names: OperationNames, into: str, scheme: str, tags: Collection[str]
 ) -> tuple[str, str, Any]:
-    """Kind, name and offer. Raises `SchemaError` and `DeclarationError` for what cannot be offered."""
+    """Return kind, name and registration. Raises `SchemaError` and `DeclarationError` for an invalid operation."""
     call.operation.check()
-    name, marks = names.name_for(call.route), AccessMetadata(tags=call.route.tags.union(tags))
+    name, metadata = names.name_for(call.route), AccessMetadata(tags=call.route.tags.union(tags))
     if into == "tool":
-        return "tool", name, ImportedTool(name, call).registration(marks)
+        return "tool", name, ImportedTool(name, call).registration(metadata)
     resource = ImportedResource(name, call, scheme, queried=into == "template")
-    return resource.kind, resource.text, resource.registration(marks)
+    return resource.kind, resource.text, resource.registration(metadata)
 
 
-def _check_free(registry: Registry, made: list[tuple[str, str, Any]]) -> None:
-    """Nothing is added unless all of it can be."""
+def _check_free(registry: Registry, registrations: list[tuple[str, str, Any]]) -> None:
+    """Raise `DeclarationError` if any name is already registered, before anything is added."""
     taken = {
         "tool": set(registry.tools),
         "resource": set(registry.resources),
         "resource template": set(registry.templates),
     }
-    for kind, name, _ in made:
+    for kind, name, _ in registrations:
         if name in taken[kind]:
             raise DeclarationError(f"there is a {kind} {name!r} already; nothing was imported: give prefix=, or names=")
         taken[kind].add(name)

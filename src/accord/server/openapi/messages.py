@@ -1,6 +1,6 @@
-"""A request to an API, what it answers, and the contract of whoever carries the two.
+"""The request to an API, its response, and the function type that sends requests.
 
-`Send` is all that this package knows of HTTP: aiohttp, an application in this process, or a function of yours.
+`Send` is the only interface to HTTP here: aiohttp, an application in this process, or a custom function.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import msgspec
 _CHARSETS = re.compile(
     r"(utf|iso|latin|windows|cp|koi8|mac|big5|gb|euc|shift_?jis|ks_c|tis|us-ascii)[\w.:-]*"
 ).fullmatch
-"""What texts on the web are written in. Python has other codecs by name, some that fail and one that takes hours."""
+"""Matches charsets that are used on the web. Python has other codecs: some fail, and one takes hours."""
 
 
 class APIRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, ready to be sent."""
+    """A request to an API."""
 
     method: str
     url: str
-    """Percent-encoded: to be sent as it is."""
+    """Percent-encoded, and sent without changes."""
     headers: Mapping[str, str] = {}
-    """By their names in small letters."""
+    """By lower-case name."""
     body: bytes | None = None
 
 
 class APIAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a request, whole."""
+    """A complete response of an API."""
 
     status: int
     headers: Mapping[str, str] = {}
-    """By their names in small letters."""
+    """By lower-case name."""
     body: bytes = b""
 
     @property
     def media_type(self) -> str:
-        """What its body is, without parameters; nothing where that is not said."""
+        """The media type of the body without parameters, or an empty string if the response has none."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def text(self) -> str:
-        """The body as text, in the charset that is named."""
-        _, _, said = self.headers.get("content-type", "").lower().partition("charset=")
-        named = said.partition(";")[0].strip(" \"'")
-        return self.body.decode(named if _CHARSETS(named) and _is_known(named) else "utf-8", errors="replace")
+        """The body as text, decoded with the response's charset, or UTF-8 if that is missing or unknown."""
+        _, _, parameter = self.headers.get("content-type", "").lower().partition("charset=")
+        charset = parameter.partition(";")[0].strip(" \"'")
+        return self.body.decode(charset if _CHARSETS(charset) and _is_known(charset) else "utf-8", errors="replace")
 
 
 def _is_known(charset: str) -> bool:
@@ -58,4 +58,4 @@ def _is_known(charset: str) -> bool:
 
 
 Send: TypeAlias = Callable[[APIRequest], Awaitable[APIAnswer]]
-"""Sends a request and gives its answer, without following redirects. Raises `ToolError` where there is none."""
+"""Sends a request and returns its response, without following redirects. Raises `ToolError` if there is none."""

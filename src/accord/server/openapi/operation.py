@@ -1,7 +1,7 @@
-"""One operation of an API, as its document has it: its parameters, its body, and what it answers.
+"""One operation of an OpenAPI document: its parameters, its body and its responses.
 
-Little is read when an operation is found: its method, its path, its name. The rest is read when it is first listed or
-called, so that a document of ten thousand operations is declared in a moment.
+The constructor reads only method, path and metadata. The rest is read when the operation is first listed or called, so
+that a document of ten thousand operations loads quickly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STYLES = {
     "header": ("simple",),
     "cookie": ("form",),
 }
-"""How a parameter may be written, by where it stands; the first is meant where none is named."""
+"""The styles of a parameter, by its place; the first is the default."""
 _IGNORED = {"accept", "content-type", "authorization"}
 """ "the parameter definition SHALL be ignored" (OpenAPI, Parameter Object)."""
 _CONNECTION_HEADERS = {
@@ -39,26 +39,26 @@ _CONNECTION_HEADERS = {
 }
 _CONNECTION_HEADERS |= {"expect", "keep-alive", "proxy-authorization", "proxy-connection", "http2-settings", "via"}
 _CONNECTION_HEADERS |= {"content-encoding", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
-"""Headers that say how a request travels, from whom and to whom: no model chooses these."""
+"""Headers of the connection and of proxies, which a model cannot set."""
 _METHOD_HEADERS = {"x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"}
-"""Headers by which many servers take a request for another operation, perhaps one that was skipped."""
+"""Headers that many servers read as a method or URL override, and so could reach a skipped operation."""
 _METHOD_IN_QUERY = "_method"
-"""The parameter of a query that does the same."""
+"""The query parameter with the same effect."""
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 FORMS = (URLENCODED, MULTIPART)
 _SUCCESS = re.compile(r"2([0-9][0-9]|XX|xx)")
 _PREFERRED = (*FORMS, "text/plain")
-"""Kinds of body in the order of how easily they are written, after JSON."""
+"""Media types of bodies in the order of preference, after JSON."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an operation when it is decided what becomes of it; see `RouteMap`."""
+    """The method, path and metadata of an operation, by which a `RouteMap` selects it."""
 
     method: str
     """In capitals: "GET"."""
     path: str
-    """As the document has it: "/pets/{id}"."""
+    """As in the document: "/pets/{id}"."""
     id: str | None = None
     """Its `operationId`."""
     summary: str | None = None
@@ -71,7 +71,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class APIParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter, and how its value is written."""
+    """A parameter, and how its value is encoded."""
 
     name: str
     place: str
@@ -81,46 +81,46 @@ class APIParameter(msgspec.Struct, frozen=True, kw_only=True):
     style: str = "simple"
     explode: bool = False
     reserved: bool = False
-    """Whether characters with a meaning in URLs stay as they are."""
+    """Whether reserved characters of URLs stay unencoded (`allowReserved`)."""
     as_json: bool = False
-    """Whether the value is written as JSON, whatever it is."""
+    """Whether any value is encoded as JSON."""
 
 
 class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a request."""
 
     media: str
-    """Its media type."""
+    """The media type."""
     schema: Any = True
     required: bool = False
     description: str | None = None
     encoding: JSONObject = {}
-    """How the members of a form are written."""
+    """How the members of a form are encoded."""
     files: frozenset[str] = frozenset()
-    """Those members of a form that are bytes."""
+    """The members of a form that are bytes."""
 
 
 class APIOperation:
-    """One operation. What its document says of it is read when asked for; each of that raises `SchemaError`."""
+    """One operation. Its properties read the document on first use, and raise `SchemaError` if it is invalid."""
 
     def __init__(self, document: OpenAPIDocument, method: str, path: str, item: Any, content: Any) -> None:
         self.document: OpenAPIDocument = document
         self._item = item
         self._whole = isinstance(content, dict)
         self._content: JSONObject = content if isinstance(content, dict) else {}
-        told = self._content.get("tags")
+        tags = self._content.get("tags")
         self.route: Route = Route(
             method=method.upper(),
             path=path,
             id=_text(self._content, "operationId"),
             summary=_text(self._content, "summary") or _text(item, "summary"),
             description=_text(self._content, "description") or _text(item, "description"),
-            tags=frozenset(tag for tag in told if isinstance(tag, str)) if isinstance(told, list) else frozenset(),
+            tags=frozenset(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else frozenset(),
             deprecated=self._content.get("deprecated") is True,
         )
 
     def check(self) -> None:
-        """Raise `SchemaError` for what is wrong at first sight: its path, and what stands in the operation's place."""
+        """Raise `SchemaError` if the path or the operation is invalid at first sight."""
         _ = self.path
         self.document.resolve(self._item)
         if not self._whole:
@@ -128,33 +128,33 @@ class APIOperation:
 
     @cached_property
     def path(self) -> PathTemplate:
-        """Its path, to be filled in."""
+        """The template of the path."""
         return PathTemplate(self.route.path)
 
     @cached_property
     def parameters(self) -> list[APIParameter]:
-        """Those of the operation, and those of its path that it does not have itself. A variable of the path that
-        nobody declares is text.
+        """The parameters of the operation, and those of its path item that it does not override. An undeclared path
+        variable is a string.
         """
         variables = self.path.variables
-        found = {
+        parameters = {
             ("path", name): APIParameter(name=name, place="path", required=True, schema={"type": "string"})
             for name in variables
         }
         for holder in (self.document.resolve(self._item), self._content):
             for node in _listed(holder, "parameters"):
-                one = _parameter(self.document, self.document.resolve(node))
-                if one is not None and (one.place != "path" or one.name in variables):
-                    found[one.place, one.name] = one
-        return list(found.values())
+                parameter = _parameter(self.document, self.document.resolve(node))
+                if parameter is not None and (parameter.place != "path" or parameter.name in variables):
+                    parameters[parameter.place, parameter.name] = parameter
+        return list(parameters.values())
 
     @cached_property
     def body(self) -> RequestBody | None:
-        """The body of a request, in the kind that is easiest to write."""
+        """The body, in the media type that is easiest to write."""
         if "requestBody" not in self._content:
             return None
-        about = self.document.resolve(self._content["requestBody"])
-        kinds = _kinds(about)
+        request_body = self.document.resolve(self._content["requestBody"])
+        kinds = _kinds(request_body)
         if not kinds:
             return None
         media = min(kinds, key=_preference)
@@ -164,65 +164,69 @@ class APIOperation:
             media="application/json" if media.strip() == "*/*" else media if is_json(media) else _kind(media),
             schema=schema,
             files=frozenset(_files(self.document, schema)) if _kind(media) == MULTIPART else frozenset(),
-            required=about.get("required") is True,
-            description=_text(about, "description"),
+            required=request_body.get("required") is True,
+            description=_text(request_body, "description"),
             encoding=_object(content, "encoding"),
         )
 
     @cached_property
     def result(self) -> Any:
-        """The schema of what a call gives, or None: where that is no JSON, or differs from one status to another."""
-        found = [_json_schema(self.document, answer) for answer in self._successes()]
-        first = found[0] if found else None
-        return first if first not in (None, {}, True) and all(one == first for one in found) else None
+        """The schema of the result, or None if the result is not JSON, or differs between status codes."""
+        schemas = [_json_schema(self.document, answer) for answer in self._successes()]
+        first = schemas[0] if schemas else None
+        return first if first not in (None, {}, True) and all(schema == first for schema in schemas) else None
 
     @property
     def response_media_type(self) -> str | None:
-        """The media type of what a call gives, as far as it is known."""
+        """The media type of the result, or None if it is unknown."""
         return next((_kind(media) for answer in self._successes() for media in _kinds(answer)), None)
 
     def _successes(self) -> list[JSONObject]:
-        """The answers with a status of 2xx."""
-        told = _object(self._content, "responses").items()
-        return [self.document.resolve(node) for status, node in told if _SUCCESS.fullmatch(str(status))]
+        """Return the responses with a 2xx status."""
+        responses = _object(self._content, "responses").items()
+        return [self.document.resolve(node) for status, node in responses if _SUCCESS.fullmatch(str(status))]
 
 
 def _kinds(holder: JSONObject) -> JSONObject:
-    """What a body may be, by media type."""
+    """Return the media types of a body, each with its content."""
     return {
         media: kind for media, kind in _object(holder, "content").items() if isinstance(media, str) and media.isascii()
     }
 
 
 def _kind(media: str) -> str:
-    """A media type without its parameters."""
+    """Return a media type without its parameters."""
     return media.partition(";")[0].strip().lower()
 
 
 def is_json(media: str) -> bool:
-    """Whether a media type is JSON."""
+    """Return whether a media type is JSON."""
     kind = _kind(media)
     return kind == "application/json" or kind.endswith("+json")
 
 
 def _files(document: OpenAPIDocument, schema: Any) -> Iterator[str]:
-    """The members that are bytes as they are, or lists of such."""
+    """Yield the names of members that are bytes, or lists of bytes."""
     if isinstance(schema, dict):
         for name, member in _object(document.resolve(schema), "properties").items():
-            one = document.resolve(member) if isinstance(member, dict) else {}
-            if _is_bytes(one) or (one.get("type") == "array" and _is_bytes(one.get("items"))):
+            schema_of_member = document.resolve(member) if isinstance(member, dict) else {}
+            if _is_bytes(schema_of_member) or (
+                schema_of_member.get("type") == "array" and _is_bytes(schema_of_member.get("items"))
+            ):
                 yield name
 
 
 def _is_bytes(schema: Any) -> bool:
-    """In 3.0 such a string has `format: binary`, in 3.1 a `contentMediaType` and no `contentEncoding`."""
+    """Return whether a schema describes bytes: `format: binary` in 3.0, `contentMediaType` without `contentEncoding` in
+    3.1.
+    """
     if not isinstance(schema, dict) or schema.get("type") != "string":
         return False
     return schema.get("format") == "binary" or ("contentMediaType" in schema and "contentEncoding" not in schema)
 
 
 def _parameter(document: OpenAPIDocument, node: JSONObject) -> APIParameter | None:
-    """One parameter; None for what no request can say of itself."""
+    """Return a parameter, or None for a header or query parameter that a request must not set."""
     name, place = node.get("name"), node.get("in")
     if not isinstance(name, str) or not name or place not in tuple(_STYLES):
         raise SchemaError(f"a parameter needs a name and a location (`in`); one has {name!r:.100} and {place!r:.100}")
@@ -256,8 +260,8 @@ def _with_example(schema: Any, node: JSONObject) -> Any:
 
 def _json_schema(document: OpenAPIDocument, answer: JSONObject) -> Any:
     kinds = _kinds(answer)
-    found = next((kind for media, kind in kinds.items() if is_json(media)), None)
-    return None if found is None else document.resolve(found).get("schema")
+    content = next((kind for media, kind in kinds.items() if is_json(media)), None)
+    return None if content is None else document.resolve(content).get("schema")
 
 
 def _preference(media: str) -> int:
@@ -268,19 +272,19 @@ def _preference(media: str) -> int:
 
 
 def _text(holder: Any, key: str) -> str | None:
-    found = holder.get(key) if isinstance(holder, dict) else None
-    return found.encode(errors="replace").decode() if isinstance(found, str) and found else None
+    value = holder.get(key) if isinstance(holder, dict) else None
+    return value.encode(errors="replace").decode() if isinstance(value, str) and value else None
 
 
 def _object(holder: JSONObject, key: str) -> JSONObject:
-    found = holder.get(key)
-    if found is not None and not isinstance(found, dict):
-        raise SchemaError(f"`{key}` is an object, not {type(found).__name__}")
-    return found or {}
+    value = holder.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise SchemaError(f"`{key}` is an object, not {type(value).__name__}")
+    return value or {}
 
 
 def _listed(holder: JSONObject, key: str) -> list[Any]:
-    found = holder.get(key)
-    if found is not None and not isinstance(found, list):
-        raise SchemaError(f"`{key}` is an array, not {type(found).__name__}")
-    return found or []
+    value = holder.get(key)
+    if value is not None and not isinstance(value, list):
+        raise SchemaError(f"`{key}` is an array, not {type(value).__name__}")
+    return value or []

@@ -1,4 +1,4 @@
-"""What an API answers, as what a tool or a resource gives: text, an image, sound, a file; or the error that it is."""
+"""Conversion of an API's response to the result of a tool or resource: text, an image, audio, a file, or an error."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from accord.transport.http.failures import excerpt
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 
 
-def check_status(what: object, answer: APIAnswer, secrets: SecretRedactor) -> None:
-    """Raise `ToolError` for anything but success: the status, and how the body begins, without secrets."""
+def check_status(route: object, answer: APIAnswer, secrets: SecretRedactor) -> None:
+    """Raise `ToolError` unless the status is 2xx: with the status and the beginning of the body, redacted."""
     if 200 <= answer.status < 300:
         return
-    said = [f"{what}: {status_of(answer)}"]
-    if (after := answer.headers.get("retry-after")) and answer.status in (429, 503):
-        said.append(f"try again after {visible(secrets.redact(after))[:50]}{' s' if after.isdecimal() else ''}")
+    parts = [f"{route}: {status_of(answer)}"]
+    if (retry_after := answer.headers.get("retry-after")) and answer.status in (429, 503):
+        parts.append(
+            f"try again after {visible(secrets.redact(retry_after))[:50]}{' s' if retry_after.isdecimal() else ''}"
+        )
     if answer.body:
-        said.append(f"it says {redact(excerpt(answer.body, secrets))}")
-    raise ToolError("; ".join(said))
+        parts.append(f"it says {redact(excerpt(answer.body, secrets))}")
+    raise ToolError("; ".join(parts))
 
 
 def status_of(answer: APIAnswer) -> str:
-    """A status in words: "HTTP 404 Not Found"."""
+    """Return the status with its phrase: "HTTP 404 Not Found"."""
     try:
         return f"HTTP {answer.status} {http.HTTPStatus(answer.status).phrase}"
     except ValueError:
@@ -39,22 +41,24 @@ def status_of(answer: APIAnswer) -> str:
 
 
 def as_content(answer: APIAnswer, url: str) -> Any:
-    """What a tool without structured output gives."""
-    kind = answer.media_type
+    """Return the content of a tool without structured output."""
+    media_type = answer.media_type
     if not answer.body:
         return status_of(answer)
     if is_text(answer):
         return answer.text
     data = b64encode(answer.body).decode("ascii")
-    if kind.startswith("image/"):
-        return ImageContent(data=data, mime_type=kind)
-    if kind.startswith("audio/"):
-        return AudioContent(data=data, mime_type=kind)
-    return EmbeddedResource(resource=ResourceContents(uri=without_credentials(url), mime_type=kind or None, blob=data))
+    if media_type.startswith("image/"):
+        return ImageContent(data=data, mime_type=media_type)
+    if media_type.startswith("audio/"):
+        return AudioContent(data=data, mime_type=media_type)
+    return EmbeddedResource(
+        resource=ResourceContents(uri=without_credentials(url), mime_type=media_type or None, blob=data)
+    )
 
 
 def is_text(answer: APIAnswer) -> bool:
-    """Whether a body is text: by its type, and where that is not said by what it holds."""
+    """Return whether a body is text, by its media type, or by its bytes if it has none."""
     if answer.media_type:
         return is_written(answer.media_type)
     try:
@@ -65,9 +69,10 @@ def is_text(answer: APIAnswer) -> bool:
 
 
 def decode_value(answer: APIAnswer, validator: Validator, *, strict: bool) -> Any:
-    """The value that an answer holds. Raises `Mismatch` where it is not as described.
+    """Return the decoded value of a response. Raises `Mismatch` if it does not match the schema.
 
-    Unless `strict`, members that are null are left out where only that makes it fit: APIs write null for "not there".
+    Unless `strict`, null members are removed if the value does not match with them: many APIs write null for absent
+    values.
     """
     try:
         value = msgspec.json.decode(answer.body)

@@ -1,4 +1,4 @@
-"""Which operation becomes what: a table that is read from its top, or a function."""
+"""The mapping of operations to tools, resources and templates: an ordered table, or a function."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ Into = Literal["tool", "resource", "template", "skip"]
 
 
 def check_into(into: Into) -> Into:
-    """Raises `DeclarationError` for what nothing can become."""
+    """Return `into`. Raises `DeclarationError` for an invalid value."""
     if into not in get_args(Into):
         raise DeclarationError(f"an operation must become one of {', '.join(get_args(Into))}, not {into!r:.100}")
     return into
 
 
 class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the table: what becomes of the operations that fit all of what it says. Raises `DeclarationError`.
+    """A row of the table: what matching operations become. Raises `DeclarationError` for an invalid row.
 
-    `RouteMap(pattern="^/admin/", into="skip")` leaves out what is for administrators.
+    `RouteMap(pattern="^/admin/", into="skip")` leaves out the operations under `/admin/`.
     """
 
     into: Into
-    """`tool`; `resource`, at one URI or as a template where something has to be given; `template`, with the parameters
-    of its query too; `skip`."""
+    """`tool`; `resource`, which is a template if the operation has required arguments; `template`, with optional query
+    parameters too; `skip`.
+    """
     methods: Collection[str] | None = None
-    """`{"GET"}`; all of them if None."""
+    """HTTP methods such as `{"GET"}`; None matches all."""
     pattern: str = ""
-    """A regular expression that is found in the path, as the document has it."""
+    """A regular expression that is searched in the path template."""
     tags: Collection[str] = ()
-    """The operation has all of these."""
+    """Tags that the operation must have, all of them."""
 
     def __post_init__(self) -> None:
         check_into(self.into)
@@ -47,7 +48,7 @@ class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
             raise DeclarationError(f"the pattern {self.pattern!r:.200} of a RouteMap is not valid: {exc}") from exc
 
     def fits(self, route: Route) -> bool:
-        """Whether it speaks of this operation."""
+        """Return whether this row matches an operation."""
         methods = self.methods
         return (
             (methods is None or route.method in {method.upper() for method in methods})
@@ -57,17 +58,17 @@ class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Routes: TypeAlias = Sequence[RouteMap] | Callable[[Route], Into | None]
-"""A table, whose first row that fits decides, or a function. What neither decides becomes a tool."""
+"""A table whose first matching row decides, or a function. Any other operation becomes a tool."""
 
 READS_AS_RESOURCES: Sequence[RouteMap] = (
     RouteMap(methods={"GET"}, pattern=r"\{", into="template"),
     RouteMap(methods={"GET"}, into="resource"),
 )
-"""What is only read becomes a resource, or a template of resources where its path has variables."""
+"""Maps GET operations to resources, or to templates where the path has variables."""
 
 
 def check_routes(routes: Routes) -> Routes:
-    """Raises `DeclarationError` for what is neither a table nor a function."""
+    """Return `routes`. Raises `DeclarationError` unless it is a table or a function."""
     if not callable(routes) and (isinstance(routes, str) or not all(isinstance(row, RouteMap) for row in routes)):
         raise DeclarationError(
             f"routes= must be a list of RouteMap(...) or a function that takes a Route, not {routes!r:.200}"
@@ -76,7 +77,7 @@ def check_routes(routes: Routes) -> Routes:
 
 
 def decide(routes: Routes, route: Route) -> Into:
-    """What becomes of an operation. Raises `DeclarationError` for what a function must not say."""
+    """Return what an operation becomes. Raises `DeclarationError` if a function returns an invalid value."""
     if callable(routes):
         return check_into(routes(route) or "tool")
     return next((row.into for row in routes if row.fits(route)), "tool")

@@ -1,13 +1,11 @@
-"""The schemas of one document, each with what it refers to: a tool's schema stands on its own.
+"""Conversion of OpenAPI schemas to self-contained JSON Schema 2020-12, the dialect of MCP.
 
-What a document keeps in its components, a tool keeps in `$defs`; loops stay loops. A component is converted once,
-whoever refers to it.
+A component of the document becomes an entry of the tool's `$defs`; recursive schemas stay recursive. A component is
+converted once.
 
-A schema of OpenAPI 3.0 or 3.1 as JSON Schema 2020-12, the dialect of MCP.
-
-What 3.0 says in its own way is translated (`nullable`, `exclusiveMinimum: true`, `example`); what is known to JSON
-Schema stays as it is; everything else (`xml`, `discriminator`, `x-...`) is left out. Members that only one direction
-has are left out in the other: a request has no `readOnly` ones, an answer no `writeOnly` ones.
+Keywords of OpenAPI 3.0 are translated (`nullable`, `exclusiveMinimum: true`, `example`), keywords of JSON Schema are
+copied, and all others (`xml`, `discriminator`, `x-...`) are dropped. A request has no `readOnly` members, a response no
+`writeOnly` ones.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ from accord.messages.base import JSONObject
 from accord.server.openapi.document import OpenAPIDocument
 
 Refer = Callable[[str], str]
-"""What a reference of the document is called in the schema that is made."""
+"""Returns the reference in the converted schema for a reference in the document."""
 Resolve = Callable[[Any], JSONObject]
-"""The schema at the end of references."""
+"""Returns the schema at the end of references."""
 
 _COPIED_KEYWORDS = {
     "type",
@@ -63,14 +61,14 @@ _ONE = {"not", "if", "then", "else", "items", "contains", "additionalProperties"
 _ONE |= {"unevaluatedItems", "unevaluatedProperties"}
 _MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _ANNOTATIONS = ("title", "description", "default", "examples", "deprecated")
-"""What may stand beside a reference without a meaning of its own."""
+"""Annotations, which may stand beside a reference."""
 _PATTERN = 10_000
-"""Characters of a pattern: a megabyte of it takes seconds to be read."""
+"""The most characters in a pattern: compiling a megabyte takes seconds."""
 _NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
 class SchemaConverter:
-    """Converts schemas for one direction: those of requests, or else those of answers."""
+    """Converter of schemas for one direction: requests or responses."""
 
     def __init__(self, refer: Refer, resolve: Resolve, *, request: bool, limits: Limits) -> None:
         self._refer = refer
@@ -80,28 +78,32 @@ class SchemaConverter:
         self._left = self._most = limits.schema_nodes
 
     def convert(self, schema: Any, depth: int = 0) -> Any:
-        """One schema. Raises `SchemaError`."""
+        """Return a converted schema. Raises `SchemaError`."""
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
             raise SchemaError(f"a schema must be an object, not {type(schema).__name__}")
         self._check_bounds(schema, depth)
-        made = {}
+        converted = {}
         for key, value in schema.items():  # in its order: what is listed is the same in every process
             if key in _COPIED_KEYWORDS:
-                made[key] = value
+                converted[key] = value
             elif key in _ONE:
-                made[key] = self.convert(value, depth + 1)
+                converted[key] = self.convert(value, depth + 1)
             elif key in _MANY:
-                made[key] = [self.convert(one, depth + 1) for one in _listed(schema, key)]
+                converted[key] = [self.convert(subschema, depth + 1) for subschema in _listed(schema, key)]
             elif key in _NAMED:
-                made[key] = {name: self.convert(one, depth + 1) for name, one in self._wanted(schema, key)}
-        if made.get("required"):
-            self._leave_out(schema, made)
-        return self._translated(schema, made)
+                converted[key] = {
+                    name: self.convert(subschema, depth + 1) for name, subschema in self._wanted(schema, key)
+                }
+        if converted.get("required"):
+            self._leave_out(schema, converted)
+        return self._translated(schema, converted)
 
     def _check_bounds(self, schema: JSONObject, depth: int) -> None:
-        """In a dict, and in YAML, one schema may stand in many places: what it comes to is counted here."""
+        """Raise `SchemaError` for a schema that is too large. Shared objects (YAML aliases, a dict)
+        count once per use.
+        """
         self._left -= 1
         if self._left < 0:
             raise SchemaError(f"a schema has more than {self._most:,} schemas in it")
@@ -121,49 +123,49 @@ class SchemaConverter:
             schema.get(self._unwanted) is True or self._resolve(schema).get(self._unwanted) is True
         )
 
-    def _leave_out(self, schema: JSONObject, made: JSONObject) -> None:
-        """What this direction does not have is not required in it either."""
+    def _leave_out(self, schema: JSONObject, converted: JSONObject) -> None:
+        """Remove members of the other direction from `required`."""
         properties = schema.get("properties", {})
-        wanted = [name for name in _listed(made, "required") if not self._is_unwanted(_member(properties, name))]
-        made["required"] = wanted
+        wanted = [name for name in _listed(converted, "required") if not self._is_unwanted(_member(properties, name))]
+        converted["required"] = wanted
 
-    def _translated(self, schema: JSONObject, made: JSONObject) -> JSONObject:
+    def _translated(self, schema: JSONObject, converted: JSONObject) -> JSONObject:
         if isinstance(schema.get("$ref"), str):
-            made["$ref"] = self._refer(schema["$ref"])
+            converted["$ref"] = self._refer(schema["$ref"])
         if "$dynamicRef" in schema:
             raise SchemaError("`$dynamicRef` is not supported")
         if "example" in schema:
-            made.setdefault("examples", [schema["example"]])
-        _bound(made, "exclusiveMinimum", "minimum")
-        _bound(made, "exclusiveMaximum", "maximum")
-        return _or_null(made) if schema.get("nullable") is True else made
+            converted.setdefault("examples", [schema["example"]])
+        _bound(converted, "exclusiveMinimum", "minimum")
+        _bound(converted, "exclusiveMaximum", "maximum")
+        return _or_null(converted) if schema.get("nullable") is True else converted
 
 
-def _bound(made: JSONObject, exclusive: str, inclusive: str) -> None:
-    """3.0 marks a bound as exclusive; 2020-12 has another bound for it."""
-    marked = made.get(exclusive)
+def _bound(converted: JSONObject, exclusive: str, inclusive: str) -> None:
+    """Translate a boolean exclusive bound of 3.0 into the numeric bound of 2020-12."""
+    marked = converted.get(exclusive)
     if isinstance(marked, bool):
-        del made[exclusive]
-        if marked and inclusive in made:
-            made[exclusive] = made.pop(inclusive)
+        del converted[exclusive]
+        if marked and inclusive in converted:
+            converted[exclusive] = converted.pop(inclusive)
 
 
-def _or_null(made: JSONObject) -> JSONObject:
-    """The same, and null. Only what has a type has an easy way to say so."""
-    if isinstance(made.get("enum"), list) and None not in made["enum"]:
-        made["enum"] = [*made["enum"], None]
-    if isinstance(made.get("type"), str) and not (made.keys() & {"$ref", "const", "allOf", "anyOf", "oneOf"}):
-        made["type"] = [made["type"], "null"]
-        return made
-    about: JSONObject = {key: made.pop(key) for key in _ANNOTATIONS if key in made}
-    return {"anyOf": [made, {"type": "null"}], **about} if made else about
+def _or_null(converted: JSONObject) -> JSONObject:
+    """Return the schema with null allowed: as a second type, or with `anyOf` for a schema without a single type."""
+    if isinstance(converted.get("enum"), list) and None not in converted["enum"]:
+        converted["enum"] = [*converted["enum"], None]
+    if isinstance(converted.get("type"), str) and not (converted.keys() & {"$ref", "const", "allOf", "anyOf", "oneOf"}):
+        converted["type"] = [converted["type"], "null"]
+        return converted
+    annotations: JSONObject = {key: converted.pop(key) for key in _ANNOTATIONS if key in converted}
+    return {"anyOf": [converted, {"type": "null"}], **annotations} if converted else annotations
 
 
 def _listed(schema: JSONObject, key: str) -> list[Any]:
     if not isinstance(schema[key], list):
         raise SchemaError(f"`{key}` of a schema is an array, not {type(schema[key]).__name__}")
-    found: list[Any] = schema[key]
-    return found
+    items: list[Any] = schema[key]
+    return items
 
 
 def _member(properties: Any, name: Any) -> Any:
@@ -171,12 +173,12 @@ def _member(properties: Any, name: Any) -> Any:
 
 
 _MOST = 500
-"""Components that one schema may bring along: each tool is listed with its own."""
+"""The most components that one schema may refer to: a tool's schema contains all of them."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def _as_json(schema: JSONObject) -> JSONObject:
-    """The same as JSON has it: in YAML and in a dict, names and values may be of any type. Raises `SchemaError`."""
+    """Return the schema as JSON: names and values of YAML and of a dict may be of any type. Raises `SchemaError`."""
     try:
         return msgspec.json.decode(msgspec.json.encode(schema), type=JSONObject)
     except (TypeError, ValueError, RecursionError) as exc:
@@ -184,7 +186,7 @@ def _as_json(schema: JSONObject) -> JSONObject:
 
 
 class DocumentSchemas:
-    """Schemas of a document, for requests or else for answers."""
+    """Schemas of a document, for requests or for responses."""
 
     def __init__(self, document: OpenAPIDocument, limits: Limits, *, request: bool) -> None:
         self._document = document
@@ -195,11 +197,11 @@ class DocumentSchemas:
         self._made: dict[str, tuple[Any, set[str]]] = {}
 
     def self_contained(self, schema: Any) -> JSONObject:
-        """A schema with all that it refers to. Raises `SchemaError`."""
-        made, found = self._convert(schema)
-        made, found = self._rooted(made, found)
+        """Return a schema with all components that it refers to. Raises `SchemaError`."""
+        converted, names = self._convert(schema)
+        converted, names = self._rooted(converted, names)
         defs: JSONObject = {}
-        pending = sorted(found)
+        pending = sorted(names)
         while pending:
             name = pending.pop()
             if name in defs:
@@ -208,38 +210,38 @@ class DocumentSchemas:
                 raise SchemaError(f"it refers to more than {_MOST} schemas, directly or through others")
             defs[name], further = self._component(name)
             pending.extend(further - defs.keys())
-        return _as_json({**made, "$defs": dict(sorted(defs.items()))} if defs else made)
+        return _as_json({**converted, "$defs": dict(sorted(defs.items()))} if defs else converted)
 
     def is_object(self, schema: Any) -> bool:
-        """Whether a schema is for objects only, as far as it says so plainly."""
+        """Return whether a schema states that it accepts objects only."""
         pending, seen = [schema], set[int]()
         while pending:
-            found = pending.pop()
-            one = self._document.resolve(found) if isinstance(found, dict) else {}
-            if id(one) in seen or one.get("nullable") is True:
+            reference_or_schema = pending.pop()
+            resolved = self._document.resolve(reference_or_schema) if isinstance(reference_or_schema, dict) else {}
+            if id(resolved) in seen or resolved.get("nullable") is True:
                 continue
-            seen.add(id(one))  # it may stand in its own arms, twice in each
-            if one["type"] == "object" if "type" in one else "properties" in one:
+            seen.add(id(resolved))  # a recursive schema may repeat in its own arms
+            if resolved["type"] == "object" if "type" in resolved else "properties" in resolved:
                 return True
-            arms = one.get("allOf")
-            if "type" not in one and isinstance(arms, list):
+            arms = resolved.get("allOf")
+            if "type" not in resolved and isinstance(arms, list):
                 pending += arms
         return False
 
-    def _rooted(self, made: Any, found: set[str]) -> tuple[JSONObject, set[str]]:
-        """A schema whose root says what it is, rather than where that stands."""
-        if isinstance(made, bool):
-            return ({} if made else {"not": {}}), found
+    def _rooted(self, converted: Any, names: set[str]) -> tuple[JSONObject, set[str]]:
+        """Return a schema whose root is not only a reference."""
+        if isinstance(converted, bool):
+            return ({} if converted else {"not": {}}), names
         seen: set[str] = set()
-        while "$ref" in made and made.keys() - _ANNOTATIONS == {"$ref"}:
-            name = made["$ref"].removeprefix("#/$defs/")
+        while "$ref" in converted and converted.keys() - _ANNOTATIONS == {"$ref"}:
+            name = converted["$ref"].removeprefix("#/$defs/")
             if name in seen:
                 raise SchemaError(f"{self._references[name]} refers only to itself")
             seen.add(name)
-            about = {key: value for key, value in made.items() if key in _ANNOTATIONS}
-            target, found = self._component(name)
-            made = {**target, **about} if isinstance(target, dict) else {}
-        return made, found
+            annotations = {key: value for key, value in converted.items() if key in _ANNOTATIONS}
+            target, names = self._component(name)
+            converted = {**target, **annotations} if isinstance(target, dict) else {}
+        return converted, names
 
     def _component(self, name: str) -> tuple[Any, set[str]]:
         reference = self._references[name]
@@ -248,18 +250,18 @@ class DocumentSchemas:
         return self._made[reference]
 
     def _convert(self, schema: Any) -> tuple[Any, set[str]]:
-        """A schema, and the names of what it refers to."""
-        found: set[str] = set()
+        """Return a converted schema, and the names of the components that it refers to."""
+        names: set[str] = set()
 
         def refer(reference: str) -> str:
-            found.add(self._name(reference))
+            names.add(self._name(reference))
             return f"#/$defs/{self._name(reference)}"
 
         converter = SchemaConverter(refer, self._document.resolve, request=self._request, limits=self._limits)
-        return converter.convert(schema), found
+        return converter.convert(schema), names
 
     def _name(self, reference: str) -> str:
-        """A name of its own for what a reference leads to; the last part of it where nothing else has that."""
+        """Return a unique name for the target of a reference: its last part, numbered if that is taken."""
         if reference not in self._names:
             self._document.at(reference)
             plain = _NOT_IN_NAMES.sub("_", reference.rpartition("/")[2]) or "schema"

@@ -1,13 +1,13 @@
-"""Operations that were skipped, and that no argument of another operation may reach.
+"""The skipped operations of an API, and the check that no argument of another operation reaches one.
 
-`DELETE /{kind}/{id}` reaches a skipped `DELETE /tenants/{id}` when `kind` is "tenants". A filled path is compared with
+`DELETE /{kind}/{id}` reaches a skipped `DELETE /tenants/{id}` if `kind` is "tenants". So a filled path is compared with
 the templates of all skipped operations, segment by segment, in every reading that a server may have of it: decoded once
-and more often, in other case, without `.`, `..`, empty segments, parameters behind a `;`, what follows a decoded `?` or
-`#`, and a format at the end (`/tenants.json`), which some frameworks take off.
+or more, in another case, without `.`, `..`, empty segments, parameters after `;`, the text after a decoded `?` or `#`,
+and a format suffix (`/tenants.json`), which some frameworks remove.
 
-A template that says more about a path than a skipped one keeps it: "concrete (non-templated) paths would be matched
-before their templated counterparts" (OpenAPI, Paths Object). So `/users/{id}/posts` stays, where `/users/{id}/{part}`
-is skipped.
+A more specific template than the skipped one remains callable: "concrete (non-templated) paths would be matched before
+their templated counterparts" (OpenAPI, Paths Object). So `/users/{id}/posts` remains, where `/users/{id}/{part}` is
+skipped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SLASHES = re.compile(r"[/\\]")
 _QUERY = re.compile(r"[?#]")
 _FORMAT = re.compile(r"\.(?:json|xml|html?|txt|csv|ya?ml|js|pdf|rss|atom)?")
 _OVERRIDE = re.compile(r"\s*[_. ]method\s*(?:[\[\0]|$)", re.IGNORECASE)
-"""The member of a query or a body by which many frameworks choose the method; PHP takes a `.` for a `_`, and a NUL for
+"""Matches the member of a query or body by which many frameworks override the method. PHP reads `.` as `_`, and NUL as
 the end of a name.
 """
 _ANYTHING, _PARTLY, _LITERAL = range(3)
-"""How much a segment of a template says."""
+"""How specific a segment of a template is, in ascending order."""
 
 
 class SkippedPaths:
@@ -46,11 +46,11 @@ class SkippedPaths:
         self._templates.setdefault(_same(method), {})[template] = _PathPattern(template)
 
     def has(self, method: str) -> bool:
-        """Return whether there are operations of a method that are skipped."""
+        """Return whether operations with this method are skipped."""
         return _same(method.strip().upper()) in self._templates
 
     def reached_by(self, method: str, template: str, path: str) -> bool:
-        """Return whether a path that `template` was filled to, or was redirected to, is one of a skipped operation."""
+        """Return whether a path, filled from `template` or the target of a redirect, may reach a skipped operation."""
         skipped = self._templates.get(_same(method))
         if not skipped:
             return False
@@ -63,16 +63,16 @@ class SkippedPaths:
         )
 
     def chosen_by(self, members: Iterable[tuple[str, Any]]) -> bool:
-        """Return whether a member of a query or a body has a server take a request for one of a skipped operation."""
+        """Return whether a member of a query or body overrides the method with that of a skipped operation."""
         return any(_OVERRIDE.match(name) and any(map(self.has, _texts(value))) for name, value in members)
 
     def chosen_by_query(self, query: str) -> bool:
-        """Return whether a query, or a form that is written like one, does so; some servers divide it at a `;` too."""
+        """Return whether a query or URL-encoded form does so; some servers also split at `;`."""
         return self.chosen_by(parse_qsl(query)) or (";" in query and self.chosen_by(parse_qsl(query, separator=";")))
 
 
 class _PathPattern:
-    """The path of an operation, by segments."""
+    """The path template of an operation, by segments."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -82,7 +82,7 @@ class _PathPattern:
         return [_compiled(segment) for segment in self._text.split("/") if segment]
 
     def matches(self, path: tuple[str, ...]) -> bool:
-        """Return whether it is a template of a path; a variable at its end may stand for several segments."""
+        """Return whether the template matches a path; a trailing variable may match several segments."""
         segments = self._segments
         if len(path) > len(segments) and segments and segments[-1][0] == _ANYTHING:
             path = (*path[: len(segments) - 1], "/".join(path[len(segments) - 1 :]))
@@ -91,7 +91,9 @@ class _PathPattern:
         return all(pattern.fullmatch(part) for (_, pattern), part in zip(segments, path, strict=True))
 
     def is_more_specific(self, other: _PathPattern) -> bool:
-        """Return whether it is chosen before another where both match: at no place it says less, and at one more."""
+        """Return whether this template takes precedence over `other`: no segment is less specific, and
+        one is more so.
+        """
         pairs = [(mine[0], others[0]) for mine, others in zip(self._segments, other._segments, strict=False)]
         longer = len(self._segments) > len(other._segments)
         return all(mine >= others for mine, others in pairs) and (
@@ -108,8 +110,8 @@ def _compiled(segment: str) -> tuple[int, re.Pattern[str]]:
 
 
 def _readings(path: str) -> Iterator[tuple[str, ...]]:
-    """The segments of a path, as a server may read it: an encoded slash is a slash, or is none; a `;` begins a
-    parameter, or does not; a decoded `?` ends it, or does not; and so does a format.
+    """Yield the segments of a path in every reading of a server: an encoded slash is a slash or not; `;` begins a
+    parameter or not; a decoded `?` or `#` ends the path or not; a format suffix ends it or not.
     """
     for _ in range(_ROUNDS):
         for text in {path, _QUERY.split(path, maxsplit=1)[0]}:
@@ -120,7 +122,7 @@ def _readings(path: str) -> Iterator[tuple[str, ...]]:
 
 
 def _without_format(segments: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the segments as they are, and without a format at their end."""
+    """Yield the segments as they are, and without a format suffix."""
     yield segments
     if segments:
         name, dot, suffix = segments[-1].rpartition(".")
@@ -129,13 +131,13 @@ def _without_format(segments: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _resolved(segments: list[str]) -> tuple[str, ...]:
-    kept: list[str] = []
+    path: list[str] = []
     for segment in (_plain(each).strip() for each in segments):
         if segment == "..":
-            del kept[-1:]
+            del path[-1:]
         elif segment not in ("", "."):
-            kept.append(segment)
-    return tuple(kept)
+            path.append(segment)
+    return tuple(path)
 
 
 def _plain(text: str) -> str:
@@ -145,10 +147,10 @@ def _plain(text: str) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return a text, or those in a list."""
+    """Return a string, or the strings of a list, as a list."""
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
 
 
 def _same(method: str) -> str:
-    """Methods that reach one operation: many servers answer HEAD with what they have for GET."""
+    """Return the canonical method: many servers answer HEAD with the operation of GET."""
     return "GET" if method == "HEAD" else method

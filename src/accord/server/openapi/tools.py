@@ -1,9 +1,8 @@
-"""An operation as a tool.
+"""Operations as tools, resources and resource templates.
 
-Nothing is read from the document before somebody lists or calls. A tool that then turns out not to be usable is listed
-as such, and says why when it is called; the others do not notice.
-
-An operation as a resource, or as a template of resources: what is only read, at a URI that mirrors its path.
+The document of an operation is read when it is first listed or called. A tool that turns out to be invalid is listed
+with the reason, and its calls raise it; other tools are not affected. The URI of a resource mirrors the path of its
+operation.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ class ImportedTool:
     def __init__(self, name: str, call: APICall) -> None:
         self._name = name
         self._call = call
-        self._why: str | None = None
+        self._unusable: str | None = None
         self._annotations = annotations_of(call.route)
 
-    def registration(self, marks: AccessMetadata) -> Registration:
-        """It, to be put into a registry."""
+    def registration(self, metadata: AccessMetadata) -> Registration:
+        """Return the registration of the tool."""
         api = self._call.api
-        offer = Registration(
+        registration = Registration(
             self.run,
             self.define,
             bind=self.bind,
@@ -64,14 +63,14 @@ class ImportedTool:
             depends=api.depends,
             may_run_again=bool(self._annotations.read_only_hint or self._annotations.idempotent_hint),
         )
-        offer.metadata = marks
-        return offer
+        registration.metadata = metadata
+        return registration
 
     # --- what it is --------------------------------------------------------------------------------------------
 
     @cached_property
     def _tool_schemas(self) -> SchemaTool:
-        """The tool with its schemas, read from the document now."""
+        """The tool with its schemas, read from the document on first use."""
         limits = self._call.api.limits
         try:
             return SchemaTool(self._tool(self._call.input_schema, self._output_schema()), None, limits)
@@ -79,11 +78,11 @@ class ImportedTool:
             unusable = Tool(name=self._name, description=self._refused(exc), input_schema={"type": "object"})
             return SchemaTool(unusable, None, limits)
 
-    def _refused(self, why: SchemaError) -> str:
-        """Why it cannot be called, now and ever after."""
-        self._why = f"{self._call.route} cannot be called, by what its OpenAPI document says: {why!s:.1000}"
-        log.warning("accord: tool %r: %s", self._name, self._why)
-        return self._why
+    def _refused(self, error: SchemaError) -> str:
+        """Record, log and return the reason why the tool cannot be called."""
+        self._unusable = f"{self._call.route} cannot be called, by what its OpenAPI document says: {error!s:.1000}"
+        log.warning("accord: tool %r: %s", self._name, self._unusable)
+        return self._unusable
 
     def _tool(self, input_schema: JSONObject, output_schema: JSONObject | None) -> Tool:
         route = self._call.route
@@ -98,7 +97,7 @@ class ImportedTool:
         )
 
     def _output_schema(self) -> JSONObject | None:
-        """That of the document, where it can be used; answers are text otherwise."""
+        """Return the schema from the document, or None if it is unusable: then the result is text."""
         try:
             return self._call.output_schema
         except SchemaError as exc:
@@ -106,35 +105,39 @@ class ImportedTool:
             return None
 
     def define(self, rules: Rules) -> Tool:
-        """The tool as a revision lists it."""
+        """Return the tool as listed in a revision."""
         return self._tool_schemas.define(rules)
 
     # --- a call ------------------------------------------------------------------------------------------------
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of `run`. Raises `InvalidArguments`, and `ToolError` where no arguments would do."""
-        made = self._tool_schemas
-        if self._why is not None:
-            raise ToolError(self._why)
+        """Return the arguments of `run`. Raises `InvalidArguments`, and `ToolError` if the tool cannot be called at
+        all.
+        """
+        schemas = self._tool_schemas
+        if self._unusable is not None:
+            raise ToolError(self._unusable)
         try:
-            values = self._values(made, arguments)
+            values = self._values(schemas, arguments)
         except SchemaError as exc:
             raise ToolError(self._refused(exc)) from exc
         return (self._call.request(values), context), {}
 
-    def _values(self, made: SchemaTool, arguments: Raw | None) -> JSONObject:
-        """The arguments, with JSON in a string read where something else is asked for, as models write it."""
+    def _values(self, schemas: SchemaTool, arguments: Raw | None) -> JSONObject:
+        """Return the validated arguments. Models write JSON in a string where another type is expected; such strings
+        are decoded.
+        """
         try:
-            (values,), _ = made.bind(arguments, None)
+            (values,), _ = schemas.bind(arguments, None)
         except InvalidArguments:
-            meant = decode_nested_json(arguments, self._call.input_schema)
-            if meant is None:
+            decoded = decode_nested_json(arguments, self._call.input_schema)
+            if decoded is None:
                 raise
-            (values,), _ = made.bind(meant, None)
+            (values,), _ = schemas.bind(decoded, None)
         return values  # type: ignore[no-any-return]
 
     async def run(self, request: APIRequest, context: Context | None, *, send: Send) -> Any:
-        """What the API answers. Raises `ToolError` for anything but success."""
+        """Call the API and return the result. Raises `ToolError` unless the status is 2xx."""
         answer, secrets = await self._call.api.fetch(self._call.route, request, send, context)
         check_status(self._call.route, answer, secrets)
         if self.result_schema is None:
@@ -142,10 +145,10 @@ class ImportedTool:
         return self._structured(answer, request)
 
     def _structured(self, answer: APIAnswer, request: APIRequest) -> Any:
-        """The value of an answer; as text where it is not as the document has it.
+        """Return the value of a response, or its text if it does not match the schema.
 
-        That is marked as an error, for a result of this tool without structured output is none ("Servers MUST provide
-        structured results that conform to this schema"), and clients refuse it without showing it to anyone.
+        Such text is an error result, since this tool's results need structured output ("Servers MUST provide structured
+        results that conform to this schema"), and clients reject a result without it.
         """
         strict = self._call.api.strict
         assert self._tool_schemas.output is not None, "there is a schema"
@@ -159,8 +162,8 @@ class ImportedTool:
         if strict:  # the reason quotes what is kept from the caller
             raise ToolError(f"{what}, at {where}; see the log of the server")
         content = as_content(answer, request.url)
-        said = TextContent(text=content) if isinstance(content, str) else content
-        return CallToolResult(content=[TextContent(text=f"{full}. It did answer:"), said], is_error=True)
+        content_item = TextContent(text=content) if isinstance(content, str) else content
+        return CallToolResult(content=[TextContent(text=f"{full}. It did answer:"), content_item], is_error=True)
 
     # --- what it gives back ------------------------------------------------------------------------------------
 
@@ -170,16 +173,16 @@ class ImportedTool:
         return self._tool_schemas.result_schema
 
     def encode(self, value: Any) -> Raw:
-        """The value, which `run` has checked already."""
+        """Return the encoded value; `run` has validated it."""
         return Raw(encode(value))
 
     def wrap(self, packed: Raw) -> Raw:
-        """As it travels where only objects may."""
+        """Wrap the value in an object for revisions that require one."""
         return self._tool_schemas.wrap(packed)
 
 
 def annotations_of(route: Route) -> ToolAnnotations:
-    """What a method says of an operation (RFC 9110, 9.2: safe, idempotent)."""
+    """Return the annotations of an operation by its method (RFC 9110, 9.2: safe, idempotent)."""
     if route.method in _READS:
         return ToolAnnotations(read_only_hint=True, open_world_hint=True)
     return ToolAnnotations(
@@ -191,13 +194,13 @@ def annotations_of(route: Route) -> ToolAnnotations:
 
 
 _IN_URIS = "/{}-._~!$&'()*+,;=:@%"
-"""What a URI template may have in a path, braces included."""
+"""Characters allowed in the path of a URI template, braces included."""
 
 
 class ImportedResource:
-    """An operation as a resource, or with `queried` and with variables in its path as a template of resources.
+    """An operation as a resource, or as a template with path variables and, if `queried`, query variables.
 
-    Raises `SchemaError` for one that needs more than a URI can say.
+    Raises `SchemaError` for an operation that needs arguments outside the URI.
     """
 
     def __init__(self, name: str, call: APICall, scheme: str, *, queried: bool) -> None:
@@ -224,7 +227,7 @@ class ImportedResource:
         )
 
     def _text(self, scheme: str) -> str:
-        """Its URI, as a template."""
+        """Return the URI template."""
         parameters = self._call.arguments.parameters
         places = [(variable, parameters[argument]) for variable, argument in self._variables.items()]
         query = [variable for variable, one in places if one.place == "query"]
@@ -234,17 +237,17 @@ class ImportedResource:
 
     @property
     def kind(self) -> str:
-        """What a registry has it as."""
+        """The kind of registry entry."""
         return "resource template" if self._variables else "resource"
 
     @property
     def text(self) -> str:
-        """The URI, or the template of it."""
+        """The URI, or the URI template."""
         return self._template.text
 
-    def registration(self, marks: AccessMetadata) -> Any:
-        """It, to be put into a registry."""
-        offer = Registration(
+    def registration(self, metadata: AccessMetadata) -> Any:
+        """Return the registration of the resource; for a template, with its `Template`."""
+        registration = Registration(
             self.run,
             lambda _: self.definition,
             bind=self.bind,
@@ -252,15 +255,17 @@ class ImportedResource:
             is_async=True,
             depends=self._call.api.depends,
         )
-        offer.metadata = marks
-        return (self._template, offer) if self._variables else offer
+        registration.metadata = metadata
+        return (self._template, registration) if self._variables else registration
 
     def bind(self, values: Mapping[str, Any] | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of `run`. Raises `InvalidArguments`."""
+        """Return the arguments of `run`. Raises `InvalidArguments`."""
         return (dict(values or {}), context), {}
 
     async def run(self, values: Mapping[str, Any], context: Context | None, *, send: Send) -> str | bytes:
-        """What the API answers. Raises `ResourceNotFound`, and `ToolError` for whatever else is no success."""
+        """Call the API and return the content. Raises `ResourceNotFound` for 404 and 410, and `ToolError` for other
+        errors.
+        """
         request = self._call.request({self._variables[name]: value for name, value in values.items()})
         answer, secrets = await self._call.api.fetch(self._call.route, request, send, context)
         if answer.status in (404, 410):
