@@ -126,7 +126,9 @@ class ClientLimits(_LimitGroup, frozen=True, kw_only=True):
     form_fields: int = 1_000
     """Fields of a form that a server sends for a user to fill in; a larger form is refused."""
     rounds: int = 16
-    """How often one request is sent again because the server asked for input (2026-07-28)."""
+    """How often one request is sent again because the server asked for input (2026-07-28). Through 2025-11-25, how
+    many requests of the server suspend the timeouts of a request, times the requests in flight; further ones are
+    answered while the timeouts run."""
     pages: int = 1_000
     """Pages of one list that the client requests."""
     items: int = 100_000

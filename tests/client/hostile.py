@@ -287,6 +287,21 @@ def asks_and_never_reads(message: Message) -> None:
         write(*[b'{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}'] * 100)
 
 
+def asks_without_end(message: Message) -> None:
+    """Reads each answer before it asks again, so that it never stops, and always has some requests in flight."""
+    method = message["params"]["arguments"]["method"]
+    params = {"messages": [], "maxTokens": 1} | {
+        "message": "?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }
+    n = 0
+    for _ in range(4):
+        write(json.dumps({"jsonrpc": "2.0", "id": f"s{(n := n + 1)}", "method": method, "params": params}).encode())
+    while True:
+        hear()
+        write(json.dumps({"jsonrpc": "2.0", "id": f"s{(n := n + 1)}", "method": method, "params": params}).encode())
+
+
 def progress(message: Message, *steps: float, after: bool = False) -> None:
     token = message["params"]["_meta"].get("progressToken")
     reports = [notification("notifications/progress", progressToken=token, progress=step) for step in steps]
@@ -366,6 +381,7 @@ CALLS: dict[str, Callable[[Message], Any]] = {
     "flood": flood,
     "asks": asks,
     "asks and never reads": asks_and_never_reads,
+    "asks without end": asks_without_end,
     "progress decreases": lambda m: progress(m, 1, 3, 2, 3, -1, 4),
     "progress of nobody": progress_of_nobody,
     "progress after": lambda m: progress(m, 1, 2, after=True),

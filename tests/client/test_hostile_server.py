@@ -279,6 +279,23 @@ async def test_a_server_that_asks_and_never_reads_costs_neither_the_timeout_nor_
         assert transport._writer.pending < 4 << 20
 
 
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
+@pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
+async def test_requests_of_the_server_without_end_do_not_cost_the_timeout(method: str, bound: str) -> None:
+    async def answer() -> None:
+        await asyncio.sleep(0.01)  # so that some handler is always at work
+
+    async def roots() -> list[str]:
+        await answer()
+        return []
+
+    handlers: Any = {"sampling": answer, "elicitation": answer, "roots": roots}
+    async with connected("handshake", seconds=20, **handlers) as client:
+        times: dict[str, Any] = {bound: 0.2}
+        with pytest.raises(RequestTimeout):
+            await client.call_tool("asks without end", {"method": method}, **times)
+
+
 @pytest.mark.parametrize(
     ("tool", "seen"), [("progress decreases", [1, 3, 4]), ("progress of nobody", [1, 2]), ("progress after", [])]
 )

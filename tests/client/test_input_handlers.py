@@ -24,6 +24,7 @@ from accord.errors import (
     SamplingDeclined,
     UrlElicitationRequired,
 )
+from accord.limits import ClientLimits
 from accord.messages.content import ImageContent, TextContent, ToolUseContent
 from accord.messages.elicitation import ElicitationCompleteParams, ElicitParams, ElicitResult
 from accord.messages.input_required import Root
@@ -606,6 +607,44 @@ async def test_after_the_answer_the_time_goes_on(bound: str) -> None:
         await Clock().jump(31)
         with pytest.raises(RequestTimeout):
             await call
+
+
+async def test_a_request_of_the_server_restarts_the_timeout_as_often_as_the_limit_on_rounds_allows() -> None:
+    clock, limits = Clock(), Limits(client=ClientLimits(rounds=2))
+    async with raw_server("2025-11-25", elicitation=says("Ada"), limits=limits) as (server, client):
+        call = asyncio.ensure_future(client.call_tool("book", timeout=20))
+        await server.hear()
+        for _ in range(2):
+            await clock.jump(15)
+            await server.ask("elicitation/create", form())
+        await clock.jump(15)
+        assert not call.done()
+        await server.ask("elicitation/create", form())
+        await clock.jump(6)
+        assert call.done()
+        with pytest.raises(RequestTimeout):
+            await call
+
+
+async def test_each_call_of_many_may_wait_for_a_person() -> None:
+    clock, answers = Clock(), asyncio.Semaphore(0)
+
+    async def ponder(params: ElicitParams) -> str:
+        await answers.acquire()
+        return "Ada"
+
+    async with raw_server("2025-11-25", elicitation=ponder) as (server, client):
+        calls = [asyncio.ensure_future(client.call_tool("book", timeout=30)) for _ in range(40)]
+        requests = [await server.hear() for _ in calls]
+        for _ in calls:
+            server.send("elicitation/create", form())
+        for n, request in enumerate(requests):
+            if n % 20 == 10:
+                await clock.jump(31)  # longer than a call may take
+            answers.release()
+            await server.hear()
+            server.done(request)
+        assert [(await call).text for call in calls] == ["done"] * 40
 
 
 async def test_a_call_that_a_handler_makes_has_its_own_time() -> None:

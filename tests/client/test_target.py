@@ -93,6 +93,12 @@ async def test_a_configuration_of_one_is_that_server(tmp_path: Path) -> None:
         assert client.server_info.name == "shop"
 
 
+@pytest.mark.parametrize("name", ["new\nline", "ends\n", "\r\n"])
+def test_a_name_with_a_line_break_is_that_of_a_server_and_no_command_line(name: str, tmp_path: Path) -> None:
+    file = configuration(tmp_path, **{name: {"command": "python", "args": ["weather.py"]}})
+    assert parse(f"{file}#{name}") == Command(("python", "weather.py"), label="python weather.py")
+
+
 def test_a_server_in_this_process_is_itself() -> None:
     server = Server("x")
     assert parse(server) is server

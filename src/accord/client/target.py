@@ -89,7 +89,7 @@ def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
 
 
 _URL = re.compile("https?://", re.IGNORECASE)
-_CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>.+))?")
+_CONFIG = re.compile(r"(?P<file>\S.*\.json)(?:[#:](?P<name>(?s:.+)))?")
 
 
 class Command(msgspec.Struct, frozen=True):

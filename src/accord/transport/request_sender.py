@@ -44,6 +44,8 @@ class ResponseWaiter:
         "params",
         "paused_at",
         "pauses",
+        "pauses_begun",
+        "pauses_most",
         "timer",
         "total",
     )
@@ -70,6 +72,9 @@ class ResponseWaiter:
         self.pauses: int = 0
         """Number of peer's requests that are being answered; meanwhile there is no timer."""
         self.paused_at: float = 0
+        self.pauses_begun: int = 0
+        self.pauses_most: int = 0
+        """The limit on `pauses_begun`; beyond it, requests of the peer no longer stop or restart the timer."""
 
     def callbacks(self) -> Iterator[Callback]:
         """Return the callbacks of the request."""
@@ -283,26 +288,34 @@ class RequestSender:
     @contextmanager
     def pause_timers(self) -> Iterator[None]:
         """Suspend the timers of pending requests while a request of the peer is answered: the peer may wait for that
-        answer."""
+        answer, as often as `ClientLimits.rounds` allows. Which request the peer's belongs to is unknown: each may have
+        been meant for any of the requests in flight."""
         timed = [
             (request, waiting)
             for request in self._session.outgoing.values()
             if isinstance(waiting := request.driver, ResponseWaiter)
             and (waiting.idle, waiting.deadline) != (None, None)
         ]
-        for _, waiting in timed:
-            self._pause_timer(waiting)
+        most = self._limits.client.rounds * len(timed)
+        timed = [each for each in timed if self._pause_timer(each[1], most)]
         try:
             yield
         finally:
             for request, waiting in timed:
                 self._resume_timer(request, waiting)
 
-    def _pause_timer(self, waiting: ResponseWaiter) -> None:
+    def _pause_timer(self, waiting: ResponseWaiter, most: int) -> bool:
+        """Stop the timer and return True, unless it has been stopped too often. `most` rises with the requests in
+        flight, and does not fall when one of them ends."""
+        waiting.pauses_most = max(waiting.pauses_most, most)
+        if waiting.pauses_begun >= waiting.pauses_most:
+            return False
+        waiting.pauses_begun += 1
         waiting.pauses += 1
         if waiting.timer is not None:
             waiting.timer.cancel()
             waiting.timer, waiting.paused_at = None, self._loop.time()
+        return True
 
     def _resume_timer(self, request: PendingRequest, waiting: ResponseWaiter) -> None:
         waiting.pauses -= 1
