@@ -50,6 +50,12 @@ READ = "models read it, and may act in another way"
 OMIT = "calls that leave it out do something else"
 
 
+def test_no_text_of_a_server_controls_the_terminal() -> None:
+    (key,) = differences({}, {"\x1b[2J\n": 1})
+    (value,) = differences({"a": 1}, {"a": "\x9b2J\u202e"})
+    assert (key, value) == (r"\x1b[2J\n: new: 1", r'a: 1 → "\x9b2J\u202e"')
+
+
 def test_what_is_only_said_in_other_words_is_safe(tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     assert_surface(shop(), file, update=True)

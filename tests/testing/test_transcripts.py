@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -169,6 +170,32 @@ async def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     with pytest.raises(AssertionError, match=r"exited with code 3.*not heard again: message 2, the answer to"):
         replay(file, [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"])
+
+
+HOSTILE = "\x1b]0;pwned\x07\x9b2J\u202e"
+"""Texts that set the title of a terminal, clear it, and turn the direction of what follows."""
+
+TELLS = {
+    "a key": "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {text: 1}}))",
+    "a message": "print(json.dumps({'jsonrpc': '2.0', 'method': 'x' + text}, ensure_ascii=False))",
+    "stderr": "sys.stderr.write(text)",
+}
+
+
+@pytest.mark.parametrize("how", TELLS)
+def test_no_text_of_a_server_controls_the_terminal(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "talk"
+    messages = [{"id": 1, "method": "ping"}, {"id": 1, "result": {}}]
+    lines = [json.dumps({"jsonrpc": "2.0", **each}) for each in messages]
+    file.write_text(f"→ {lines[0]}\n← {lines[1]}\n", encoding="utf-8")
+    program = tmp_path / "program.py"
+    read = "import json, sys\nfor stream in (sys.stdout, sys.stderr): stream.reconfigure(encoding='utf-8')\n"
+    ok = """\nprint('{"jsonrpc":"2.0","id":1,"result":{}}')""" if how == "a message" else ""
+    program.write_text(f"{read}sys.stdin.readline()\ntext = {HOSTILE!r}\n{TELLS[how]}{ok}\n", encoding="utf-8")
+    with pytest.raises(AssertionError) as caught:
+        replay(file, [sys.executable, str(program)])
+    assert str(caught.value).replace("\n", "").isprintable()
+    assert "x9b2J" in str(caught.value)
 
 
 async def test_a_request_that_was_not_recorded_is_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.check.surface.schema_changes import preview_json
+from accord.errors import visible
 
 
 def read_expected(file: Path) -> str:
@@ -42,8 +43,8 @@ def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
 
 
 def differences_by_path(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the differences as pairs of path and line."""
-    return [(path, line) for path, line in _differences(was, now, "") if not _is_ignored(path, ignore)]
+    """Return the differences as pairs of path and line. Characters that control a terminal are escaped in the line."""
+    return [(path, visible(line)) for path, line in _differences(was, now, "") if not _is_ignored(path, ignore)]
 
 
 def _is_ignored(path: str, ignore: Sequence[str]) -> bool:

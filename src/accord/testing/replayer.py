@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from accord.check.reports.wording import visible
 from accord.client.target import Command, InProcessServer, Remote, Target, parse
 from accord.limits import DEFAULT_LIMITS
 from accord.messages.base import JSONObject
@@ -86,7 +87,7 @@ def replay(
     finally:
         background.discard()
     if player.mismatches:
-        lines = "".join(f"\n{sentence}" for sentence in player.mismatches)
+        lines = "".join(f"\n{visible(sentence)}" for sentence in player.mismatches)
         raise AssertionError(
             f"{path}: the messages of the server differ from the recording:{lines}{'' if update else _HOW}"
         )

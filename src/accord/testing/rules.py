@@ -23,6 +23,7 @@ from accord.check.engine.findings import repeat_command, spec_urls
 from accord.check.engine.report import Outcome, Report, by_rule, worst_verdict
 from accord.check.engine.rule import Rule
 from accord.check.engine.selection import select_rules
+from accord.check.reports.wording import visible
 from accord.check.rules import server_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
@@ -80,7 +81,7 @@ class _ServerCheck:
             pytest.skip("not tried: in no revision over any transport that the server has")
         verdict = worst_verdict(each.verdict for each in outcomes)
         if verdict in ("not-applicable", "not-observed"):
-            pytest.skip("; ".join(dict.fromkeys(each.text for each in outcomes if each.text)) or verdict)
+            pytest.skip(visible("; ".join(dict.fromkeys(each.text for each in outcomes if each.text))) or verdict)
         if verdict != "pass":
             self._fail(rule, verdict, report)
 
@@ -90,9 +91,8 @@ class _ServerCheck:
             pytest.xfail(f"{self._baseline} accepts it")
         violations = [each for each in report.outcomes if each.rule == rule.id and each.verdict in ("fail", "warn")]
         rules = {each.id: each for each in server_rules()}
-        text = "\n".join(
-            _lines(rule, violations, repeat_command(violations[0], rules, report.target, self._settings, "server"))
-        )
+        command = repeat_command(violations[0], rules, report.target, self._settings, "server")
+        text = visible("\n".join(_lines(rule, violations, command)))
         if verdict == "fail" or self._strict:
             pytest.fail(text, pytrace=False)
         warnings.warn(RuleWarning(text), stacklevel=2)
@@ -103,7 +103,7 @@ class _ServerCheck:
             try:
                 self._report = self._run(_relative_to_test(target, request.path.parent), request.path.parent)
             except AccordError as exc:
-                self._error = f"the server could not be checked: {exc}"
+                self._error = visible(f"the server could not be checked: {exc}")
         if self._report is None:
             pytest.fail(self._error, pytrace=False)
         return self._report
