@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
 from accord.check.engine.report import Finding, Report
+from accord.check.engine.rule import Violation
 from accord.check.engine.sdks import attribute_to_sdk, detect_sdk, known_sdks
 from accord.check.probes.message_log import MessageLog
 from accord.check.rules import server_rules
+from accord.check.rules.capabilities import capabilities_only_declared
 from accord.wire.transcript import RECEIVED, SENT
 
 from tests.check.reports import samples
@@ -83,3 +86,17 @@ def test_a_fault_that_is_seen_where_the_sdk_does_not_have_it_is_the_server_s_own
 def test_the_table_names_rules_that_there_are() -> None:
     rules = {rule.id for rule in server_rules()}
     assert {fault.rule for sdk in known_sdks() for fault in sdk.faults} <= rules
+
+
+def test_the_table_knows_an_undeclared_notification_by_the_text_of_its_rule() -> None:
+    log = MessageLog("2025-11-25", "stdio")
+    log.add(RECEIVED, b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}')
+    with pytest.raises(Violation) as info:
+        capabilities_only_declared.cases[0].run([log])
+    (fault,) = {
+        fault.seen
+        for sdk in known_sdks()
+        for fault in sdk.faults
+        if fault.rule == capabilities_only_declared.id and fault.seen
+    }
+    assert re.search(fault, str(info.value))
