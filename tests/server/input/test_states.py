@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from accord import Context, Server
+from accord import Client, Context, Server
 from accord.errors import AccordError, InvalidParams
 from accord.limits import Limits
 from accord.messages.tools import ToolAnnotations
@@ -224,6 +224,37 @@ async def test_a_state_is_of_one_server_and_one_definition(tool: str) -> None:
         async with caller(here) as client, caller(there) as other:
             refused = await sent_on(client, other, tool, {}, {})
             assert refused["error"] == {"code": REFUSED, "message": "requestState belongs to another request"}
+
+
+def with_versions(annotations: ToolAnnotations | None) -> Server:
+    """A server with two versions of a tool that are defined alike."""
+    server = Server("test")
+
+    def declare(version: str) -> None:
+        @server.tool(name="versioned", version=version, annotations=annotations)
+        async def versioned(ctx: Context) -> str:
+            return f"{(await ctx.elicit('Name?', str)).data} in {version}"
+
+    declare("1")
+    declare("2")
+    return server
+
+
+@pytest.mark.parametrize("annotations", [SAFE, None])
+async def test_a_state_is_of_one_version(annotations: ToolAnnotations | None) -> None:
+    """A client that may no longer see a version cannot go on with its call through another."""
+    async with caller(with_versions(annotations)) as client:
+        params, old = {"name": "versioned", "arguments": {}}, {"accord/version": "1"}
+        said = await client.ask("tools/call", params, **old)
+        for other in ({}, {"accord/version": "2"}):
+            refused = await client.ask("tools/call", {**params, **retry(said)}, **other)
+            assert refused["error"] == {"code": REFUSED, "message": "requestState belongs to another request"}
+        assert texts(await client.ask("tools/call", {**params, **retry(said)}, **old)) == "answer to Name? in 1"
+
+
+async def test_the_client_repeats_the_version_with_its_answers() -> None:
+    async with Client(with_versions(None), elicitation=lambda question: "Ann", revisions=["2026-07-28"]) as client:
+        assert (await client.call_tool("versioned", meta={"accord/version": "1"})).text == "Ann in 1"
 
 
 async def test_an_answer_is_to_one_question() -> None:

@@ -93,6 +93,7 @@ class MultiRoundTrip:
             call.exchange.method.name.encode(),
             turn.subject.encode(),
             canonical(turn.arguments_json()),
+            (turn.registration.metadata.version or "").encode(),
             self._definition(turn.registration, call.exchange.rules),
         )
 
