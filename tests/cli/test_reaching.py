@@ -160,7 +160,21 @@ for line in sys.stdin:
 
 def test_no_name_is_completed_that_a_shell_would_run_or_split(accord: Run, tmp_path: Path) -> None:
     ran = ["a$(touch x)", "a`x`", "a;x", "a&x", "a|x", "a>x", "a<x", "a(x)", "a!x", "a\\x", "a'x", 'a"x', "$HOME", "*"]
-    split = ["a x", "a\tx", "a\nplain,x", "a\u00a0x", "--output=x", "{--output=x,a}", "{-9..-1}", "#x", "~x", "=x", ""]
+    split = [
+        "a x",
+        "a\tx",
+        "a\nplain,x",
+        "a\u00a0x",
+        "--output=x",
+        "{--output=x,a}",
+        "{-9..-1}",
+        "#x",
+        "~x",
+        "=x",
+        "a=~",
+        "a=b:~",
+        "",
+    ]
     (tmp_path / "names.py").write_text(NAMES, encoding="utf-8")
     server = f"{sys.executable} names.py {shlex.quote(json.dumps([*ran, *split, 'a.b-c_1', 'größe', 'a,b']))}"
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {name: {} for name in (*ran, *split, "one")}}))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = "from fastmcp import FastMCP\n\nmcp = FastMCP('x')\n"
 
 
@@ -91,3 +93,13 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
     assert f"{broken}:1: " in migrate(broken).stderr
     assert "absent.py" in migrate(tmp_path / "absent.py").stderr
     assert migrate(broken).returncode not in (0, 1)
+
+
+@pytest.mark.parametrize("deep", ["-" * 50_000 + "1", "a" + ".b" * 50_000])
+def test_a_program_that_is_nested_too_deeply_is_refused(deep: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(f"{PROGRAM}x = {deep}\n")
+    done = migrate("--write", "--no-start", file)
+    assert done.returncode != 0
+    assert "nothing was changed" in done.stderr
+    assert "defect" not in done.stderr

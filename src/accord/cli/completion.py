@@ -91,5 +91,6 @@ def _is_one_word(name: str) -> bool:
 
     bash inserts completions into the line without quotes: a tool name could run as a command at Enter.
     """
-    expands = "{" in name and ("," in name or ".." in name)
-    return _WORD.fullmatch(name) is not None and not name.startswith(_NO_BEGINNINGS) and not expands
+    braces = "{" in name and ("," in name or ".." in name)
+    home = "~" in name and "=" in name  # bash puts the home directory for `a=~` and for `a=b:~`
+    return _WORD.fullmatch(name) is not None and not name.startswith(_NO_BEGINNINGS) and not braces and not home

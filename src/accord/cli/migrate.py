@@ -50,6 +50,8 @@ def _migrate(file: Path, *, write: bool, native: bool) -> RewriteResult:
         result = rewrite(text, native=native)
     except SyntaxError as exc:
         raise TargetError(f"{file}:{exc.lineno}: {exc.msg}; nothing was changed") from exc
+    except (RecursionError, MemoryError) as exc:  # MemoryError is what the parser of Python raises
+        raise TargetError(f"{file}: its expressions or blocks are nested too deeply; nothing was changed") from exc
     _show(file, text, result)
     if result.text != text and (write or _confirm(file)):
         replace(file, result.text.encode(encoding))
