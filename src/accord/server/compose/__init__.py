@@ -1,1 +1,1 @@
-"""Servers made of others: mounted, changed, shown to some and not to others."""
+"""Composition of servers: mounting, providers, tool changes, search and access control."""

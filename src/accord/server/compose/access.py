@@ -1,9 +1,9 @@
-"""Who may see what: the one place that decides it, for lists, calls, reads, search, completion and notifications.
+"""Access control for lists, calls, reads, search, completion and notifications.
 
-A registration (`Registration`) is seen by a `Viewer` when the viewer was granted the scopes that the registration and
-all servers on its way ask for, and when no server and no session hides it. Rules are asked about every name that it has
-had: inside of mounted servers, before a `ToolChange`, and for a template the URI that is read. What no server has
-registered, such as the URI of a provider that has changed, is judged by the rules on its name (`rules_by_name`).
+A `Viewer` sees a registration if it has the scopes that the registration and all servers around it require, and if no
+server and no session hides the registration. Rules apply to every name of the registration: inside mounted servers,
+before a `ToolChange`, and for a template the URI that is read. A name that no server has registered, such as a
+provider's URI, is checked by `rules_by_name`.
 """
 
 from __future__ import annotations
@@ -28,40 +28,47 @@ if TYPE_CHECKING:
     from accord.session.pending_request import PendingRequest
 
 _MAX_CHARACTERS = 100_000
-"""Characters of all readings of one URI; as for `MAX_SPELLINGS`, what has more is hidden: each is looked up."""
+"""The most characters in all readings of one URI, since each reading is looked up; as for `MAX_SPELLINGS`, a URI with
+more is hidden.
+"""
 
 _LISTED = 100_000
-"""URIs in lists of which it is kept what they lead to."""
+"""The most listed URIs whose registrations are cached."""
 
 
 class Viewer(msgspec.Struct, frozen=True):
-    """The principal and the session that look at a server."""
+    """The principal and the session that use a server."""
 
     scopes: frozenset[str] | None
-    """The scopes of the principal; None for a client that started this server, which is asked for none."""
+    """The scopes of the principal; None for a client that started this server, which needs no scopes."""
     visibility: Visibility | None = None
-    """What its session hides."""
+    """The rules of the session."""
 
-    def can_see(self, offer: Registration, uri: str | None = None) -> bool:
-        """Return whether a registration exists for it; of a template, one `uri` that the template matches."""
-        scopes = _scopes_of_uri(offer, uri) if uri is not None and offer.template_guards else offer.metadata.scopes
+    def can_see(self, registration: Registration, uri: str | None = None) -> bool:
+        """Return whether a registration is visible; for a template, whether one matching `uri` is."""
+        scopes = (
+            _scopes_of_uri(registration, uri)
+            if uri is not None and registration.template_guards
+            else registration.metadata.scopes
+        )
         if not self.has_scopes(scopes):
             return False
-        names = offer.names if uri is None else (*offer.names, uri)
-        return self.visibility is None or self.visibility.is_visible(names, offer.metadata.tags)
+        names = registration.names if uri is None else (*registration.names, uri)
+        return self.visibility is None or self.visibility.is_visible(names, registration.metadata.tags)
 
-    def can_read(self, registry: Registry, offer: Registration, uri: str) -> bool:
-        """Return whether a registration may answer it for a URI: it sees that, and whatever else of the server another
-        spelling of the URI leads to, for the handler of a template, or a provider, may read that out of it; nor does a
-        rule hide what would answer in its place. A URI of a template is also judged without the parameters that the
-        template does not read.
+    def can_read(self, registry: Registry, registration: Registration, uri: str) -> bool:
+        """Return whether a registration may answer a read of a URI.
+
+        The viewer must also see everything that other spellings of the URI lead to, since the handler of a template, or
+        a provider, may read that. A URI of a template is checked again without the parameters that the template
+        ignores.
         """
-        if not self.can_see(offer, uri):
+        if not self.can_see(registration, uri):
             return False
         if not self._must_judge(registry):
             return True
-        plain = plain_uri(registry, offer, uri)
-        return self._sees_all(reached_by(registry, offer, uri)) and (
+        plain = plain_uri(registry, registration, uri)
+        return self._sees_all(reached_by(registry, registration, uri)) and (
             plain == uri or self._can_read_plain(registry, plain)
         )
 
@@ -69,45 +76,47 @@ class Viewer(msgspec.Struct, frozen=True):
         answers = registry.find("resource", uri)
         return answers is None or (self.can_see(answers, uri) and self._sees_all(reached_by(registry, answers, uri)))
 
-    def can_list(self, registry: Registry, offer: Registration, uri: str) -> bool:
-        """Return whether a resource is listed for it: it may read what answers for the URI, which may be a template
-        that the server declares, in the place of what a provider lists.
+    def can_list(self, registry: Registry, registration: Registration, uri: str) -> bool:
+        """Return whether a resource is listed: whether the viewer may read the registration that answers for its URI.
+        That may be a template of the server that overrides a provider's resource.
         """
         if not self._must_judge(registry):
-            return self.can_see(offer)
-        kept = registry.view.listed_uris
-        if (found := kept.get(uri)) is None:
-            if len(kept) >= _LISTED:
-                kept.clear()
+            return self.can_see(registration)
+        cache = registry.view.listed_uris
+        if (entry := cache.get(uri)) is None:
+            if len(cache) >= _LISTED:
+                cache.clear()
             answers = registry.find("resource", uri)
-            found = kept[uri] = answers, reached_by(registry, answers, uri)
-        answers, reached = found
-        return (self.can_see(offer) if answers is None else self.can_see(answers, uri)) and self._sees_all(reached)
+            entry = cache[uri] = answers, reached_by(registry, answers, uri)
+        answers, reached = entry
+        return (self.can_see(registration) if answers is None else self.can_see(answers, uri)) and self._sees_all(
+            reached
+        )
 
     def _must_judge(self, registry: Registry) -> bool:
-        """Return whether something of a server may be hidden from it in one spelling, and not in another."""
+        """Return whether a resource of the server may be hidden in one spelling of its URI and visible in another."""
         return self.visibility is not None or registry.view.may_hide_uris
 
     def _sees_all(self, reached: Reached | None) -> bool:
         return reached is not None and all(self.can_see(other, uri) for other, uri in reached)
 
     def has_scopes(self, scopes: frozenset[str] | None) -> bool:
-        """Return whether it was granted these scopes; None is what nobody may have."""
+        """Return whether the principal has these scopes; None stands for scopes that no principal has."""
         return scopes is not None and (self.scopes is None or scopes <= self.scopes)
 
-    def versions(self, offer: Registration) -> dict[str | None, Registration]:
-        """The versions of a registration that exist for it, the newest last."""
-        if not offer.versions:
-            return {offer.metadata.version: offer} if self.can_see(offer) else {}
-        return {version: each for version, each in offer.versions.items() if self.can_see(each)}
+    def versions(self, registration: Registration) -> dict[str | None, Registration]:
+        """Return the visible versions of a registration, the newest last."""
+        if not registration.versions:
+            return {registration.metadata.version: registration} if self.can_see(registration) else {}
+        return {version: each for version, each in registration.versions.items() if self.can_see(each)}
 
     def may_know(self, registry: Registry, kind: str, name: str) -> bool:
-        """Return whether it may hear of a "tool", "prompt", "resource" or "resource template", whether that is
-        registered or not.
-        """
-        offer = registry.find(kind, name)
-        if offer is not None:
-            return self.can_read(registry, offer, name) if kind == "resource" else bool(self.versions(offer))
+        """Return whether a "tool", "prompt", "resource" or "resource template", registered or not, may be disclosed."""
+        registration = registry.find(kind, name)
+        if registration is not None:
+            return (
+                self.can_read(registry, registration, name) if kind == "resource" else bool(self.versions(registration))
+            )
         rules = rules_by_name(registry, kind, name)
         if rules is None or not self.has_scopes(rules.scopes):
             return False
@@ -116,49 +125,55 @@ class Viewer(msgspec.Struct, frozen=True):
         return self.visibility is None or self.visibility.is_visible((name,), rules.tags)
 
 
-def reached_by(registry: Registry, offer: Registration | None, uri: str) -> Reached | None:
-    """Return what else of a server the readings of a URI lead to, beside the registration that answers for it, which is
-    None for what no server has registered. None where a rule hides any of that, and for a URI with too many readings.
+def reached_by(registry: Registry, registration: Registration | None, uri: str) -> Reached | None:
+    """Return the other registrations that the readings of a URI lead to, each with its reading; None if a rule hides
+    one of them, or the URI has too many readings. `registration` is None for a URI that no server has registered.
     """
     readings = spellings(uri)
     if len(readings) >= MAX_SPELLINGS or sum(map(len, readings)) > _MAX_CHARACTERS:
         return None
-    if offer is not None and canonical(uri) in map(canonical, offer.names) and registry.find("resource", uri) is offer:
+    if (
+        registration is not None
+        and canonical(uri) in map(canonical, registration.names)
+        and registry.find("resource", uri) is registration
+    ):
         return ()
     if any(map(registry.view.hides_uri, readings)):
         return None
     found = [(registry.find("resource", spelling), spelling) for spelling in readings[1:]]
     found += [(registry.view.by_ordered_query.get(spelling), spelling) for spelling in readings]
-    return tuple((other, spelling) for other, spelling in found if other is not None and other is not offer)
+    return tuple((other, spelling) for other, spelling in found if other is not None and other is not registration)
 
 
-def plain_uri(registry: Registry, offer: Registration, uri: str) -> str:
-    """Return the URI with what a template reads of it and no more; of what is no template, as it is."""
+def plain_uri(registry: Registry, registration: Registration, uri: str) -> str:
+    """Return the URI with only the parameters that its template reads; unchanged if `registration` is no template."""
     if not any(sign in uri for sign in "?&;"):
         return uri
-    template, held = registry.templates.get(offer.names[0], (None, None))
-    return uri if template is None or held is not offer else template.plain(uri)
+    template, registered = registry.templates.get(registration.names[0], (None, None))
+    return uri if template is None or registered is not registration else template.plain(uri)
 
 
-def viewer_of(peer: Peer, exchange: PendingRequest | None = None) -> Viewer:
-    """Return who looks: as the request says, or as was last heard of the client."""
-    who: Principal | None = peer.identity if exchange is None else exchange.principal
+def viewer_of(peer: Peer, request: PendingRequest | None = None) -> Viewer:
+    """Return the viewer for a request, or for the client's last known identity."""
+    principal: Principal | None = peer.identity if request is None else request.principal
     if peer.local:
         return Viewer(None, peer.visibility)
-    return Viewer(NO_SCOPES if who is None else who.scopes, peer.visibility)
+    return Viewer(NO_SCOPES if principal is None else principal.scopes, peer.visibility)
 
 
-def _scopes_of_uri(offer: Registration, uri: str) -> frozenset[str] | None:
-    """What one URI of a template asks for, at each server that the template has passed; None where one hides it."""
+def _scopes_of_uri(registration: Registration, uri: str) -> frozenset[str] | None:
+    """Return the scopes that one URI of a template requires at each server that the template has passed, or None if a
+    server hides it.
+    """
     uris = [uri]
-    for inward in offer.inner_names:
+    for inward in registration.inner_names:
         inside = inward(uris[-1])
         if inside is None:
             break
         uris.append(inside)
-    scopes, tags = offer.metadata.scopes, offer.metadata.tags
-    for registry, depth, text, own in offer.template_guards:
-        here = uris[min(len(offer.inner_names) - depth, len(uris) - 1) :]
+    scopes, tags = registration.metadata.scopes, registration.metadata.tags
+    for registry, depth, text, own in registration.template_guards:
+        here = uris[min(len(registration.inner_names) - depth, len(uris) - 1) :]
         if registry.visibility and not registry.visibility.is_visible((text, here[0]), tags):
             return None
         scopes |= required_scopes((*registry.guards, *own), here, tags)
@@ -169,49 +184,49 @@ def _scopes_of_uri(offer: Registration, uri: str) -> frozenset[str] | None:
 
 
 class NameRules(NamedTuple):
-    """What rules say of a name that is not registered."""
+    """The rules for a name that is not registered."""
 
     scopes: frozenset[str]
     names: tuple[str, ...]
-    """The name, and those that it may have had inside of mounted servers and before a change."""
+    """The name, and its possible names inside mounted servers and before a change."""
     tags: frozenset[str]
-    """Those that a change gives to a tool of a provider."""
+    """The tags that a change gives to a provider's tool."""
     all_names: frozenset[str]
-    """These, and those of changes inside."""
+    """The tags, and those of changes in mounted servers."""
 
 
 def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
-    """Return what the rules of a server, and of the servers mounted in it, say of a name that is not registered; None
-    for what is registered and hidden, or has another name. Where it may belong to several mounted servers, as only
-    their providers could tell, the rules of all of them hold.
+    """Return the rules of a server, and of its mounted servers, for a name that is not registered; None if the name is
+    registered and hidden, or was changed to another. If several mounted servers may own the name, which only their
+    providers know, the rules of all of them apply.
     """
     change = _change_to(registry, name) if kind == "tool" else None
     if registry.hides(kind, name) or (change is None and kind == "tool" and name in registry.tool_changes):
         return None
     before = name if change is None else change[0]
     if before != name and registry.find(kind, name) is None and registry.hides(kind, before):
-        return None  # the tool that would have this name is hidden
+        return None  # the tool that the change would rename is hidden
     names: tuple[str, ...] = (name,) if before == name else (name, before)
-    scopes, tags, had = NO_SCOPES, NO_SCOPES, NO_SCOPES
+    scopes, tags, all_names = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
         inside = mount.names.inner(kind, before)
         if inside is None or not (mount.names.prefix or mount.has_providers):
-            continue  # what is registered there, and hidden, was found above; all else may be of another server
-        found = rules_by_name(mount.registry, kind, inside)
-        if found is None:
+            continue  # registered and hidden items were found above; other names may belong to another server
+        rules = rules_by_name(mount.registry, kind, inside)
+        if rules is None:
             return None
-        scopes, names = scopes | found.scopes, names + found.names
-        tags, had = tags | found.tags, had | found.all_names
+        scopes, names = scopes | rules.scopes, names + rules.names
+        tags, all_names = tags | rules.tags, all_names | rules.all_names
     if change is not None and change[1].tags is not None:
         tags = frozenset(change[1].tags)
-    had |= tags
+    all_names |= tags
     if registry.visibility and not registry.visibility.is_visible((name,), tags):
         return None
-    return NameRules(scopes | required_scopes(registry.guards, names, had), names, tags, had)
+    return NameRules(scopes | required_scopes(registry.guards, names, all_names), names, tags, all_names)
 
 
 def _change_to(registry: Registry, name: str) -> tuple[str, ToolChange] | None:
-    """The change of a tool that gives it a name, or leaves it that, and the name before."""
+    """Return the change that results in a name, or keeps it, with the name before."""
     return next((each for each in registry.tool_changes.items() if (each[1].name or each[0]) == name), None)
 
 
@@ -219,7 +234,7 @@ def _change_to(registry: Registry, name: str) -> tuple[str, ToolChange] | None:
 
 
 def outer_names(registry: Registry, inner: Registry, kind: str, name: str) -> Iterator[str]:
-    """The names that something has on a server, of one that is mounted in that, however deep."""
+    """Yield the names on a server of an item of a server that is mounted in it, at any depth."""
     if registry is inner:
         yield name
     for mount in registry.mounts:
@@ -230,30 +245,32 @@ def outer_names(registry: Registry, inner: Registry, kind: str, name: str) -> It
 
 
 def outer_names_of_all(registry: Registry, inner: Registry, names: Iterable[str]) -> list[str]:
-    """The names on a server of what a mounted one calls so, of whatever kind; as they are where it is not mounted."""
-    found: dict[str, None] = {}
+    """Return the names on a server for names of a mounted one, of any kind; a name that is not mounted stays."""
+    outer: dict[str, None] = {}
     for name in names:
         kinds = ("tool", "prompt", "resource") if ":" in name else ("tool", "prompt")
         outside = dict.fromkeys(each for kind in kinds for each in outer_names(registry, inner, kind, name))
-        found |= outside or {name: None}
-    return list(found)
+        outer |= outside or {name: None}
+    return list(outer)
 
 
-def check_readable(registry: Registry, inner: Registry, uri: str, exchange: PendingRequest, peer: Peer) -> None:
-    """Check that a client of a server may read what a handler of a mounted one reads for it.
+def check_readable(registry: Registry, inner: Registry, uri: str, request: PendingRequest, peer: Peer) -> None:
+    """Check that the client may read a resource that a handler of a mounted server reads for it.
 
     Raises `ResourceNotFound`.
     """
     outside = list(outer_names(registry, inner, "resource", uri))
-    if outside and not any(viewer_of(peer, exchange).may_know(registry, "resource", each) for each in outside):
+    if outside and not any(viewer_of(peer, request).may_know(registry, "resource", each) for each in outside):
         raise ResourceNotFound(uri=uri)
 
 
 def is_readable_by_all(registry: Registry, inner: Registry, uri: str) -> bool:
-    """Return whether every client of a server may read what a handler of it, or of a mounted one, reads."""
+    """Return whether every client of a server may read a resource that a handler of it, or of a mounted
+    server, reads.
+    """
     if not registry.view.requires_scopes and not registry.view.has_rules:
         return True
-    everybody, outside = Viewer(NO_SCOPES), outer_names(registry, inner, "resource", uri)
-    return everybody.may_know(inner, "resource", uri) and (
-        registry is inner or any(everybody.may_know(registry, "resource", each) for each in outside)
+    anonymous, outside = Viewer(NO_SCOPES), outer_names(registry, inner, "resource", uri)
+    return anonymous.may_know(inner, "resource", uri) and (
+        registry is inner or any(anonymous.may_know(registry, "resource", each) for each in outside)
     )

@@ -1,7 +1,7 @@
-"""The schema of a tool's arguments, with some of them renamed, described anew, or taken out.
+"""The schema of a tool's arguments, with some of them renamed, described, fixed or hidden.
 
-What the tool says of several arguments together (`oneOf`, `dependentRequired`) is left out where an argument that it
-may name has another name or is gone: the tool itself checks it still.
+A keyword that relates several arguments (`oneOf`, `dependentRequired`) is dropped if it may name a renamed or removed
+argument; the tool still validates it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _DATA = ("const", "default", "enum", "examples")
 _MAPS = ("properties", "$defs", "definitions", "dependentSchemas", "patternProperties")
 
 _WHOLE = "accord.unchanged"
-"""Where the schema stands as the tool has it, for references into it."""
+"""The `$defs` entry with the unchanged schema, for references into it."""
 
 
 class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different about an argument of a tool.
+    """A change to an argument of a tool.
 
-    `default` makes it optional. `fixed` takes it out, and the tool always gets that value; `hidden` takes it out, and
-    the tool gets `default`, or what it takes by itself. Raises `DeclarationError` for what contradicts itself.
+    `default` makes the argument optional. `fixed` removes it, and the tool always receives that value. `hidden` removes
+    it, and the tool receives `default` or uses its own. Raises `DeclarationError` for contradictory options.
     """
 
     name: str | None = None
@@ -52,16 +52,16 @@ class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is not shown, and nobody may give it."""
+        """Whether the argument is removed, so that clients cannot send it."""
         return self.hidden or self.fixed is not UNSET
 
     def shown(self, name: str) -> str | None:
-        """The name under which it is shown; None where it is not."""
+        """Return the public name of the argument, or None if it is removed."""
         return None if self.is_gone else self.name or name
 
 
 def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:
-    """The schema with these changes, by argument. Raises `DeclarationError` for two arguments of one name."""
+    """Return the schema with changes by argument. Raises `DeclarationError` if two arguments have one name."""
     shown = _properties(schema, changes)
     names = {name: changes[name].shown(name) if name in changes else name for name in schema.get("properties", ())}
     optional = {name for name, change in changes.items() if change.default is not UNSET}
@@ -76,57 +76,58 @@ def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> 
 
 def _properties(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:
     shown: JSONObject = {}
-    for name, about in schema.get("properties", {}).items():
+    for name, property_schema in schema.get("properties", {}).items():
         change = changes.get(name)
         outside = name if change is None else change.shown(name)
         if outside is None:
             continue
         if outside in shown:
             raise DeclarationError(f"two arguments would have the name {outside!r}")
-        shown[outside] = about if change is None else _described(about, change)
+        shown[outside] = property_schema if change is None else _described(property_schema, change)
     return shown
 
 
-def _described(about: Any, change: ArgumentChange) -> Any:
-    """One argument; beside a `$ref`, what is said here goes first for those who read it."""
-    said = {} if about is True else about
+def _described(property_schema: Any, change: ArgumentChange) -> Any:
+    """Return the schema of one argument; keywords beside a `$ref` take precedence."""
+    changed = {} if property_schema is True else property_schema
     if change.description is not None:
-        said = {**said, "description": change.description}
+        changed = {**changed, "description": change.description}
     if change.default is not UNSET:
-        said = {**said, "default": change.default}
-    return said if said else about
+        changed = {**changed, "default": change.default}
+    return changed if changed else property_schema
 
 
 def _with_whole(shown: JSONObject, schema: JSONObject) -> JSONObject:
-    """The schema, with references to arguments or to all of them led to where these stand unchanged."""
-    found: list[str] = []
+    """Return the schema with references to arguments redirected to the unchanged schema."""
+    redirected: list[str] = []
 
-    def led(ref: str) -> str:
+    def redirect(ref: str) -> str:
         if not ref.startswith("#") or ref.startswith(("#/$defs/", "#/definitions/")):
             return ref
-        found.append(ref)
+        redirected.append(ref)
         return f"#/$defs/{_WHOLE}{ref[1:]}"
 
-    result = _each_reference(shown, led)
-    if found:
+    result = _each_reference(shown, redirect)
+    if redirected:
         inner = {key: value for key, value in schema.items() if key not in ("$defs", "definitions", "$schema", "$id")}
-        whole = _each_reference(inner, led, without=ANNOTATION)  # "MUST only be applied to properties [...] reachable"
+        # "MUST only be applied to properties [...] reachable"
+        whole = _each_reference(inner, redirect, without=ANNOTATION)
         result["$defs"] = {**result.get("$defs", {}), _WHOLE: whole}
     return result  # type: ignore[no-any-return]
 
 
-def _each_reference(schema: Any, led: Callable[[str], str], without: str = "") -> Any:
-    """A schema with other references, and without a keyword."""
+def _each_reference(schema: Any, redirect: Callable[[str], str], without: str = "") -> Any:
+    """Return a schema with mapped references, and without one keyword."""
     if isinstance(schema, list):
-        return [_each_reference(each, led, without) for each in schema]
+        return [_each_reference(each, redirect, without) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    made: JSONObject = {}
+    result: JSONObject = {}
     for key, value in schema.items():
         if key == "$ref" and isinstance(value, str):
-            made[key] = led(value)
+            result[key] = redirect(value)
         elif key in _MAPS and isinstance(value, dict):
-            made[key] = {name: _each_reference(each, led, without) for name, each in value.items()}
+            result[key] = {name: _each_reference(each, redirect, without) for name, each in value.items()}
         elif key != without:
-            made[key] = value if key in _DATA else _each_reference(value, led, without)
-    return made
+            result[key] = value if key in _DATA else _each_reference(value, redirect, without)
+    return result

@@ -1,12 +1,12 @@
-"""A tool as somebody else wants it shown: another name, another text, fewer arguments.
+"""Changes to a tool's name, texts and arguments.
 
     server.change_tool("acme_forecast", ToolChange(
         name="weather",
         arguments={"q": ArgumentChange(name="city"), "units": ArgumentChange(fixed="metric")},
     ))
 
-The tool itself is what it was: its own check of the arguments has the last word, and its own middleware gets the
-arguments as it knows them.
+The tool itself does not change: it validates its arguments, and its middleware receives them under their original
+names.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 
 class ToolRequest(Protocol):
-    """The request of a tool call, on its way to a tool that is changed."""
+    """The request of a call to a changed tool."""
 
     @property
     def inside(self) -> tuple[Registration | None, Any, HandlerCall | None, PendingRequest]:
-        """The registration, its arguments as they stand now, the call and the exchange."""
+        """The registration, its current arguments, the call and the pending request."""
 
-    def called(self, name: str, offer: Registration, arguments: Any) -> ChainedRequest:
-        """The same request, as a registration without the change knows it."""
+    def called(self, name: str, registration: Registration, arguments: Any) -> ChainedRequest:
+        """Return the same request for a registration without the change."""
 
 
 class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different about a tool, in `Server.change_tool`; what is left out stays. `tags` and `annotations` take
-    the place of its own, `meta` is added; `arguments` go by the names that they have without the change.
+    """A change to a tool, for `Server.change_tool`; omitted fields stay. `tags` and `annotations` replace those of the
+    tool, `meta` is merged; `arguments` is keyed by the original names.
     """
 
     name: str | None = None
@@ -67,45 +67,45 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
         if self.name is not None:
             check_name("tool", self.name)
 
-    def check(self, offer: Registration) -> None:
-        """Raise `DeclarationError` where it does not fit a tool."""
-        changed = ChangedTool(self, offer.define(RULES[LATEST]))
+    def check(self, registration: Registration) -> None:
+        """Raise `DeclarationError` if the change does not fit the tool."""
+        changed = ChangedTool(self, registration.define(RULES[LATEST]))
         if changed.unknown:
             known = ", ".join(changed.known) or "none"
             raise DeclarationError(f"the tool has no argument {changed.unknown[0]!r} to change; it has: {known}")
 
-    def apply(self, offer: Registration) -> Registration:
-        """The changed tool, in all its versions. Raises `DeclarationError` where that cannot be."""
-        made = self._apply_to_version(offer)
-        made.versions = {version: self._apply_to_version(each) for version, each in offer.versions.items()}
-        return made
+    def apply(self, registration: Registration) -> Registration:
+        """Return the changed tool, in all its versions. Raises `DeclarationError` if the change cannot be applied."""
+        derived = self._apply_to_version(registration)
+        derived.versions = {version: self._apply_to_version(each) for version, each in registration.versions.items()}
+        return derived
 
-    def _apply_to_version(self, offer: Registration) -> Registration:
-        changed = ChangedTool(self, offer.define(RULES[LATEST]))
+    def _apply_to_version(self, registration: Registration) -> Registration:
+        changed = ChangedTool(self, registration.define(RULES[LATEST]))
         for name in changed.unknown:
             log.warning("accord: the tool %r has no argument %r to change", changed.name, name)
-        made = offer.derived(define=lambda rules: changed.define(offer.define(rules)))
-        made.former_names, made.names = (*offer.former_names, *offer.names, changed.name), ()
-        made.former_tags = offer.former_tags | offer.metadata.tags
+        derived = registration.derived(define=lambda rules: changed.define(registration.define(rules)))
+        derived.former_names, derived.names = (*registration.former_names, *registration.names, changed.name), ()
+        derived.former_tags = registration.former_tags | registration.metadata.tags
         if self.tags is not None:
-            made.metadata = msgspec.structs.replace(offer.metadata, tags=words("tags", self.tags))
+            derived.metadata = msgspec.structs.replace(registration.metadata, tags=words("tags", self.tags))
         if self.arguments:
-            made.bind = changed.bind(offer)
-            made.input_parameters = [_renamed_input_parameter(one, changed) for one in offer.input_parameters]
-        if offer.middleware:
-            made.middleware = (MiddlewareStep(changed.middleware(offer)), *offer.middleware)
-        return made
+            derived.bind = changed.bind(registration)
+            derived.input_parameters = [_renamed_input_parameter(one, changed) for one in registration.input_parameters]
+        if registration.middleware:
+            derived.middleware = (MiddlewareStep(changed.middleware(registration)), *registration.middleware)
+        return derived
 
 
 class ChangedTool:
-    """A change, and the tool that it is made to. Raises `DeclarationError` where it cannot be."""
+    """A change applied to a tool. Raises `DeclarationError` if it cannot be applied."""
 
     def __init__(self, change: ToolChange, tool: Tool) -> None:
         schema = tool.input_schema
         self.name: str = tool.name
         self.known: list[str] = list(schema.get("properties", {}))
         self.unknown: list[str] = [name for name in change.arguments if name not in self.known]
-        """Arguments to be changed that the tool does not have."""
+        """Arguments in the change that the tool does not have."""
         self._change = change
         self._changes = {name: each for name, each in change.arguments.items() if name in self.known}
         self._schema = change_schema(schema, self._changes) if self._changes else schema
@@ -121,7 +121,7 @@ class ChangedTool:
                 raise DeclarationError(f"the tool {self.name!r} needs {name!r}: hide it with a default, or fix it")
 
     def define(self, tool: Tool) -> Tool:
-        """The definition, of the one in some revision."""
+        """Return the changed definition for the definition of a revision."""
         change = self._change
         about = {
             "name": change.name,
@@ -130,54 +130,56 @@ class ChangedTool:
             "annotations": change.annotations,
             "meta": None if change.meta is None else {**(tool.meta or {}), **change.meta},
         }
-        said = {field: value for field, value in about.items() if value is not None}
-        return msgspec.structs.replace(tool, input_schema=self._schema, **said)
+        fields = {field: value for field, value in about.items() if value is not None}
+        return msgspec.structs.replace(tool, input_schema=self._schema, **fields)
 
-    def bind(self, offer: Registration) -> Any:
-        """What binds the arguments of a call."""
+    def bind(self, registration: Registration) -> Any:
+        """Return the function that binds the arguments of a call."""
 
         def bind(arguments: Any, context: Any) -> tuple[Any, Any]:
-            inward = self.raw_inner_arguments(arguments)
+            inner_arguments = self.raw_inner_arguments(arguments)
             with self._translate_errors():
-                return offer.bind(inward, context)
+                return registration.bind(inner_arguments, context)
 
         return bind
 
-    def middleware(self, offer: Registration) -> Any:
-        """What stands outside of the middleware of the tool, and leads to it as it is without the change."""
+    def middleware(self, registration: Registration) -> Any:
+        """Return the outermost middleware, which passes the request on under the original names."""
 
         async def unchanged(request: ToolRequest, call_next: Chain) -> Any:
             _, arguments, _, _ = request.inside
-            inward = self.raw_inner_arguments(arguments)
+            inner_arguments = self.raw_inner_arguments(arguments)
             with self._translate_errors():
-                return await call_next(request.called(self.name, offer, inward))
+                return await call_next(request.called(self.name, registration, inner_arguments))
 
         return unchanged
 
     def raw_inner_arguments(self, arguments: Raw | None) -> Raw:
-        """Arguments as the tool knows them, of those in a call. Raises `InvalidArguments`, and `InvalidParams` where a
-        member occurs twice.
+        """Return a call's arguments under their original names. Raises `InvalidArguments`, and `InvalidParams` for a
+        duplicate member.
         """
         codec.check_duplicate_members(bytes(arguments or b""), "arguments")
         try:
-            given = msgspec.json.decode(arguments or b"{}", type=dict[str, Raw] | None)
+            values = msgspec.json.decode(arguments or b"{}", type=dict[str, Raw] | None)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return arguments or Raw(b"{}")  # whoever takes them says why that is none
-        return Raw(codec.encode(self.inner_arguments(given or {})))
+            return arguments or Raw(b"{}")  # the tool reports the error
+        return Raw(codec.encode(self.inner_arguments(values or {})))
 
-    def inner_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The same for what is decoded already."""
+    def inner_arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return decoded arguments under their original names, with defaults and fixed values. Raises
+        `InvalidArguments`.
+        """
         shown = self._schema.get("properties", {})
-        strange = [name for name in given if name not in shown and (self._closed or name in self._changes)]
-        if strange:
+        unknown = [name for name in values if name not in shown and (self._closed or name in self._changes)]
+        if unknown:
             known = ", ".join(f'"{name}"' for name in shown) or "none"
-            raise InvalidArguments(f'unknown argument "{strange[0][:100]}", known are: {known}')
-        named = {self._inside.get(name, name): value for name, value in given.items()}
+            raise InvalidArguments(f'unknown argument "{unknown[0][:100]}", known are: {known}')
+        named = {self._inside.get(name, name): value for name, value in values.items()}
         return {**self._default, **named, **self._fixed}
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """What the tool says of its arguments is for those who know them by other names. Raises `InvalidArguments`."""
+        """Add the public names of arguments to an `InvalidArguments` error of the tool."""
         try:
             yield
         except InvalidArguments as error:
@@ -187,15 +189,21 @@ class ChangedTool:
 
 
 def _renamed_input_parameter(one: InputParameter, changed: ChangedTool) -> InputParameter:
-    """A parameter that the client is asked for, whose text shows arguments by their names inside."""
+    """Return an input parameter whose question receives the arguments under their original names."""
     return _RenamedInputParameter(
-        one.name, one.question, one.value, one.default, one.uses_arguments, inside=one, inward=changed.inner_arguments
+        one.name,
+        one.question,
+        one.value,
+        one.default,
+        one.uses_arguments,
+        inside=one,
+        inner_arguments=changed.inner_arguments,
     )
 
 
 class _RenamedInputParameter(InputParameter, frozen=True, kw_only=True):
     inside: InputParameter
-    inward: Callable[[Mapping[str, Any]], dict[str, Any]]
+    inner_arguments: Callable[[Mapping[str, Any]], dict[str, Any]]
 
     def question_for(self, values: Mapping[str, Any]) -> InputQuestion[Any]:
-        return self.inside.question_for(self.inward(values))
+        return self.inside.question_for(self.inner_arguments(values))

@@ -1,5 +1,5 @@
-"""What a server is made of beside its own functions: middleware, lifespans, providers, modules and objects, folders,
-HTTP APIs, and who sees what.
+"""The composition of a server: middleware, lifespans, providers, modules and objects, folders, HTTP APIs, and
+visibility.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ M = TypeVar("M", bound="Middleware")
 
 
 class CompositionMixin:
-    """The part of `Server` that puts things together. What is said here holds at once, also while it serves."""
+    """The part of `Server` that composes it. Changes take effect immediately, also while the server runs."""
 
     info: Implementation
     registry: Registry
@@ -45,21 +45,21 @@ class CompositionMixin:
 
     def __init__(self) -> None:
         self.lifespan: Lifespan | None = None
-        """What `Server(lifespan=...)` was given."""
+        """The `lifespan` of `Server(lifespan=...)`."""
         self.lifespans: tuple[Lifespan, ...] = ()
-        """Those of what was added to it."""
+        """The lifespans of added components."""
         self.overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
-        """What fills parameters in place of what; see `override`."""
+        """Overrides of dependencies; see `override`."""
         self._lifetimes: Lifetimes | None = None
 
     @property
     def name(self) -> str:
-        """The name that clients are told."""
+        """The name that clients see."""
         return self.info.name
 
     @property
     def lifetimes(self) -> Lifetimes:
-        """As long as it runs, by event loop."""
+        """The lifetimes of the running server, by event loop."""
         if self._lifetimes is None:
             from accord.server.core.lifetime import Lifetimes
 
@@ -68,45 +68,46 @@ class CompositionMixin:
 
     @property
     def needs_lifespan(self) -> bool:
-        """Whether anything has to be started before its functions are called."""
+        """Whether a lifespan has to start before handlers are called."""
         return bool(self.lifespan or self.lifespans) or any(mount.needs_lifespan for mount in self.registry.mounts)
 
     def add_lifespan(self, lifespan: Lifespan) -> None:
-        """Have something run as long as the server: an async context manager that takes the server. It is entered after
-        the lifespan of the server. Where the server runs already, it is entered the next time.
+        """Add a lifespan: an async context manager that takes the server. It is entered after the server's own
+        lifespan; if the server already runs, at the next start.
         """
         self.lifespans = (*self.lifespans, lifespan)
 
     @contextmanager
     def override(self, make: Callable[..., Any], instead: Callable[..., Any]) -> Iterator[None]:
-        """Fill `Depends(make)` by another function, as long as this is entered: for tests.
+        """Replace `Depends(make)` by another function inside a `with` block, for tests.
 
-        with server.override(get_db, FakeDb):
-            ...
+            with server.override(get_db, FakeDb):
+                ...
 
-        In mounted servers as well. Raises `DeclarationError` for what cannot be called.
+        Applies to mounted servers too. Raises `DeclarationError` if `instead` is not callable.
         """
         if not callable(instead):
             raise DeclarationError(f"{instead!r} cannot be called: give a function, such as `lambda: fake`")
-        before = self.overrides
-        self.overrides = {**before, make: instead}
+        previous = self.overrides
+        self.overrides = {**previous, make: instead}
         try:
             yield
         finally:
-            self.overrides = before
+            self.overrides = previous
 
     # --- middleware --------------------------------------------------------------------------------------------
 
     def middleware(self, function: M) -> M:
-        """Put a function around everything that this server does for its clients; see `add_middleware`."""
+        """Register a middleware; see `add_middleware`."""
         self.add_middleware(function)
         return function
 
     def add_middleware(self, middleware: Middleware) -> None:
-        """Put `async def (request, call_next)` around everything that this server does for its clients, inside of what
-        is there already. `request` is a `Request`; `await call_next(request)` is what the handler returned, or raises
-        what it raised; what the middleware returns is taken for that. A third parameter annotated `Context` gets the
-        context. Raises `DeclarationError` for what is no middleware.
+        """Register a middleware, `async def (request, call_next)`, inside those already registered.
+
+        It wraps every call of a handler. `request` is a `Request`; `await call_next(request)` returns or raises what
+        the handler does; the middleware's return value replaces the result. A third parameter annotated `Context`
+        receives the context. Raises `DeclarationError` if `middleware` has another signature.
         """
         self.registry.middleware = (*self.registry.middleware, middleware_step(middleware))
         self.registry.invalidate()
@@ -114,18 +115,20 @@ class CompositionMixin:
     # --- providers ---------------------------------------------------------------------------------------------
 
     def _change_listener(self, outside: Callable[[str], str] = str) -> Callable[[str, str], None]:
-        """Hears what changes elsewhere; `outside` gives a URI as it is here."""
+        """Return a listener for changes of a provider or mounted server; `outside` maps its URIs to those of this
+        server.
+        """
 
-        def follow(what: str, uri: str) -> None:
+        def on_change(what: str, uri: str) -> None:
             if what:
                 self.registry.invalidate(what)
             else:
                 self.change_bus.resource_updated(outside(uri))
 
-        return follow
+        return on_change
 
     def add_provider(self, provider: Provider) -> None:
-        """Offer what a `Provider` has. It runs as long as the server: see `Provider.lifespan`."""
+        """Offer the items of a `Provider`. Its lifespan is that of the server: see `Provider.lifespan`."""
         provider.attach(self._change_listener())
         self.registry.providers = (*self.registry.providers, provider)
         self.add_lifespan(lambda server: provider.lifespan())
@@ -134,16 +137,18 @@ class CompositionMixin:
     # --- modules and objects -----------------------------------------------------------------------------------
 
     def add_module(self, module: ModuleType, **options: Unpack[FunctionOptions]) -> Imported:
-        """Offer the public functions of a module as tools: those of `__all__`, else those it defines itself. What
-        cannot be a tool is left out, and told; in `include` it raises `DeclarationError`, as a taken name does.
+        """Register the public functions of a module as tools: those in `__all__`, or else those that it defines.
+
+        Functions that cannot be tools are skipped, and reported in the result. Raises `DeclarationError` if one of them
+        is in `include`, or a name is taken.
         """
         from accord.server.declare.modules import add_functions, module_functions
 
         return add_functions(self.registry, module_functions(module, options.get("include")), **options)
 
     def add_object(self, thing: object, **options: Unpack[FunctionOptions]) -> Imported:
-        """Offer the public methods of an object as tools, those of its bases included; of a class, its static and
-        class methods. As `add_module`.
+        """Register the public methods of an object as tools, including inherited ones; for a class, its static and
+        class methods. Otherwise as `add_module`.
         """
         from accord.server.declare.modules import add_functions, object_methods
 
@@ -166,37 +171,41 @@ class CompositionMixin:
         watch: bool = True,
         poll_seconds: float = 2,
     ) -> Directory:
-        """Serve the files below a folder as resources below `uri` (`docs://`; its own `file:` URI by default).
+        """Serve the files in a folder as resources below `uri` (`docs://`; the folder's `file:` URI by default).
 
-        `include` and `exclude` are patterns (`*.md`, `guide/**`). At most `most` files are listed, and `max_bytes` read
-        of each; `mime_types` go by suffix. While the server runs, clients are told what changes if `watch`, which
-        takes `watchfiles` or a look every `poll_seconds`. Links are not followed. Raises `DeclarationError`.
+        `include` and `exclude` are patterns (`*.md`, `guide/**`). At most `most` files are listed, and at most
+        `max_bytes` bytes of each are read; `mime_types` is keyed by suffix. If `watch`, clients are notified of changes
+        while the server runs, by `watchfiles` or by polling every `poll_seconds`. Links are not followed. Raises
+        `DeclarationError`.
         """
         from accord.server.files.directory import open_directory
         from accord.server.files.names import PathFilter
 
-        chosen = PathFilter(include, exclude, hidden=hidden)
+        path_filter = PathFilter(include, exclude, hidden=hidden)
         poll = poll_seconds if watch else None
-        made = open_directory(self.registry.providers, path, chosen, uri, name, max_bytes, most, mime_types, poll)
-        self.add_provider(made)
-        return made
+        directory = open_directory(
+            self.registry.providers, path, path_filter, uri, name, max_bytes, most, mime_types, poll
+        )
+        self.add_provider(directory)
+        return directory
 
     # --- HTTP APIs ---------------------------------------------------------------------------------------------
 
     def add_openapi(self, document: Source, **options: Unpack[OpenAPIOptions]) -> Imported:
-        """Offer an HTTP API by its OpenAPI document (3.0 or 3.1): a dict, JSON, or the path of a file.
+        """Import an HTTP API from its OpenAPI document (3.0 or 3.1): a dict, JSON, or the path of a file.
 
-        Every operation becomes a tool, unless `routes` say otherwise. What cannot be offered is left out, and told.
-        Raises `DeclarationError`, and then nothing is added, for what is wrong with all of it.
+        Every operation becomes a tool, unless `routes` decides otherwise. An operation that cannot be imported is
+        skipped, and reported in the result. Raises `DeclarationError` if the document is invalid; then nothing is
+        imported.
         """
         from accord.server.openapi.importer import add_openapi
 
         return add_openapi(self, document, options)
 
     def add_fastapi(self, app: Any, *, lifespan: bool = True, **options: Unpack[OpenAPIOptions]) -> Imported:
-        """Offer a FastAPI application, or any ASGI application with an `openapi()`, called in this process.
+        """Import a FastAPI application, or any ASGI application with an `openapi()` method, called in this process.
 
-        Its lifespan begins before its first request and ends with this server, unless somebody else runs it
+        Its lifespan starts before its first request and ends with this server, unless another server runs it
         (`lifespan=False`). Otherwise as `add_openapi`.
         """
         from accord.server.openapi.importer import add_application
@@ -206,27 +215,27 @@ class CompositionMixin:
     # --- who sees what -----------------------------------------------------------------------------------------
 
     def change_tool(self, name: str, change: ToolChange) -> None:
-        """Offer a tool with another name, text or arguments; its own, or one that is mounted, by its name here.
+        """Change the name, texts or arguments of a tool, own or mounted, by its name on this server.
 
-        A second change takes the place of the first. Raises `DeclarationError` for what is no `ToolChange`, and where
-        the tool is there, and has no such argument.
+        A later change of the same tool replaces an earlier one. Raises `DeclarationError` if `change` is no
+        `ToolChange`, or names an argument that a registered tool does not have.
         """
         from accord.server.compose.change import ToolChange
 
         if not isinstance(change, ToolChange):
             raise DeclarationError(f"{change!r:.200} is not a ToolChange: write ToolChange(name=..., ...)")
-        offer = self.registry.unchanged_tool(name)
-        if offer is not None:
-            change.check(offer)
+        registration = self.registry.unchanged_tool(name)
+        if registration is not None:
+            change.check(registration)
         self.registry.tool_changes = {**self.registry.tool_changes, name: change}
         self.registry.invalidate("tools")
 
     def search_tools(self, budget: int = 4000, *, always: Iterable[str] = (), limit: int = 20) -> None:
-        """List no more tools than a model can take: where the definitions of all take more than `budget` tokens (a
-        quarter of the bytes of their JSON), `tools/list` has `search_tools`, `call_tool`, and those in `always`.
+        """Shorten `tools/list` if the definitions of all tools exceed `budget` tokens (estimated as a quarter of the
+        bytes of their JSON): then it contains `search_tools`, `call_tool`, and the tools in `always`.
 
-        A search finds at most `limit` tools, within the budget. All tools can be called by their names as ever. Raises
-        `DeclarationError` where one of the two names is taken.
+        A search returns at most `limit` tools, within the budget. All tools can still be called by name. Raises
+        `DeclarationError` if one of the two names is taken.
         """
         from accord.server.compose.search import Search, check_free
 
@@ -235,14 +244,16 @@ class CompositionMixin:
         self.registry.invalidate("tools")
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
-        """Show tools, prompts, resources (by URI) and templates (by text), by name or by tag; `only` these, of all.
+        """Show tools, prompts, resources (by URI) and templates (by text), selected by name or tag; with `only`, hide
+        all others.
 
-        Clients are told. What was said last holds. Raises `DeclarationError` where nothing is named.
+        Clients are notified. The last call that matches an item applies. Raises `DeclarationError` if nothing is
+        selected.
         """
         self._set_visibility(True, names, tags, only)
 
     def disable(self, *names: str, tags: Iterable[str] = ()) -> None:
-        """Hide what `enable` shows: for every client it does not exist. As `enable`."""
+        """Hide tools, prompts, resources and templates from every client; selection as in `enable`."""
         self._set_visibility(False, names, tags, False)
 
     def _set_visibility(self, shown: bool, names: Iterable[str], tags: Iterable[str], only: bool) -> None:

@@ -1,4 +1,4 @@
-"""A server inside another: what it offers, behind a prefix, as it is at any time."""
+"""A mounted server: its current registrations, renamed with a prefix."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ class MountableServer(RunningServer, Protocol):
 
     @property
     def needs_lifespan(self) -> bool:
-        """Whether anything has to be started before its functions are called."""
+        """Whether a lifespan has to start before handlers are called."""
 
 
 class Mount:
-    """A server, behind a prefix. Raises `DeclarationError` for what can be no prefix."""
+    """A mounted server and its prefix. Raises `DeclarationError` for an invalid prefix."""
 
     def __init__(self, server: MountableServer, prefix: str) -> None:
         self.server: MountableServer = server
         self.names: MountNames = MountNames(prefix)
-        """The names outside and inside."""
+        """The mapping between names on the outer and on the mounted server."""
         self._lifespan_middleware = MiddlewareStep(_lifespan_middleware(server))
         self._cache: dict[str, tuple[tuple[RegistryView, bool], dict[str, Any]]] = {}
 
     @property
     def registry(self) -> Registry:
-        """What is mounted."""
+        """The registry of the mounted server."""
         return self.server.registry
 
     @property
     def view(self) -> RegistryView:
-        """What the mounted server offers at present."""
+        """The current view of the mounted server's registry."""
         return self.server.registry.view
 
     @property
     def needs_lifespan(self) -> bool:
-        """Whether anything has to be started before its functions are called."""
+        """Whether a lifespan has to start before handlers are called."""
         return self.server.needs_lifespan
 
     def has(self, kind: str, name: str) -> bool:
-        """Return whether the mounted server has something of this name outside, shown or hidden."""
+        """Return whether the mounted server has an item with this outer name, shown or hidden."""
         inside, registry = self.names.inner(kind, name), self.server.registry
         return inside is not None and (registry.find(kind, inside) is not None or registry.hides(kind, inside))
 
     @property
     def has_providers(self) -> bool:
-        """Whether somebody has to be asked for what else there is."""
+        """Whether the mounted server has providers, so that its items are not all registered."""
         return self.server.registry.view.has_providers
 
     @property
     def capabilities(self) -> set[str]:
-        """The capabilities that this makes up."""
+        """The capabilities that the mounted server contributes."""
         declared = self.server.registry.capabilities()
         names = ("tools", "prompts", "resources", "completions", "logging")
         return {name for name in names if getattr(declared, name) is not None}
@@ -78,108 +78,123 @@ class Mount:
     # --- what is offered ---------------------------------------------------------------------------------------
 
     def offered(self, kind: str) -> dict[str, Any]:
-        """All of a kind ("tools", "prompts", "resources", "templates") that are seen there, by the name or URI outside.
+        """Return the visible registrations of a kind ("tools", "prompts", "resources", "templates") by outer name or
+        URI.
 
-        They are made again only where something there has changed, not with every change of another server.
+        They are cached until the mounted server changes.
         """
-        of = self.server.registry.view, self.server.needs_lifespan
-        made, found = self._cache.get(kind, (None, {}))
-        if made != of:
-            found = getattr(self, f"_{kind}")()
-            self._cache[kind] = of, found
-        return found
+        version = self.server.registry.view, self.server.needs_lifespan
+        cached_version, registrations = self._cache.get(kind, (None, {}))
+        if cached_version != version:
+            registrations = getattr(self, f"_{kind}")()
+            self._cache[kind] = version, registrations
+        return registrations
 
     def _tools(self) -> dict[str, Registration]:
         registry = self.server.registry
-        own = () if registry.search is None else registry.search.registrations.values()  # they search there, not here
-        return {self.names.name(name): self.tool(offer) for name, offer in registry.tools.items() if offer not in own}
+        # the search tools of the mounted server search only that server
+        own = () if registry.search is None else registry.search.registrations.values()
+        return {
+            self.names.name(name): self.tool(registration)
+            for name, registration in registry.tools.items()
+            if registration not in own
+        }
 
     def _prompts(self) -> dict[str, Registration]:
-        return {self.names.name(name): self.tool(offer) for name, offer in self.server.registry.prompts.items()}
+        return {
+            self.names.name(name): self.tool(registration)
+            for name, registration in self.server.registry.prompts.items()
+        }
 
     def _resources(self) -> dict[str, Registration]:
-        return {self.names.uri(uri): self.resource(offer) for uri, offer in self.server.registry.resources.items()}
+        return {
+            self.names.uri(uri): self.resource(registration)
+            for uri, registration in self.server.registry.resources.items()
+        }
 
     def _templates(self) -> dict[str, tuple[Template, Registration]]:
-        held = self.server.registry.templates
+        templates = self.server.registry.templates
         return {
             self.names.uri(text): (
                 Template(self.names.uri(text), unsafe_variables=template.unsafe_variables),
-                self.template(offer),
+                self.template(registration),
             )
-            for text, (template, offer) in held.items()
+            for text, (template, registration) in templates.items()
         }
 
-    def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
-        """A registration by its name and as it is outside; `key` is the field that names it."""
+    def outer(self, key: str, name: str, registration: Registration) -> tuple[str, Registration]:
+        """Return a registration and its name, both as on the outer server; `key` is the field of the name."""
         if key == "name":
-            return self.names.name(name), self.tool(offer)
-        return self.names.uri(name), self.resource(offer) if key == "uri" else self.template(offer)
+            return self.names.name(name), self.tool(registration)
+        return self.names.uri(name), self.resource(registration) if key == "uri" else self.template(registration)
 
-    def tool(self, offer: Registration) -> Registration:
-        """A tool or a prompt, renamed, in all its versions."""
-        derived = self._named(offer)
-        derived.versions = {version: self._named(each) for version, each in offer.versions.items()}
+    def tool(self, registration: Registration) -> Registration:
+        """Return a tool or prompt with its outer name, in all versions."""
+        derived = self._named(registration)
+        derived.versions = {version: self._named(each) for version, each in registration.versions.items()}
         return derived
 
-    def resource(self, offer: Registration) -> Registration:
-        """A resource, at its URI outside."""
-        return self._derived(offer, "uri", self.names.uri, self.names.inner_uri)
+    def resource(self, registration: Registration) -> Registration:
+        """Return a resource with its outer URI."""
+        return self._derived(registration, "uri", self.names.uri, self.names.inner_uri)
 
-    def template(self, offer: Registration) -> Registration:
-        """A template, with its text outside."""
-        return self._derived(offer, "uri_template", self.names.uri, self.names.inner_uri)
+    def template(self, registration: Registration) -> Registration:
+        """Return a template with its outer text."""
+        return self._derived(registration, "uri_template", self.names.uri, self.names.inner_uri)
 
-    def _named(self, offer: Registration) -> Registration:
-        return self._derived(offer, "name", self.names.name, self.names.inner_name)
+    def _named(self, registration: Registration) -> Registration:
+        return self._derived(registration, "name", self.names.name, self.names.inner_name)
 
     def _derived(
-        self, offer: Registration, field: str, rename: Callable[[str], str], inner_name: Rename
+        self, registration: Registration, field: str, rename: Callable[[str], str], inner_name: Rename
     ) -> Registration:
-        inner = offer.define
+        inner = registration.define
 
         def define(rules: Rules) -> Any:
             definition = inner(rules)
             return msgspec.structs.replace(definition, **{field: rename(getattr(definition, field))})
 
-        home = owner_of(offer) or self.server
-        around = (*self.server.registry.middleware, *offer.middleware)
-        if around:
-            around = (MiddlewareStep(_name_middleware(MountedRegistration.of(offer, home), inner_name)), *around)
-        if self.server.needs_lifespan or offer.dependencies is not None:
-            around = (self._lifespan_middleware, *around)
-        made = MountedRegistration.of(offer, home, define=define, middleware=around)
-        made.former_names = (*offer.former_names, *offer.names)
-        made.names = tuple(map(rename, offer.names))
-        made.inner_names = (inner_name, *offer.inner_names)
-        return made
+        owner = owner_of(registration) or self.server
+        middleware = (*self.server.registry.middleware, *registration.middleware)
+        if middleware:
+            middleware = (
+                MiddlewareStep(_name_middleware(MountedRegistration.of(registration, owner), inner_name)),
+                *middleware,
+            )
+        if self.server.needs_lifespan or registration.dependencies is not None:
+            middleware = (self._lifespan_middleware, *middleware)
+        mounted = MountedRegistration.of(registration, owner, define=define, middleware=middleware)
+        mounted.former_names = (*registration.former_names, *registration.names)
+        mounted.names = tuple(map(rename, registration.names))
+        mounted.inner_names = (inner_name, *registration.inner_names)
+        return mounted
 
 
-def _name_middleware(offer: Registration, inner_name: Rename) -> Any:
-    """What stands outside of the middleware of a mounted server, which knows the names inside."""
+def _name_middleware(registration: Registration, inner_name: Rename) -> Any:
+    """Return the middleware that maps names to the mounted server, around that server's middleware."""
 
-    async def inward(request: Request, call_next: CallNext) -> Any:
+    async def rename_request(request: Request, call_next: CallNext) -> Any:
         _, arguments, _, _ = request.inside
-        return await call_next(request.called(inner_name(request.name) or request.name, offer, arguments))
+        return await call_next(request.called(inner_name(request.name) or request.name, registration, arguments))
 
-    return inward
+    return rename_request
 
 
 def _lifespan_middleware(server: MountableServer) -> Any:
-    """A middleware that has the mounted server run before anything of it is called."""
+    """Return the middleware that starts the mounted server before its first call."""
 
-    async def alive(request: Request, call_next: CallNext) -> Any:
+    async def start_server(request: Request, call_next: CallNext) -> Any:
         try:
             await request.lifetime.start_mounted(server.lifetimes)
         except LifespanError as exc:
             raise ToolError(f"the mounted server {server.name!r} is not available: {exc}") from exc
         return await call_next(request)
 
-    return alive
+    return start_server
 
 
 def check_no_cycle(outer: LivingServer, inner: MountableServer) -> None:
-    """Raise `DeclarationError` if a server would come to stand inside itself."""
+    """Raise `DeclarationError` if a server would contain itself."""
     if _contains(inner.registry, outer.registry):
         raise DeclarationError(f"the server {outer.name!r} cannot be mounted in itself, or in what it contains")
 

@@ -1,4 +1,4 @@
-"""`Provider`: tools, resources and prompts that are not known beforehand, such as those of a database or a directory.
+"""`Provider`: a source of tools, resources and prompts that are known only at run time, such as rows of a database.
 
     class Reports(Provider):
         async def resources(self):
@@ -6,7 +6,7 @@
 
     server.add_provider(Reports())
 
-What a server declares itself goes before what is provided, and what is provided is asked for only when it is needed.
+Items that the server declares take precedence. A provider is called only when its items are needed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Definition = Tool | Prompt | Resource | ResourceTemplate
 
 
 class Provided(msgspec.Struct, frozen=True, eq=False):
-    """One thing, and the function that serves it, `async` or plain.
+    """A definition, and the function that handles it, `async` or plain.
 
-    The handler of a tool takes its arguments as a dict, and a prompt's as well; a further parameter annotated `Context`
-    gets the context. That of a resource takes a `Context` if it wants one, and nothing else.
+    The handler of a tool or prompt takes the arguments as a dict; another parameter annotated `Context` receives the
+    context. The handler of a resource takes an optional `Context` only.
     """
 
     definition: Definition
@@ -49,14 +49,14 @@ _CAPABILITIES = {
     "resource": ("resources",),
     "complete": ("completions",),
 }
-"""What a provider makes up that has these; the handlers of tools and prompts may log."""
+"""The capabilities for each overridden method; the handlers of tools and prompts may log."""
 
 
 class Provider:
-    """A source of tools, resources and prompts. Override what there is; nothing is the default.
+    """A source of tools, resources and prompts. Override the methods for what it provides; the defaults provide
+    nothing.
 
-    Where one of its methods fails, or takes longer than `Limits.provider_seconds`, its things are left out and the log
-    says so; nobody else notices.
+    If a method raises, or exceeds `Limits.provider_seconds`, its items are left out and the failure is logged.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Provider:
 
     @property
     def provides(self) -> set[str]:
-        """The capabilities that this makes up, by the methods that are overridden."""
+        """The capabilities of the overridden methods."""
         kind = type(self)
         return {
             capability
@@ -74,56 +74,56 @@ class Provider:
         }
 
     async def tools(self) -> Sequence[Provided]:
-        """All tools."""
+        """Return all tools."""
         return ()
 
     async def tool(self, name: str) -> Provided | None:
-        """One tool; None where there is none."""
+        """Return one tool, or None if there is none."""
         return _named(name, await self.tools())
 
     async def prompts(self) -> Sequence[Provided]:
-        """All prompts."""
+        """Return all prompts."""
         return ()
 
     async def prompt(self, name: str) -> Provided | None:
-        """One prompt; None where there is none."""
+        """Return one prompt, or None if there is none."""
         return _named(name, await self.prompts())
 
     async def resources(self) -> Sequence[Resource]:
-        """The resources that are listed."""
+        """Return the resources to list."""
         return ()
 
     async def templates(self) -> Sequence[ResourceTemplate]:
-        """The templates that are listed; `resource` serves what they stand for."""
+        """Return the templates to list; `resource` returns the resources that match them."""
         return ()
 
     async def resource(self, uri: str) -> Provided | None:
-        """One resource, listed or not; None where there is none."""
+        """Return one resource, listed or not, or None if there is none."""
         return None
 
     async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Iterable[str] | None:
-        """Values for an argument of its prompts and templates; None where these are not its own."""
+        """Return values for an argument of a prompt or template, or None if that is of another provider."""
         return None
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """As long as the server runs."""
+        """Run set-up and clean-up around the life of the server."""
         yield
 
     def changed(self, what: str) -> None:
-        """Its "tools", "prompts" or "resources" are no longer what they were: clients are told. From any thread."""
+        """Notify clients that the list of "tools", "prompts" or "resources" changed. Thread-safe."""
         self._notify(what, "")
 
     def updated(self, uri: str) -> None:
-        """A resource is no longer what it was: those who subscribed to it are told. From any thread."""
+        """Notify subscribers that a resource was updated. Thread-safe."""
         self._notify("", uri)
 
     def attach(self, listener: Callable[[str, str], None]) -> None:
-        """Tell a server of changes: what changed, or which URI."""
+        """Register a listener; it is called with the changed list, or with an empty string and the URI."""
         self._listeners.append(listener)
 
     def detach(self, listener: Callable[[str, str], None]) -> None:
-        """Tell it no more."""
+        """Remove a listener."""
         self._listeners.remove(listener)
 
     def _notify(self, what: str, uri: str) -> None:

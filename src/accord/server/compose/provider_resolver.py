@@ -1,7 +1,7 @@
-"""What providers have, as offers: asked for when it is needed, and in mounted servers as well.
+"""Resolution of names to registrations of providers, also in mounted servers.
 
-A provider that fails, or takes too long, takes nothing away from the others: what it may have is left out of lists, and
-only where nobody else has what is looked for is its failure told. The log says more.
+If a provider fails or times out, its items are left out of lists, and the others remain. A lookup raises that failure
+only if no other provider has the item. The log has the details.
 """
 
 from __future__ import annotations
@@ -41,77 +41,85 @@ _LIST_METHODS: dict[str, tuple[str, str, type]] = {
     "resources/list": ("resources", "uri", Resource),
     "resources/templates/list": ("templates", "uri_template", ResourceTemplate),
 }
-"""What is asked of a provider for each list, what its items are known by, and what they are."""
+"""The provider's method for each list, the key field of its items, and their type."""
 
 
 class ProviderResolver:
-    """Those of one registry."""
+    """Resolver of the items of one registry's providers."""
 
     def __init__(self, registry: Registry, limits: Limits) -> None:
         self._registry = registry
         self._limits = limits
 
     async def tool(self, name: str) -> Registration | None:
-        """A tool; None where nobody has it. Raises `InternalError` where it could not be found out."""
+        """Return a tool, or None if no provider has it. Raises `InternalError` if a provider failed and no other has
+        the tool.
+        """
         changes = self._registry.tool_changes
         inside = next((old for old, change in changes.items() if change.name == name), name)
         change = changes.get(inside)
         if change is not None and (change.name or inside) != name:
-            return None  # it has another name here
-        offer = await self._find("tool", inside, lambda each: _tool(each, self._limits))
+            return None  # the change gives it another name
+        registration = await self._find("tool", inside, lambda each: _tool(each, self._limits))
         if change is not None and self._registry.hides("tool", inside):
             return None
-        return self._with_middleware("tool", name, offer if offer is None or change is None else change.apply(offer))
+        return self._with_middleware(
+            "tool", name, registration if registration is None or change is None else change.apply(registration)
+        )
 
     async def prompt(self, name: str) -> Registration | None:
-        """A prompt. As `tool`."""
+        """Return a prompt; see `tool`."""
         return self._with_middleware("prompt", name, await self._find("prompt", name, _prompt))
 
     async def resource(self, uri: str) -> Registration | None:
-        """A resource. As `tool`."""
+        """Return a resource; see `tool`."""
         return self._with_middleware("resource", uri, await self._find("resource", uri, _resource))
 
     async def listed(self, method: str) -> dict[str, Registration]:
-        """What is listed, by name or URI, with what the rules of this server and of those inside ask for."""
-        what, key, _ = _LIST_METHODS[method]
-        found: dict[str, Registration] = {}
-        for place, provider in enumerate(self._registry.providers):
+        """Return the listed registrations by name or URI, with the scopes required by this server and
+        the mounted ones.
+        """
+        list_name, key, _ = _LIST_METHODS[method]
+        registrations: dict[str, Registration] = {}
+        for index, provider in enumerate(self._registry.providers):
             try:
-                offers = await self._listed_by(place, provider, method)
+                provided = await self._listed_by(index, provider, method)
             except Exception as exc:
-                _warn(provider, f"say what {what} it has", exc)
+                _warn(provider, f"say what {list_name} it has", exc)
                 continue
-            for name, offer in offers.items():
-                found.setdefault(name, offer)
+            for name, registration in provided.items():
+                registrations.setdefault(name, registration)
         for mount, inner in self._mounted():
-            for name, offer in (await inner.listed(method)).items():
-                outside, made = mount.outer(key, name, offer)
-                found.setdefault(outside, made)
-        changed = self._changed(found) if what == "tools" else found
+            for name, registration in (await inner.listed(method)).items():
+                outside, outer = mount.outer(key, name, registration)
+                registrations.setdefault(outside, outer)
+        changed = self._changed(registrations) if list_name == "tools" else registrations
         if not (
             self._registry.guards or self._registry.visibility or self._registry.tool_changes or self._registry.mounts
         ):
-            return changed  # each is under the one name that it has by itself, and nobody asks for scopes
+            return changed  # only one name each, and no scopes
         kind = KINDS[method]
-        return {name: offer for name, offer in changed.items() if self._with_scopes(kind, name, offer)}
+        return {
+            name: registration for name, registration in changed.items() if self._with_scopes(kind, name, registration)
+        }
 
-    async def _listed_by(self, place: int, provider: Provider, method: str) -> dict[str, Registration]:
-        """What one provider lists, as registrations; they are made again only where it lists something else."""
-        what, _, kind = _LIST_METHODS[method]
-        kept = self._registry.provider_registrations
-        given = await self._call_provider(getattr(provider, what)())
-        given = list(given)
-        known = kept.get((place, method))
-        if known is None or len(known[0]) != len(given) or not all(map(is_, known[0], given)):
-            offers: dict[str, Registration] = {}
-            for definition in _definitions(given, what, kind):
-                offer = _listed_registration(definition)
-                offers.setdefault(offer.names[0], offer)
-            known = kept[place, method] = given, offers
-        return known[1]
+    async def _listed_by(self, index: int, provider: Provider, method: str) -> dict[str, Registration]:
+        """Return the registrations that one provider lists, cached until it returns other definitions."""
+        list_name, _, kind = _LIST_METHODS[method]
+        cache = self._registry.provider_registrations
+        provided = await self._call_provider(getattr(provider, list_name)())
+        provided = list(provided)
+        cached = cache.get((index, method))
+        if cached is None or len(cached[0]) != len(provided) or not all(map(is_, cached[0], provided)):
+            registrations: dict[str, Registration] = {}
+            for definition in _definitions(provided, list_name, kind):
+                registration = _listed_registration(definition)
+                registrations.setdefault(registration.names[0], registration)
+            cached = cache[index, method] = provided, registrations
+        return cached[1]
 
     async def complete(self, ref: Reference, argument: str, typed: str) -> Completion | Iterable[str] | None:
-        """Values for an argument; None where it is nobody's."""
+        """Return values for an argument, or None if no provider has them."""
         for provider in self._registry.providers:
             try:
                 values = await self._call_provider(provider.complete(ref, argument, typed))
@@ -122,12 +130,12 @@ class ProviderResolver:
                 return values
         for mount, inner in self._mounted():
             inside = mount.names.inner_ref(ref)
-            if inside is not None and (found := await inner.complete(inside, argument, typed)) is not None:
-                return found
+            if inside is not None and (values := await inner.complete(inside, argument, typed)) is not None:
+                return values
         return None
 
     async def _find(self, kind: str, name: str, make: Callable[[Provided], Registration]) -> Registration | None:
-        """The first that anybody has, under its name here."""
+        """Return the first provider's or mounted server's registration, with its name on this server."""
         failed: Exception | None = None
         for provider in self._registry.providers:
             try:
@@ -139,33 +147,33 @@ class ProviderResolver:
         for mount, inner in self._mounted():
             inside = mount.names.inner_uri(name) if kind == "resource" else mount.names.inner_name(name)
             try:
-                if inside is not None and (offer := await getattr(inner, kind)(inside)) is not None:
-                    return mount.resource(offer) if kind == "resource" else mount.tool(offer)
+                if inside is not None and (registration := await getattr(inner, kind)(inside)) is not None:
+                    return mount.resource(registration) if kind == "resource" else mount.tool(registration)
             except InternalError as exc:
                 failed = failed or exc
         if isinstance(failed, InternalError):
             raise failed
         if failed is not None:
-            why = describe_redacted(failed)
-            raise InternalError(f"access to the {kind} {name!r} could not be checked: {why}")
+            reason = describe_redacted(failed)
+            raise InternalError(f"access to the {kind} {name!r} could not be checked: {reason}")
         return None
 
     async def _call_provider(self, answer: Awaitable[T]) -> T:
         async with asyncio.timeout(self._limits.provider_seconds):
             return await answer
 
-    def _changed(self, found: dict[str, Registration]) -> dict[str, Registration]:
+    def _changed(self, registrations: dict[str, Registration]) -> dict[str, Registration]:
         changed: dict[str, Registration] = {}
-        for name, offer in found.items():
+        for name, registration in registrations.items():
             change = self._registry.tool_changes.get(name)
             if change is not None and self._registry.hides("tool", name):
                 continue
             try:
-                made = offer if change is None else change.apply(offer)
+                result = registration if change is None else change.apply(registration)
             except DeclarationError as exc:
                 log.error("accord: the tool %r is not shown: %s", name, exc)
                 continue
-            changed.setdefault(name if change is None else change.name or name, made)
+            changed.setdefault(name if change is None else change.name or name, result)
         return changed
 
     def _mounted(self) -> Iterator[tuple[MountedRegistry, ProviderResolver]]:
@@ -173,30 +181,30 @@ class ProviderResolver:
             if mount.has_providers:
                 yield mount, ProviderResolver(mount.registry, self._limits)
 
-    def _with_middleware(self, kind: str, name: str, offer: Registration | None) -> Registration | None:
-        if offer is None or self._with_scopes(kind, name, offer) is None:
+    def _with_middleware(self, kind: str, name: str, registration: Registration | None) -> Registration | None:
+        if registration is None or self._with_scopes(kind, name, registration) is None:
             return None
-        apply_middleware(name, offer, self._registry)
-        return offer
+        apply_middleware(name, registration, self._registry)
+        return registration
 
-    def _with_scopes(self, kind: str, name: str, offer: Registration) -> Registration | None:
-        """A registration with what the rules of this server ask for; None where it is hidden from everybody, or would
-        take the place of what is hidden.
+    def _with_scopes(self, kind: str, name: str, registration: Registration) -> Registration | None:
+        """Return a registration with the scopes that this server requires; None if a rule hides it, or hides what it
+        would replace.
         """
-        apply_scopes(name, offer, self._registry)
+        apply_scopes(name, registration, self._registry)
         visibility = self._registry.visibility
-        if visibility is not None and not visibility.is_visible(offer.names, offer.metadata.tags):
+        if visibility is not None and not visibility.is_visible(registration.names, registration.metadata.tags):
             return None
-        return None if self._registry.hides(kind, name) else offer
+        return None if self._registry.hides(kind, name) else registration
 
 
-def _warn(provider: Provider, what: str, exc: Exception) -> None:
-    log.warning("accord: the provider %s failed to %s", type(provider).__qualname__, what, exc_info=exc)
+def _warn(provider: Provider, action: str, exc: Exception) -> None:
+    log.warning("accord: the provider %s failed to %s", type(provider).__qualname__, action, exc_info=exc)
 
 
-def _definitions(given: Any, what: str, kind: type) -> list[Any]:
-    """What a provider has of a kind. Raises `DeclarationError` for what is something else."""
-    definitions = [getattr(each, "definition", each) for each in given]
+def _definitions(provided: Any, what: str, kind: type) -> list[Any]:
+    """Return the definitions that a provider returned. Raises `DeclarationError` for one of another type."""
+    definitions = [getattr(each, "definition", each) for each in provided]
     for definition in definitions:
         if not isinstance(definition, kind):
             raise DeclarationError(f"{what} were asked for, and {definition!r} was provided")
@@ -206,9 +214,9 @@ def _definitions(given: Any, what: str, kind: type) -> list[Any]:
 def _tool(provided: Provided, limits: Limits) -> Registration:
     if not isinstance(provided.definition, Tool):
         raise DeclarationError(f"the provider must return a tool, not {provided.definition!r} was provided")
-    offer = schema_tool_registration(provided.definition, provided.handler, None, limits)
-    offer.names = (provided.definition.name,)
-    return offer
+    registration = schema_tool_registration(provided.definition, provided.handler, None, limits)
+    registration.names = (provided.definition.name,)
+    return registration
 
 
 def _prompt(provided: Provided) -> Registration:
@@ -225,24 +233,28 @@ def _prompt(provided: Provided) -> Registration:
 def _resource(provided: Provided) -> Registration:
     if not isinstance(provided.definition, Resource):
         raise DeclarationError(f"the provider must return a resource, not {provided.definition!r} was provided")
-    names = [one.name for one in inspect.signature(provided.handler).parameters.values() if is_context(one.annotation)]
+    names = [
+        parameter.name
+        for parameter in inspect.signature(provided.handler).parameters.values()
+        if is_context(parameter.annotation)
+    ]
     return _registration(provided, lambda values, ctx: ((), dict.fromkeys(names, ctx)), bool(names))
 
 
 def _registration(provided: Provided, bind: Any, context: bool) -> Registration:
     definition, handler = provided.definition, provided.handler
     is_async = inspect.iscoroutinefunction(unwrap_callable(handler))
-    offer = Registration(handler, lambda _: definition, bind=bind, context=context, is_async=is_async)
-    offer.names = (definition_key(definition),)
-    return offer
+    registration = Registration(handler, lambda _: definition, bind=bind, context=context, is_async=is_async)
+    registration.names = (definition_key(definition),)
+    return registration
 
 
 def _listed_registration(definition: Any) -> Registration:
-    """A registration of what is only listed: to call it, its provider is asked for it by name."""
-    offer = Registration(_not_called, lambda _: definition, bind=_not_called, context=False, is_async=False)
-    offer.names = (definition_key(definition),)
-    return offer
+    """Return a registration for a list; a call resolves its provider's item by name."""
+    registration = Registration(_not_called, lambda _: definition, bind=_not_called, context=False, is_async=False)
+    registration.names = (definition_key(definition),)
+    return registration
 
 
 def _not_called(*_: Any) -> Any:
-    raise NotImplementedError  # a call asks the provider by name, and gets a registration that can be called
+    raise NotImplementedError  # a call resolves the item by name first

@@ -1,11 +1,11 @@
-"""Which of many tools fit a few words best: BM25 over the words of names, descriptions and arguments.
+"""Ranking of tools for a query: BM25 over the words of names, descriptions and arguments.
 
     Ranking({"get_weather": ["get", "weather", ...], ...}).best("weatherForecast")     "get_weather", ...
 
-(Robertson and Zaragoza, 2009: The Probabilistic Relevance Framework.) A name of which the query has every word counts
-twice, one of which it has half of the words one and a half times: `issues_create` goes before
-`issues_create_type_for_organization` for "create an issue". All that depends on the tools alone is worked out
-beforehand, so that a search adds up a few numbers for each tool that has one of the words.
+(Robertson and Zaragoza, 2009: The Probabilistic Relevance Framework.) If the query contains all words of a name, the
+score is doubled; for half of them, it is multiplied by 1.5: `issues_create` ranks above
+`issues_create_type_for_organization` for "create an issue". Weights are computed once, so a search adds a few numbers
+for each tool that has one of the words.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 _K1, _B = 1.2, 0.75
-"""How soon more of the same word says no more, and how much long texts are held back: the usual values."""
+"""Saturation of repeated words, and normalization by length: the usual values."""
 
 _MOST_WORDS = 8
-"""Words of a query that are looked at: those that the fewest tools have."""
+"""The most words of a query that are searched: the rarest."""
 _MOST_ENDINGS = 20
-"""Words that a word of a query may be the beginning of."""
+"""The most completions of a word of a query."""
 _STEM = 4
-"""Letters that a word must have to stand for one that begins with it."""
+"""The fewest letters of an indexed word that matches a longer word of the query."""
 _QUERY = 1_000
-"""Characters of a query that are looked at."""
+"""The most characters of a query."""
 
 _STOP_WORDS = frozenset(
     ("a", "an", "and", "at", "by", "for", "from", "in", "my", "of", "on", "or", "the", "to", "with")
 )
-"""Words of a query that say nothing of a tool."""
+"""Words of a query that are ignored."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text, in small letters and the singular: getWeatherDays, get_weather_days → get, weather, day."""
-    for found in _WORDS.finditer(text):
-        word = found[0].lower()
+    """Yield the words of a text, in lower case and singular: getWeatherDays, get_weather_days → get, weather, day."""
+    for match in _WORDS.finditer(text):
+        word = match[0].lower()
         yield word[:-1] if len(word) > 3 and word.endswith("s") else word
 
 
 class Ranking:
-    """An index of names, each with its words; a word that is there more often counts more. `names` has the words of the
-    names alone, where these are to count as said above.
+    """An index of names by their words; repeated words count more. `names` has the words of the names alone, for the
+    bonus above.
     """
 
     def __init__(self, texts: Mapping[str, Iterable[str]], names: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -56,25 +56,30 @@ class Ranking:
         self._vocabulary = sorted(self._weights)
 
     def best(self, query: str) -> list[str]:
-        """The names that have a word of the query, the best first; as they stand where they are alike."""
+        """Return the names that have a word of the query, the best first; names with equal scores keep their order."""
         scores: defaultdict[int, float] = defaultdict(float)
-        asked = dict.fromkeys(words(query[:_QUERY]))
-        found = {word: self._expand(word) for word in [each for each in asked if each not in _STOP_WORDS] or asked}
-        rarest = sorted(found.values(), key=lambda known: sum(len(self._weights[each]) for each in known))
-        for known in [each for each in rarest if each][:_MOST_WORDS]:
-            for word in known:
-                for place, weight in self._weights[word]:
-                    scores[place] += weight
-        meant = frozenset(word for known in found.values() for word in known)
-        for place in scores:
-            said = self._name_words[place]
-            scores[place] *= 1 + len(said & meant) / (len(said) or 1)
-        places = sorted(scores)
-        places.sort(key=scores.__getitem__, reverse=True)  # which leaves in order what is alike
-        return [self._names[place] for place in places]
+        query_words = dict.fromkeys(words(query[:_QUERY]))
+        expansions = {
+            word: self._expand(word)
+            for word in [each for each in query_words if each not in _STOP_WORDS] or query_words
+        }
+        rarest = sorted(expansions.values(), key=lambda expansion: sum(len(self._weights[each]) for each in expansion))
+        for expansion in [each for each in rarest if each][:_MOST_WORDS]:
+            for word in expansion:
+                for index, weight in self._weights[word]:
+                    scores[index] += weight
+        matched = frozenset(word for expansion in expansions.values() for word in expansion)
+        for index in scores:
+            name_words = self._name_words[index]
+            scores[index] *= 1 + len(name_words & matched) / (len(name_words) or 1)
+        indexes = sorted(scores)
+        indexes.sort(key=scores.__getitem__, reverse=True)  # a stable sort
+        return [self._names[index] for index in indexes]
 
     def _expand(self, word: str) -> list[str]:
-        """The word; else those that begin with it (`temp`), else the longest that it begins with (`forecasting`)."""
+        """Return the indexed words for a query's word: itself; else longer words (`temp`); else its longest prefix
+        (`forecasting`).
+        """
         if word in self._weights:
             return [word]
         start = bisect_left(self._vocabulary, word)
@@ -86,22 +91,22 @@ class Ranking:
 
 
 def _weights(counts: list[Counter[str]]) -> dict[str, list[tuple[int, float]]]:
-    """For each word the places that have it, and how much it says of each."""
-    places: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    """Return for each word the indexes of the texts that contain it, with their weights."""
+    postings_of: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for place, count in enumerate(counts):
         for word, times in count.items():
-            places[word].append((place, times))
+            postings_of[word].append((place, times))
     lengths = [count.total() for count in counts]
     mean = sum(lengths) / (len(lengths) or 1) or 1
-    held_back = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
+    length_factor = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
     return {
         word: [
-            (place, _rarity(len(counts), len(found)) * times * (_K1 + 1) / (times + held_back[place]))
-            for place, times in found
+            (place, _rarity(len(counts), len(postings)) * times * (_K1 + 1) / (times + length_factor[place]))
+            for place, times in postings
         ]
-        for word, found in places.items()
+        for word, postings in postings_of.items()
     }
 
 
-def _rarity(all_of_them: int, have_it: int) -> float:
-    return math.log(1 + (all_of_them - have_it + 0.5) / (have_it + 0.5))
+def _rarity(total: int, matching: int) -> float:
+    return math.log(1 + (total - matching + 0.5) / (matching + 0.5))

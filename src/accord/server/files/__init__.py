@@ -1,1 +1,1 @@
-"""A tree of files as resources: read inside its root whatever happens there, listed, completed and watched."""
+"""Files as resources: a folder that is listed, read, completed and watched, without access outside it."""

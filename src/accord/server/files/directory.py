@@ -1,4 +1,4 @@
-"""A tree of files as a provider: what is listed, what a URI stands for, and what is told when it changes."""
+"""A provider of the files in a tree: lists and reads them as resources, and notifies clients of changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 def open_directory(
     providers: Iterable[Provider],
     path: str | os.PathLike[str],
-    choice: PathFilter,
+    path_filter: PathFilter,
     uri: str | None,
     name: str | None,
     max_bytes: int,
@@ -41,20 +41,23 @@ def open_directory(
     mime_types: Mapping[str, str] | None,
     poll_seconds: float | None,
 ) -> Directory:
-    """See `Server.add_directory`; `providers` are those of the server. Raises `DeclarationError`."""
-    tree = Tree(path, choice, max_bytes=max_bytes, most=most, kinds=mime_types)
+    """Return the directory for `Server.add_directory`; `providers` are those of the server. Raises
+    `DeclarationError`.
+    """
+    tree = Tree(path, path_filter, max_bytes=max_bytes, most=most, kinds=mime_types)
     base = Path(tree.root.path).as_uri() if uri is None else uri
-    made = Directory(tree, base, name=name, poll_seconds=poll_seconds)
-    if any(isinstance(each, Directory) and each.base == made.base for each in providers):
-        raise DeclarationError(f"a folder is already served at {made.base!r}: use another uri=")
-    return made
+    directory = Directory(tree, base, name=name, poll_seconds=poll_seconds)
+    if any(isinstance(each, Directory) and each.base == directory.base for each in providers):
+        raise DeclarationError(f"a folder is already served at {directory.base!r}: use another uri=")
+    return directory
 
 
 class Directory(Provider):
     """The files of a tree as resources below `base`: `docs://` and `guide/start.md` make `docs://guide/start.md`.
 
-    `name` is what clients call it, the name of the folder by default. It is watched while a server runs, without
-    `watchfiles` every `poll_seconds`; not at all if that is None. Raises `DeclarationError` for a base that is none.
+    `name` is the name that clients see, by default that of the folder. While a server runs, the tree is watched,
+    without `watchfiles` by polling every `poll_seconds`; None disables watching. Raises `DeclarationError` for an
+    invalid base.
     """
 
     def __init__(self, tree: Tree, base: str, *, name: str | None = None, poll_seconds: float | None = None) -> None:
@@ -62,50 +65,53 @@ class Directory(Provider):
         if not _BASE.fullmatch(base):
             raise DeclarationError(f"{base!r} cannot be the base of URIs; write `docs://` or `file:///srv/docs`")
         self.base: str = base if base.endswith(("/", ":")) else base + "/"
-        """What the URI of every file begins with."""
+        """The prefix of every file's URI."""
         self.name: str = name or os.path.basename(tree.root.path) or "files"
         self._tree = tree
         self._template = Template(self.base + "{+path}")
         self._watcher = None if poll_seconds is None else DirectoryWatcher(self._scan, poll_seconds)
         self._last_listing: TreeListing | None = None
-        self._made: tuple[TreeListing, Sequence[Resource]] | None = None
+        self._cached_resources: tuple[TreeListing, Sequence[Resource]] | None = None
         self._lock = threading.Lock()
         self._running = 0
 
     def uri(self, path: str) -> str:
-        """The URI of a file or folder by its path."""
+        """Return the URI of a file or folder."""
         return self.base + quote(path, errors="replace")
 
     # --- what there is -----------------------------------------------------------------------------------------
 
     async def resources(self) -> Sequence[Resource]:
-        """The files, folder by folder, in order."""
+        """Return the files, folder by folder, in order."""
         return await asyncio.to_thread(self._listed)
 
     async def templates(self) -> Sequence[ResourceTemplate]:
-        """The one that stands for every file and folder."""
-        about = f"A file below {self.name}, by its path; of a folder, the names in it."
-        return [ResourceTemplate(uri_template=self._template.text, name=self.name, description=about)]
+        """Return the template that matches every file and folder."""
+        description = f"A file below {self.name}, by its path; of a folder, the names in it."
+        return [ResourceTemplate(uri_template=self._template.text, name=self.name, description=description)]
 
     async def resource(self, uri: str) -> Provided | None:
-        """A file or folder that may be there; it is found out when it is read."""
+        """Return a file or folder whose path is allowed; whether it exists is checked when it is read."""
         path = (self._template.match(uri) or {}).get("path")
         if not isinstance(path, str) or not self._tree.has(path):
             return None
-        about = Resource(uri=uri, name=path or self.name, mime_type=self._tree.kind(path))
-        return Provided(about, partial(self._read, uri, path))
+        resource = Resource(uri=uri, name=path or self.name, mime_type=self._tree.kind(path))
+        return Provided(resource, partial(self._read, uri, path))
 
     async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
-        """Paths that begin with what was typed."""
+        """Return the paths that begin with the typed text."""
         if not isinstance(ref, ResourceTemplateReference) or (ref.uri, argument) != (self._template.text, "path"):
             return None
         return await asyncio.to_thread(self._tree.complete, typed)
 
     def _listed(self) -> Sequence[Resource]:
-        found, made = self._tree.listing(), self._made
-        if made is None or made[0] is not found:
-            made = self._made = found, [self._listed_as(path, entry) for path, entry in found.files.items()]
-        return made[1]
+        listing, cached = self._tree.listing(), self._cached_resources
+        if cached is None or cached[0] is not listing:
+            cached = self._cached_resources = (
+                listing,
+                [self._listed_as(path, entry) for path, entry in listing.files.items()],
+            )
+        return cached[1]
 
     def _listed_as(self, path: str, entry: DirectoryEntry) -> Resource:
         return Resource(
@@ -117,11 +123,11 @@ class Directory(Provider):
         )
 
     def _read(self, uri: str, path: str, ctx: Context | None = None) -> File:
-        def is_seen(inside: str) -> bool:
-            return ctx is None or ctx.sees_resource(self.uri(inside))
+        def is_visible(inner_path: str) -> bool:
+            return ctx is None or ctx.sees_resource(self.uri(inner_path))
 
         try:
-            return self._tree.read(path, is_seen)
+            return self._tree.read(path, is_visible)
         except ResourceNotFound as error:
             raise ResourceNotFound(uri=uri) from error
 
@@ -129,7 +135,7 @@ class Directory(Provider):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Watched as long as a server runs, on however many event loops."""
+        """Watch the tree while any server runs, on any number of event loops."""
         if self._watcher is None:
             yield
             return
@@ -139,31 +145,31 @@ class Directory(Provider):
         finally:
             await asyncio.to_thread(self._count, self._watcher, -1)
 
-    def _count(self, watch: DirectoryWatcher, more: int) -> None:
+    def _count(self, watcher: DirectoryWatcher, delta: int) -> None:
         with self._lock:
-            self._running += more
+            self._running += delta
             if self._running:
-                watch.start()
+                watcher.start()
             else:
-                watch.stop()
+                watcher.stop()
 
     def _scan(self) -> Mapping[str, int]:
-        """Tell what is different since the last look, or at first since a client was last shown the list. The folders
+        """Notify of changes since the last scan, or at first since a client last listed the files. Return the folders
         to watch.
         """
-        before = self._last_listing or (self._made and self._made[0])
-        self._last_listing = found = self._tree.listing(anew=True)
-        if before is not None:
-            what = difference(before, found)
-            if what.added or what.removed:
+        previous = self._last_listing or (self._cached_resources and self._cached_resources[0])
+        self._last_listing = listing = self._tree.listing(anew=True)
+        if previous is not None:
+            changes = difference(previous, listing)
+            if changes.added or changes.removed:
                 self.changed("resources")
-            for path in what.all:
+            for path in changes.all:
                 self.updated(self.uri(path))
-        return self._tree.inodes(found.folders)
+        return self._tree.inodes(listing.folders)
 
 
 def changed_at(nanoseconds: int) -> Annotations | None:
-    """When something changed, as ISO 8601; None for a time that no calendar has."""
+    """Return a modification time as ISO 8601 annotations, or None if it is outside the calendar's range."""
     try:
         text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(nanoseconds // 1_000_000_000))
     except (OverflowError, ValueError, OSError):

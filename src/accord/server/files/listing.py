@@ -1,4 +1,4 @@
-"""All files of a tree at one moment, bounded, and what is different at the next."""
+"""Bounded listings of a tree's files, and the difference between two listings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LONGEST_NAME = 256
 
 
 class FolderSource(Protocol):
-    """What a tree is read from, one folder after the other."""
+    """A source of folder listings, one folder at a time."""
 
     def entries(self, parts: Parts) -> Iterator[DirectoryEntry]:
-        """The files and folders in a folder. Raises `OSError`."""
+        """Yield the files and folders in a folder. Raises `OSError`."""
 
 
 class TreeListing(NamedTuple):
@@ -27,55 +27,59 @@ class TreeListing(NamedTuple):
 
     files: dict[str, DirectoryEntry]
     folders: list[str]
-    """Those that could be looked into, the root (`""`) among them."""
+    """The readable folders, including the root (`""`)."""
     is_truncated: bool
-    """Whether there are more files, or folders, than are listed."""
+    """Whether the tree has more files or folders than are listed."""
     finished_at: float
-    """When it was finished, by the monotonic clock, in seconds."""
+    """The time of completion on the monotonic clock, in seconds."""
     seconds: float
-    """How long it took."""
+    """The duration of the walk, in seconds."""
 
 
-def listing(root: FolderSource, choice: PathFilter, most: int) -> TreeListing:
-    """At most `most` files, and as many folders beside the root. What cannot be looked into is left out."""
-    begun = time.monotonic()
+def listing(root: FolderSource, path_filter: PathFilter, most: int) -> TreeListing:
+    """Return at most `most` files, and as many folders besides the root. Unreadable folders are left out."""
+    start = time.monotonic()
     files: dict[str, DirectoryEntry] = {}
     folders: list[str] = []
-    waiting: list[tuple[Parts, DirectoryEntry | None]] = [((), None)]
-    while waiting and len(files) < most and len(folders) <= most:
-        parts, entry = waiting.pop()
+    stack: list[tuple[Parts, DirectoryEntry | None]] = [((), None)]
+    while stack and len(files) < most and len(folders) <= most:
+        parts, entry = stack.pop()
         if entry is not None and not entry.is_folder:
             files["/".join(parts)] = entry
             continue
-        inside = _inside(root, choice, parts)
-        if inside is not None:
+        children = _children(root, path_filter, parts)
+        if children is not None:
             folders.append("/".join(parts))
-            waiting += [((*parts, inner.name), inner) for inner in reversed(inside)]
+            stack += [((*parts, child.name), child) for child in reversed(children)]
     now = time.monotonic()
-    return TreeListing(files, folders, bool(waiting), now, now - begun)
+    return TreeListing(files, folders, bool(stack), now, now - start)
 
 
-def _inside(root: FolderSource, choice: PathFilter, parts: Parts) -> list[DirectoryEntry] | None:
+def _children(root: FolderSource, path_filter: PathFilter, parts: Parts) -> list[DirectoryEntry] | None:
     if len(parts) >= DEEPEST or len("/".join(parts)) > LONGEST - _LONGEST_NAME:
         return None
     try:
-        return served_entries(root, choice, parts)
+        return served_entries(root, path_filter, parts)
     except OSError as exc:
         log.debug("accord: the folder %r cannot be listed: %s", "/".join(parts), exc)
         return None
 
 
-def served_entries(root: FolderSource, choice: PathFilter, parts: Parts) -> list[DirectoryEntry]:
-    """What is served of one folder, in order. Raises `OSError`."""
-    return sorted(entry for entry in root.entries(parts) if _is_served(choice, (*parts, entry.name), entry))
+def served_entries(root: FolderSource, path_filter: PathFilter, parts: Parts) -> list[DirectoryEntry]:
+    """Return the served entries of one folder, in order. Raises `OSError`."""
+    return sorted(entry for entry in root.entries(parts) if _is_served(path_filter, (*parts, entry.name), entry))
 
 
-def _is_served(choice: PathFilter, parts: Parts, entry: DirectoryEntry) -> bool:
-    return is_name(entry.name) and choice.includes_entry(parts) and (entry.is_folder or choice.includes_file(parts))
+def _is_served(path_filter: PathFilter, parts: Parts, entry: DirectoryEntry) -> bool:
+    return (
+        is_name(entry.name)
+        and path_filter.includes_entry(parts)
+        and (entry.is_folder or path_filter.includes_file(parts))
+    )
 
 
 class TreeDifference(NamedTuple):
-    """What is different in a later listing, as paths of files."""
+    """The difference between two listings, as paths of files."""
 
     added: list[str]
     removed: list[str]
@@ -83,12 +87,12 @@ class TreeDifference(NamedTuple):
 
     @property
     def all(self) -> list[str]:
-        """Every file that is not as it was."""
+        """The paths of all files that were added, removed or changed."""
         return [*self.changed, *self.added, *self.removed]
 
 
 def difference(before: TreeListing, after: TreeListing) -> TreeDifference:
-    """What came, what went, and whose size or time has changed."""
+    """Return the files that were added, removed, or changed in size or time."""
     old, new = before.files, after.files
     return TreeDifference(
         added=[path for path in new if path not in old],

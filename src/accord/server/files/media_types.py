@@ -1,6 +1,6 @@
-"""What kind of data a file holds: by the suffix of its name, by how it begins, and whether it is text.
+"""Detection of a file's media type, by its suffix and its first bytes, and of text.
 
-The tables of the system are not read: a server says the same of a file on every machine.
+The system's tables are not read, so that a server returns the same media types on every machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MORE = {
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
 }
-"""What Python has no type for, or another one than people expect."""
+"""Media types that Python lacks, or for which it has an unusual one."""
 
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -58,7 +58,7 @@ def _known() -> mimetypes.MimeTypes:
 
 
 def kind_of_name(name: str, more: Mapping[str, str] | None = None) -> str | None:
-    """The media type for the suffix of a name, None where there is none. `more` goes first, by suffix."""
+    """Return the media type of a name's suffix, or None if it is unknown. `more`, by suffix, takes precedence."""
     base, dot, suffix = name.lower().rpartition(".")
     suffix = dot + suffix if base else ""
     if more and suffix in more:
@@ -70,7 +70,7 @@ def kind_of_name(name: str, more: Mapping[str, str] | None = None) -> str | None
 
 
 def kind_of_data(data: bytes) -> str | None:
-    """The media type of images, sounds and a few others by how they begin; None for all else."""
+    """Return the media type of images, audio and a few other formats by their first bytes, or None."""
     for beginning, kind in _BEGINNINGS:
         if data.startswith(beginning):
             return kind
@@ -80,7 +80,7 @@ def kind_of_data(data: bytes) -> str | None:
 
 
 def text_of(data: bytes, kind: str | None) -> str | None:
-    """The data as text; None where it is none: no UTF-8, a NUL in it, or of a kind that is no text."""
+    """Return the data as text, or None: if it is not UTF-8, contains a NUL, or has a binary media type."""
     if (kind or "").startswith(_NEVER_TEXT) and kind != "image/svg+xml":
         return None
     if b"\0" in data:

@@ -1,18 +1,16 @@
-"""A folder that nothing leads out of: each name on the way is opened in the folder before it, and none is a link.
+"""Read access to a folder and nothing outside it, in two implementations.
 
-A check of a path, and then its use, are two moments between which a folder can become a link to anywhere. So there is
-no check: the kernel is asked for one name after the other (`openat`), is told to follow no link, and what is open is
-what is judged: `fstat` says whether it is a regular file, and how large it is. Whoever changes the tree meanwhile
-changes what is found in it, never where it is looked for.
+`ServedRoot` opens each name of a path in the folder before it (`openat`), without following links, and checks the open
+file: `fstat` tells whether it is a regular file, and its size. A check of the path before its use would leave a moment
+in which a folder can become a link. A program that changes the tree can change what is found in it, but not the place
+that is searched. Two cases cannot be detected: a hard link is the file itself, and a file system mounted inside the
+root is part of it.
 
-What this cannot tell apart: a hard link is the file itself, and a file system that is mounted inside is inside.
-
-The same as `root` for systems that cannot open a name in an open folder: Windows.
-
-A path is resolved, compared with the root, opened, and what is open compared with what was resolved. Between these
-steps a folder can become a link: who may write to the tree while it is served can win that race. Serve there only what
-nobody else writes to. Short names (`PROGRA~1`), streams (`a.txt:b`), devices (`NUL`) and other spellings of a name are
-refused, since a name has to be one that its folder shows.
+`ResolvedRoot` is for systems without `openat`: Windows. It resolves a path, compares it with the root, opens it, and
+compares the open file with the resolved one. Between these steps a folder can become a link: a program that may write
+to the tree while it is served can win that race. There, serve only folders that no untrusted program writes to. Short
+names (`PROGRA~1`), streams (`a.txt:b`), devices (`NUL`) and other spellings of a name are refused, since a name has to
+be one that its folder lists.
 """
 
 from __future__ import annotations
@@ -34,11 +32,11 @@ _FILE |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _BLOCK = 1 << 20
 
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EMLINK, errno.ENAMETOOLONG})
-"""What the system says where there is nothing that may be read: no such name, or a link."""
+"""The errors of the system for a path that must not be read: no such name, or a link."""
 
 
 class DirectoryEntry(NamedTuple):
-    """A file or a folder, as its folder shows it."""
+    """A file or folder, as listed by its parent folder."""
 
     name: str
     is_folder: bool
@@ -49,33 +47,38 @@ class DirectoryEntry(NamedTuple):
 
 
 class FileTooLarge(Exception):
-    """A file has more bytes than are read."""
+    """Raised for a file with more bytes than the limit."""
 
 
 class ServedRoot:
-    """A folder, and what stands below it. Paths are names from it, checked by `names.split`; errors are `OSError`."""
+    """A folder and its contents. Paths are tuples of names, validated by `names.split`; errors are `OSError`."""
 
     def __init__(self, path: str | os.PathLike[str], *, exact: bool = sys.platform in ("darwin", "cygwin")) -> None:
         self.path: str = os.path.realpath(path)
-        """Where it is. The way to it is the author's, and may have links; the folder itself may not become one."""
+        """The real path of the folder. The author's path to it may contain links; the folder itself must not become a
+        link.
+        """
         self._exact = exact
-        """Whether a name must be spelled as its folder spells it, where the system takes `.GIT` for `.git`."""
+        """Whether a name must be spelled as in its folder, on systems that accept `.GIT` for `.git`."""
 
     def read(self, parts: Parts, most: int) -> bytes:
-        """A regular file. Raises `FileTooLarge` where it has more than `most` bytes, however it grows meanwhile."""
-        with self._folder(parts[:-1]) as above:
-            self._check_spelling(parts[-1], above)
-            check_regular(os.stat(parts[-1], dir_fd=above, follow_symlinks=False))  # a device notices being opened
-            file = os.open(parts[-1], _FILE | os.O_RDONLY, dir_fd=above)
+        """Return the content of a regular file. Raises `FileTooLarge` for more than `most` bytes, even if it grows
+        meanwhile.
+        """
+        with self._folder(parts[:-1]) as parent:
+            self._check_spelling(parts[-1], parent)
+            # before opening, which affects a device
+            check_regular(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))
+            file = os.open(parts[-1], _FILE | os.O_RDONLY, dir_fd=parent)
         try:
             return read_regular(file, most)
         finally:
             os.close(file)
 
     def entries(self, parts: Parts) -> Iterator[DirectoryEntry]:
-        """The files and folders in a folder, in no order; links, devices and whatever else there is are left out."""
-        with self._folder(parts) as folder, os.scandir(folder) as found:
-            yield from entries(found)
+        """Yield the files and folders in a folder, in no order; links, devices and other entries are left out."""
+        with self._folder(parts) as folder, os.scandir(folder) as scan:
+            yield from entries(scan)
 
     @contextmanager
     def _folder(self, parts: Parts) -> Iterator[int]:
@@ -95,27 +98,29 @@ class ServedRoot:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def entries(found: Iterator[os.DirEntry[str]]) -> Iterator[DirectoryEntry]:
-    """What `os.scandir` found, as far as it is files and folders; what is gone meanwhile is left out."""
-    for entry in found:
+def entries(scan: Iterator[os.DirEntry[str]]) -> Iterator[DirectoryEntry]:
+    """Yield the files and folders of `os.scandir`; an entry that was removed meanwhile is left out."""
+    for entry in scan:
         try:
-            about = entry.stat(follow_symlinks=False)
+            status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
-        if stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode):
-            yield DirectoryEntry(entry.name, stat.S_ISDIR(about.st_mode), about.st_size, about.st_mtime_ns)
+        if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            yield DirectoryEntry(entry.name, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns)
 
 
-def check_regular(about: os.stat_result) -> None:
-    """Raise `OSError` for a folder, and for what is no file: a link, a pipe, a socket, a device."""
-    if stat.S_ISDIR(about.st_mode):
+def check_regular(status: os.stat_result) -> None:
+    """Raise `OSError` for a folder, and for a link, pipe, socket or device."""
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(errno.ENOENT, "no regular file")
 
 
 def read_file(path: str | os.PathLike[str], most: int) -> bytes:
-    """The regular file at a path that the author chose, links and all. As `read_regular`; it never waits for a pipe."""
+    """Return the content of a regular file at a path of the author, links followed; see `read_regular`. Never waits for
+    a pipe.
+    """
     file = os.open(path, (_FILE | os.O_RDONLY) & ~getattr(os, "O_NOFOLLOW", 0))
     try:
         return read_regular(file, most)
@@ -127,10 +132,12 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def read_regular(file: int, most: int) -> bytes:
-    """An open file to its end. Raises `OSError` for what is no regular file, `FileTooLarge` beyond `most` bytes."""
-    about = os.fstat(file)
-    check_regular(about)
-    if about.st_size > most:
+    """Return the content of an open file. Raises `OSError` for an irregular file, `FileTooLarge` beyond
+    `most` bytes.
+    """
+    status = os.fstat(file)
+    check_regular(status)
+    if status.st_size > most:
         raise FileTooLarge
     blocks, left = [], most + 1
     while left > 0 and (block := os.read(file, min(left, _BLOCK))):
@@ -142,13 +149,13 @@ def read_regular(file: int, most: int) -> bytes:
 
 
 class ResolvedRoot:
-    """As `ServedRoot`. Links are not followed here either."""
+    """A folder like `ServedRoot`, for systems without `openat`. Links are not followed either."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: str = os.path.realpath(path)
 
     def read(self, parts: Parts, most: int) -> bytes:
-        """A regular file. Raises `OSError`, and `FileTooLarge` beyond `most` bytes."""
+        """Return the content of a regular file. Raises `OSError`, and `FileTooLarge` beyond `most` bytes."""
         path = self._resolved(parts)
         before = os.lstat(path)
         check_regular(before)
@@ -161,12 +168,12 @@ class ResolvedRoot:
             os.close(file)
 
     def entries(self, parts: Parts) -> Iterator[DirectoryEntry]:
-        """The files and folders in a folder. Raises `OSError`."""
-        with os.scandir(self._resolved(parts)) as found:
-            yield from entries(found)
+        """Yield the files and folders in a folder. Raises `OSError`."""
+        with os.scandir(self._resolved(parts)) as scan:
+            yield from entries(scan)
 
     def _resolved(self, parts: Parts) -> str:
-        """The path, if it is spelled as the folders on the way spell it, and leads through no link."""
+        """Return the path if its names are spelled as in their folders, and none of them is a link."""
         path = self.path
         for name in parts:
             if name not in os.listdir(path):

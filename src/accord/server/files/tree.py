@@ -1,6 +1,6 @@
-"""The files of a folder as they are served: listed, read and proposed by their paths.
+"""The served files of a folder: listed, read and completed by path.
 
-The functions here block: they are called in threads.
+These functions block, so they are called in threads.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ FOLDER = "inode/directory"
 """ "Servers MAY identify `file://` resources with an XDG MIME type, like `inode/directory`" (server, Resources)."""
 
 _FRESH = 0.5
-"""Seconds that a listing is good for: nobody makes us walk the tree more often."""
+"""The least seconds that a listing is cached: clients cannot make the server walk the tree more often."""
 _SHARE = 10
-"""Or so many times what it took to walk the tree, if that is more."""
+"""The factor of the last walk's duration that a listing is cached, if that is longer."""
 
 _FOLDERS = 16
-"""Folders that are remembered for so long: a large one is not looked through for every key that somebody types."""
+"""The most folders that are cached, so that a completion does not scan a large folder for every key."""
 
 
 class _Folder(NamedTuple):
-    """What is served of one folder, when that was known, and how long it took, in seconds."""
+    """The served entries of one folder, when they were read, and the duration, in seconds."""
 
     entries: list[DirectoryEntry]
     read_at: float
@@ -43,16 +43,16 @@ class _Folder(NamedTuple):
 
 
 class Tree:
-    """The files below a folder that were chosen.
+    """The files in a folder that a filter selects.
 
-    `max_bytes` is the most that is read of a file, `most` how many are listed, `kinds` media types by suffix. Raises
-    `DeclarationError` where there is no such folder, for bounds that cannot be kept, and a suffix without its dot.
+    `max_bytes` is the most bytes read of a file, `most` the most files listed, and `kinds` has media types by suffix.
+    Raises `DeclarationError` if the folder does not exist, a bound is invalid, or a suffix has no dot.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        choice: PathFilter,
+        path_filter: PathFilter,
         *,
         max_bytes: int,
         most: int,
@@ -62,60 +62,60 @@ class Tree:
             raise DeclarationError(f"the folder {os.fspath(path)!r} does not exist")
         if not (0 < max_bytes <= MOST and most > 0):
             raise DeclarationError(f"max_bytes is from 1 to {MOST:,}, which messages can hold, and most at least 1")
-        if wrong := [suffix for suffix in kinds or () if not suffix.startswith(".")]:
+        if invalid := [suffix for suffix in kinds or () if not suffix.startswith(".")]:
             raise DeclarationError(
-                f"a suffix must begin with a dot: mime_types={{'.{wrong[0]}': ...}}, not {wrong[0]!r}"
+                f"a suffix must begin with a dot: mime_types={{'.{invalid[0]}': ...}}, not {invalid[0]!r}"
             )
         self.root: ServedRoot | ResolvedRoot = ServedRoot(path) if os.open in os.supports_dir_fd else ResolvedRoot(path)
-        self._choice = choice
+        self._path_filter = path_filter
         self._max_bytes = max_bytes
         self._most = most
         self._kinds = kinds
         self._lock = threading.Lock()
         self._last: TreeListing | None = None
         self._warned_truncated = False
-        self._looking = threading.Lock()
+        self._folders_lock = threading.Lock()
         self._folders: dict[Parts, _Folder] = {}
 
     def kind(self, path: str) -> str | None:
-        """The media type of a file by its name; None where that does not tell."""
+        """Return the media type of a file by its name, or None if it is unknown."""
         return kind_of_name(path.rpartition("/")[2], self._kinds)
 
     def has(self, path: str) -> bool:
-        """Whether this is a path that may be asked for; there need not be anything."""
+        """Return whether a path may be accessed; it need not exist."""
         parts = split(path)
-        return parts is not None and self._choice.allows(parts, folder=True)
+        return parts is not None and self._path_filter.allows(parts, folder=True)
 
     def listing(self, *, anew: bool = False) -> TreeListing:
-        """The files and folders: as they are, or were a moment ago unless `anew`."""
+        """Return the files and folders, from the cache unless that expired or `anew`."""
         with self._lock:
             last = self._last
             if last is None or anew or time.monotonic() - last.finished_at > max(_FRESH, _SHARE * last.seconds):
-                last = self._last = listing(self.root, self._choice, self._most)
+                last = self._last = listing(self.root, self._path_filter, self._most)
                 self._warn_truncated(last)
             return last
 
-    def _warn_truncated(self, found: TreeListing) -> None:
-        if found.is_truncated and not self._warned_truncated:
+    def _warn_truncated(self, tree_listing: TreeListing) -> None:
+        if tree_listing.is_truncated and not self._warned_truncated:
             log.warning(
                 "accord: %s has more than %d files or folders: so many are listed, the others are read by their URIs; "
                 "see `most`, `include` and `exclude` of add_directory",
                 self.root.path,
                 self._most,
             )
-        self._warned_truncated = found.is_truncated
+        self._warned_truncated = tree_listing.is_truncated
 
     def inodes(self, folders: Iterable[str]) -> dict[str, int]:
-        """Folders by where they are, without those that are gone."""
-        found: dict[str, int] = {}
+        """Return the inodes of folders by path, without those that were removed."""
+        inodes: dict[str, int] = {}
         for folder in folders:
             path = os.path.join(self.root.path, folder)
             with suppress(OSError):
-                found[path] = os.lstat(path).st_ino
-        return found
+                inodes[path] = os.lstat(path).st_ino
+        return inodes
 
-    def read(self, path: str, is_seen: Callable[[str], bool] = lambda path: True) -> File:
-        """A file; of a folder the names in it, one a line, those of folders with a `/`; only those that are seen.
+    def read(self, path: str, is_visible: Callable[[str], bool] = lambda path: True) -> File:
+        """Return a file; for a folder its visible names, one per line, those of folders with a trailing `/`.
 
         Raises `ResourceNotFound`, and `InternalError` for a file that is too large or cannot be read.
         """
@@ -123,7 +123,7 @@ class Tree:
         if parts is None:
             raise ResourceNotFound(uri=path)
         try:
-            return self._folder(parts, is_seen) if path.endswith("/") or not parts else self._file(parts, is_seen)
+            return self._folder(parts, is_visible) if path.endswith("/") or not parts else self._file(parts, is_visible)
         except FileTooLarge:
             raise InternalError(f"{path!r} has more than the {self._max_bytes:,} bytes that are read") from None
         except OSError as exc:
@@ -131,48 +131,50 @@ class Tree:
                 raise ResourceNotFound(uri=path) from exc
             raise InternalError(f"{path!r} cannot be read: {exc.strerror}") from exc
 
-    def _file(self, parts: Parts, is_seen: Callable[[str], bool]) -> File:
-        if not self._choice.allows(parts):
-            return self._folder(parts, is_seen)
+    def _file(self, parts: Parts, is_visible: Callable[[str], bool]) -> File:
+        if not self._path_filter.allows(parts):
+            return self._folder(parts, is_visible)
         try:
             data = self.root.read(parts, self._max_bytes)
         except IsADirectoryError:
-            return self._folder(parts, is_seen)
+            return self._folder(parts, is_visible)
         return File(data=data, format=self.kind(parts[-1]))
 
-    def _folder(self, parts: Parts, is_seen: Callable[[str], bool]) -> File:
-        if not self._choice.allows(parts, folder=True):
+    def _folder(self, parts: Parts, is_visible: Callable[[str], bool]) -> File:
+        if not self._path_filter.allows(parts, folder=True):
             raise ResourceNotFound(uri="/".join(parts))
         names = [
-            _display_name(entry) for entry in self._served(parts) if is_seen("/".join((*parts, _display_name(entry))))
+            _display_name(entry)
+            for entry in self._served(parts)
+            if is_visible("/".join((*parts, _display_name(entry))))
         ]
         return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
 
     def _served(self, parts: Parts) -> list[DirectoryEntry]:
-        """What is served of a folder, as it is, or was a moment ago. Raises `OSError`."""
-        with self._looking:
-            known = self._folders.pop(parts, None)
-            if known is None or time.monotonic() - known.read_at > _SHARE * known.seconds:
-                begun = time.monotonic()
-                found = served_entries(self.root, self._choice, parts)
+        """Return the served entries of a folder, from the cache unless that expired. Raises `OSError`."""
+        with self._folders_lock:
+            cached = self._folders.pop(parts, None)
+            if cached is None or time.monotonic() - cached.read_at > _SHARE * cached.seconds:
+                start = time.monotonic()
+                entries = served_entries(self.root, self._path_filter, parts)
                 now = time.monotonic()
-                known = _Folder(found, now, now - begun)
-            self._folders[parts] = known
+                cached = _Folder(entries, now, now - start)
+            self._folders[parts] = cached
             if len(self._folders) > _FOLDERS:
                 del self._folders[next(iter(self._folders))]
-            return known.entries
+            return cached.entries
 
     def complete(self, typed: str) -> list[str]:
-        """The paths that begin with what was typed, one folder further; none where there is no such folder."""
-        above, slash, start = typed.rpartition("/")
-        parts = split(above + slash)
-        if parts is None or not self._choice.allows(parts, folder=True):
+        """Return the paths that begin with the typed text, in one folder; none if the folder does not exist."""
+        parent, slash, prefix = typed.rpartition("/")
+        parts = split(parent + slash)
+        if parts is None or not self._path_filter.allows(parts, folder=True):
             return []
         try:
-            found = self._served(parts)
+            entries = self._served(parts)
         except OSError:
             return []
-        return [above + slash + _display_name(entry) for entry in found if entry.name.startswith(start)]
+        return [parent + slash + _display_name(entry) for entry in entries if entry.name.startswith(prefix)]
 
 
 def _display_name(entry: DirectoryEntry) -> str:
