@@ -1,4 +1,4 @@
-"""A prompt or a resource as it stays in the program: still the function it was, and `complete` for its arguments.
+"""A prompt or a resource in the program: still the declared function, with `complete` for its arguments.
 
     @server.prompt
     def plan(city: str) -> str: ...
@@ -8,7 +8,7 @@
 
     plan("Oslo")                             # what the function returns
 
-For everything that looks at it (`inspect.signature`, `inspect.iscoroutinefunction`, `help`) it is that function.
+For introspection (`inspect.signature`, `inspect.iscoroutinefunction`, `help`) it is that function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Complete = Callable[[str, Callable[..., Any]], None]
 
 
 class Completable(Generic[P, R]):
-    """A function that is offered; see `Server.prompt` and `Server.resource`."""
+    """A function registered as a prompt or a resource; see `Server.prompt` and `Server.resource`."""
 
     __wrapped__: Callable[P, R]
 
@@ -34,13 +34,13 @@ class Completable(Generic[P, R]):
         above = (function,) if isinstance(function, Completable) else ()
         update_wrapper(self, plain(function))
         self._completes: tuple[Complete, ...] = (complete, *(one for each in above for one in each._completes))
-        """One for each time that it is offered."""
+        """One for each registration of the function."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.__wrapped__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__wrapped__":  # not made yet: it is being copied
+        if name == "__wrapped__":  # not set yet: the object is being copied
             raise AttributeError(name)
         return getattr(self.__wrapped__, name)
 
@@ -48,12 +48,12 @@ class Completable(Generic[P, R]):
         return repr(self.__wrapped__)
 
     def complete(self, argument: str) -> Callable[[F], F]:
-        """Complete an argument while a person types it (server, Completion).
+        """Register a completer for an argument (server, Completion).
 
-        The function takes what was typed so far, and returns the values that fit (an iterable of str, best first) or
-        a `Completion`. Further parameters are filled, by their names, with arguments that have a value already: give
-        them defaults, or nothing is proposed until there is one. A `Context` is filled in by its annotation.
-        Raises `DeclarationError` for an argument that does not exist.
+        The completer takes the text typed so far, and returns the matching values (an iterable of str, best first) or a
+        `Completion`. Further parameters receive, by name, arguments that have a value already: give them defaults, or
+        nothing is proposed until they have one. A parameter annotated `Context` receives the context. Raises
+        `DeclarationError` for an unknown argument.
         """
 
         def declare(function: F) -> F:
@@ -65,5 +65,5 @@ class Completable(Generic[P, R]):
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as it was written, offered before or not."""
+    """Return the declared function itself, registered before or not."""
     return function.__wrapped__ if isinstance(function, Completable) else function

@@ -1,4 +1,4 @@
-"""Declaring: from a function and what is said of it to an offer in the registry."""
+"""Declaration: from a function and its options to a registration in the registry."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:{]|\{")
-"""How a URI begins (RFC 3986, section 3.1), or a template of URIs whose scheme may hold a variable."""
+"""The beginning of a URI (RFC 3986, section 3.1), or of a URI template whose scheme may contain a variable."""
 
 _PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict")
 _PROMPT_FIELDS = ("title", "icons", "meta")
@@ -54,7 +54,7 @@ _REPLACEMENTS = {
 
 
 def declare_tool(registry: Registry, function: Callable[..., Any], **options: Any) -> None:
-    """Offer a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
+    """Register a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
     registry.add("tool", *make_tool(function, **options))
 
 
@@ -72,8 +72,8 @@ def make_tool(
     middleware: Sequence[Middleware] = (),
     **about: Any,
 ) -> tuple[str, Registration]:
-    """A function as a tool, and its name; `about` are further fields of `Tool`. With `ignore_unknown`, arguments
-    without a parameter are dropped, as the official SDK does. Raises `DeclarationError`.
+    """Return the name and the registration of a function as a tool; `about` are further fields of `Tool`. With
+    `ignore_unknown`, arguments without a parameter are dropped, as the official SDK does. Raises `DeclarationError`.
     """
     function = plain(function)
     _refuse_options("tool", about, _TOOL_FIELDS)
@@ -100,7 +100,7 @@ def make_tool(
 
 
 def check_timeout(seconds: float | None) -> None:
-    """Raise `DeclarationError` for what is no time that a call can take."""
+    """Raise `DeclarationError` for an invalid timeout."""
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
@@ -108,7 +108,7 @@ def check_timeout(seconds: float | None) -> None:
 
 
 def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise `DeclarationError` for options that are not fields of a tool or prompt that its author writes."""
+    """Raise `DeclarationError` for options that are not fields of a tool or prompt."""
     for option in given:
         if option in known:
             continue
@@ -132,7 +132,7 @@ def declare_prompt(
     middleware: Sequence[Middleware] = (),
     **about: Any,
 ) -> Completable[P, R]:
-    """Offer a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
+    """Register a function as a prompt; `about` are further fields of `Prompt`. Raises `DeclarationError`."""
     _refuse_options("prompt", about, _PROMPT_FIELDS)
     read = signature(plain(function), context=Context, injected=is_injected, unstructured=UNSTRUCTURED, texts=True)
     prompt = Prompt(
@@ -162,8 +162,8 @@ def declare_resource(
     unsafe_variables: bool = False,
     **about: Any,
 ) -> Completable[P, R]:
-    """Offer a function as a resource, or with `{variables}` in the URI as a template of resources; `about` are
-    further fields of `Resource` or `ResourceTemplate`, as `message_fields` gives them. Raises `DeclarationError`.
+    """Register a function as a resource, or with `{variables}` in the URI as a resource template; `about` are further
+    fields of `Resource` or `ResourceTemplate`, as `message_fields` returns them. Raises `DeclarationError`.
     """
     if _SCHEME.match(uri) is None:
         raise DeclarationError(f"resource {uri!r} has no URI scheme; write 'resource://{uri}'")
@@ -209,13 +209,13 @@ def _completable(function: Callable[P, R], offer: Registration) -> Completable[P
 
 
 def complete(offer: Registration, argument: str, function: Callable[..., Any]) -> None:
-    """Complete an argument of a prompt or a template by a function. Raises `DeclarationError`."""
+    """Register a completer for an argument of a prompt or a template. Raises `DeclarationError`."""
     if offer.completions is not None:
         offer.completions.add(argument, function, Context)
 
 
 def complete_by_name(registry: Registry, ref: str, argument: str, function: Callable[..., Any]) -> None:
-    """The same, for the prompt of that name or the template of that text. Raises `DeclarationError`."""
+    """Register a completer for the prompt of that name or the template of that text. Raises `DeclarationError`."""
     _, offer = registry.templates.get(ref, (None, registry.prompts.get(ref)))
     if offer is None:
         raise DeclarationError(f"there is no prompt or resource template {ref!r} to complete; declare it first")
@@ -223,7 +223,7 @@ def complete_by_name(registry: Registry, ref: str, argument: str, function: Call
 
 
 def is_injected(hint: Any, default: Any) -> bool:
-    """Whether a parameter is filled by the server: by asking the client, or by a function of the program."""
+    """Return whether the server fills a parameter, with input from the client or with a dependency."""
     return is_dependency(hint, default) or is_question(hint, default)
 
 
@@ -234,7 +234,7 @@ def set_metadata(
     middleware: Sequence[Middleware],
     version: str | None = None,
 ) -> None:
-    """Say of an offer who sees it, and what stands around it. Raises `DeclarationError`."""
+    """Set the access metadata and the middleware of a registration. Raises `DeclarationError`."""
     if version is not None and not isinstance(version, str):
         raise DeclarationError(f"version= must be a string: write version={str(version)!r}")
     if tags or scopes or version is not None:
@@ -243,7 +243,7 @@ def set_metadata(
 
 
 def message_fields(about: dict[str, Any]) -> dict[str, Any]:
-    """Options as a message has them: sequences as lists, without what was not given, `_meta` that can be sent.
+    """Return options as fields of a message: sequences as lists, without None, and with a valid `_meta`.
 
     Raises `DeclarationError`.
     """
@@ -256,7 +256,7 @@ def message_fields(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_declared(meta: Meta) -> None:
-    """Raise `DeclarationError` unless `_meta` can be sent: its keys may be, and its values are JSON."""
+    """Raise `DeclarationError` unless `_meta` has valid keys and JSON values."""
     try:
         check_meta(meta)
         to_json(meta)

@@ -1,4 +1,4 @@
-"""Declaring on a server: its own functions as tools, resources and prompts."""
+"""Declaration of functions on a server as tools, resources and prompts."""
 
 from __future__ import annotations
 
@@ -33,48 +33,49 @@ R = TypeVar("R")
 
 
 class PromptOptions(TypedDict, total=False):
-    """What may be said of a prompt; see `Server.prompt`."""
+    """The options of a prompt; see `Server.prompt`."""
 
     name: str | None
-    """The name, by default that of the function; a lambda needs one."""
+    """The name, by default that of the function; required for a lambda."""
     title: str | None
-    """The name that people see."""
+    """The name for user interfaces."""
     description: str | None
-    """The description for a model, by default the docstring without its section on arguments."""
+    """The description for the model, by default the docstring without its section on arguments."""
     icons: Sequence[Icon] | None
     """Icons for user interfaces."""
     meta: Meta | None
     """The `_meta` of the definition: any JSON values, under names of your own."""
     tags: Iterable[str]
-    """Words to show and hide it by."""
+    """Tags, to show or hide it together with others."""
     scopes: Iterable[str]
-    """What a principal must have been granted, or it does not exist for them."""
+    """Scopes that a principal needs; for all others it does not exist."""
     version: str | None
-    """Of several with one name, the newest is taken unless a request asks for another."""
+    """Of several versions with one name, the newest is used unless a request names another."""
     middleware: Sequence[Middleware]
-    """What stands around this alone."""
+    """Middleware of this registration alone."""
 
 
 class ToolOptions(PromptOptions, total=False):
-    """What may be said of a tool; see `Server.tool`."""
+    """The options of a tool; see `Server.tool`."""
 
     annotations: ToolAnnotations | None
     """Hints about its behavior: `ToolAnnotations(read_only_hint=True)`."""
     timeout: float | None
-    """Seconds above 0 that a call may take, without the time in which the client is asked; None: the limit of the
-    server."""
+    """Seconds above 0 that a call may take, not counting the time that the client takes to answer; None: the limit of
+    the server.
+    """
     strict: bool
-    """Whether an argument is taken only as what it is: not `3.0` for `3`, nor JSON in a string for what it holds."""
+    """Whether arguments are not converted: neither `3.0` to `3`, nor JSON in a string to its value."""
 
 
 class DeclarationMixin:
-    """The part of `Server` that declares. What is declared while it serves is told to its clients."""
+    """The declaring part of `Server`. Clients are notified of declarations made while the server runs."""
 
     registry: Registry
     change_bus: ChangeBus
     limits: Limits
     strict_arguments: bool = False
-    """Whether tools take an argument only as what it is; `strict` of a tool goes before it."""
+    """Whether tools do not convert arguments; the `strict` option of a tool takes precedence."""
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -85,11 +86,11 @@ class DeclarationMixin:
     def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Offer a function as a tool; the function stays what it was. `@server.tool`, `@server.tool("name", ...)`, and
-        `server.tool(function, name="name", ...)` say the same; for what else may be said, see `ToolOptions`.
+        """Register a function as a tool, and return the function unchanged. `@server.tool`, `@server.tool("name",
+        ...)`, and `server.tool(function, name="name", ...)` are equivalent; for the options see `ToolOptions`.
 
-        Name, description and parameters are read from the function: type hints give the schema, the docstring the
-        descriptions, the return type the structured output. Raises `DeclarationError`.
+        Name, description and parameters come from the function: the schema from the type hints, the descriptions from
+        the docstring, the structured output from the return type. Raises `DeclarationError`.
         """
 
         def declare(function: F, **options: Any) -> F:
@@ -99,10 +100,10 @@ class DeclarationMixin:
         return _now_or_later(declare, function, {**options})
 
     def add_tool(self, tool: Tool, handler: Callable[..., Any] | None = None, *, timeout: float | None = None) -> None:
-        """Offer a tool with a schema by hand. `handler(arguments)` gets a dict, checked against `input_schema`; a
-        second parameter without a default, or one annotated so, gets the `Context` as well.
+        """Register a tool with a hand-written schema. `handler(arguments)` receives a dict, validated against
+        `input_schema`; a second parameter without a default, or one annotated `Context`, receives the context.
 
-        What it returns is taken as for other tools; structured output is checked against `output_schema`. Raises
+        The return value is treated as for other tools; structured output is validated against `output_schema`. Raises
         `DeclarationError`.
         """
         from accord.server.declare.schema_tool import check_schemas, schema_tool_registration
@@ -112,7 +113,9 @@ class DeclarationMixin:
         self.registry.add("tool", tool.name, offer)
 
     def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer. From any thread; clients are told. Raises `DeclarationError` where there is none."""
+        """Remove a tool, and notify clients; callable from any thread. Raises `DeclarationError` if it does not
+        exist.
+        """
         self.registry.remove("tool", name)
 
     # --- resources ---------------------------------------------------------------------------------------------
@@ -136,13 +139,13 @@ class DeclarationMixin:
         middleware: Sequence[Middleware] = (),
         unsafe_variables: bool = False,
     ) -> Callable[[Callable[P, R]], Completable[P, R]]:
-        """Offer a function as the resource at `uri`; with `{variables}` (RFC 6570) as a template of resources,
-        whose variables are the function's parameters, each of which may be completed (see `Completable`). `cache`
-        says how long what it returns may be kept.
+        """Register a function as the resource at `uri`; with `{variables}` (RFC 6570) as a resource template, whose
+        variables are the function's parameters, each of which may have a completer (see `Completable`). `cache` tells
+        clients how long they may cache the contents.
 
-        Values of variables that lead out of a folder do not reach the function: `..` segments, NUL, absolute paths and
-        the letters of drives, also where they are percent-encoded twice. `unsafe_variables=True` passes them on, for a
-        function that makes no path of them, or checks it. Raises `DeclarationError`.
+        Values of variables that escape a folder do not reach the function: `..` segments, NUL, absolute paths and drive
+        letters, also where they are percent-encoded twice. `unsafe_variables=True` passes them on, for a function that
+        does not build a path from them, or checks it. Raises `DeclarationError`.
         """
         if not isinstance(uri, str):
             raise DeclarationError('a resource has a URI: write @server.resource("scheme://path")')
@@ -159,11 +162,11 @@ class DeclarationMixin:
         return declare
 
     def remove_resource(self, uri: str) -> None:
-        """Offer a resource, or the template of that text, no longer. As `remove_tool`."""
+        """Remove a resource, or the template of that text. As `remove_tool`."""
         self.registry.remove("resource template" if "{" in uri else "resource", uri)
 
     def resource_updated(self, uri: str) -> None:
-        """A resource has changed: tell those who subscribed to it, or to what it is a part of. From any thread."""
+        """Notify the subscribers of a resource, or of one that contains it, of a change; callable from any thread."""
         self.change_bus.resource_updated(uri)
 
     # --- prompts -----------------------------------------------------------------------------------------------
@@ -177,18 +180,18 @@ class DeclarationMixin:
     ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
 
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
-        """Offer a function as a prompt; its parameters are the arguments, each of which may be completed (see
+        """Register a function as a prompt; its parameters are the arguments, each of which may have a completer (see
         `Completable`). As `tool`; see `PromptOptions`. Raises `DeclarationError`.
         """
         return _now_or_later(partial(declare_prompt, self.registry), function, {**options})
 
     def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer. As `remove_tool`."""
+        """Remove a prompt. As `remove_tool`."""
         self.registry.remove("prompt", name)
 
     def complete(self, ref: str, argument: str) -> Callable[[F], F]:
-        """Complete an argument of the prompt, or of the resource template, that `ref` names; the same as `complete`
-        of what `prompt` and `resource` give. Raises `DeclarationError`.
+        """Register a completer for an argument of the prompt, or of the resource template, that `ref` names; the same
+        as `complete` of what `prompt` and `resource` return. Raises `DeclarationError`.
         """
 
         def declare(function: F) -> F:
@@ -199,7 +202,7 @@ class DeclarationMixin:
 
 
 def _now_or_later(declare: Callable[..., Any], function: Any, options: dict[str, Any]) -> Any:
-    """Declare a function, or, where there is none yet but perhaps a name, what declares one."""
+    """Declare a function, or return the decorator if there is only a name or no argument."""
     if function is not None and not isinstance(function, str):
         return declare(function, **options)
     if function is not None and options.setdefault("name", function) != function:

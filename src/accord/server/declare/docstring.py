@@ -1,8 +1,7 @@
-"""A docstring in its parts: what is said about the whole, and about each parameter.
+"""Parsing of docstrings into a description and the descriptions of parameters.
 
-Google (`Args:`), NumPy (`Parameters` and a line of dashes) and Sphinx (`:param x:`) are understood, also
-mixed. Sections on results and errors are left out: the model that reads a description calls the tool and
-need not know how it is written.
+Google (`Args:`), NumPy (`Parameters` and a line of dashes) and Sphinx (`:param x:`) styles are supported, also mixed.
+Sections on results and errors are dropped: a model that calls the tool does not need them.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Docstring(msgspec.Struct, frozen=True):
 
 
 def docstring(text: str) -> Docstring:
-    """Takes a docstring apart."""
+    """Parse a docstring."""
     reader = _Reader(cleandoc(text).splitlines())
     reader.run()
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.body)).strip()
@@ -56,7 +55,7 @@ def docstring(text: str) -> Docstring:
 
 
 class _Reader:
-    """Goes through the lines once; a line belongs to the body, to a parameter, or to what is left out."""
+    """Reads the lines once; a line belongs to the body, to a parameter, or to a dropped section."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -83,7 +82,9 @@ class _Reader:
         return index + 1
 
     def _section(self, index: int) -> tuple[str, int, bool] | None:
-        """Title, first line and whether it is NumPy's, if a section on arguments or results starts here."""
+        """Return title, first line and whether the style is NumPy's, if a section on arguments or results starts
+        here.
+        """
         title = self._lines[index].strip().rstrip(":").lower()
         if title not in _ARGUMENTS | _LEFT_OUT:
             return None

@@ -1,4 +1,4 @@
-"""State across calls, where no session is: the server keeps it, and the client names it.
+"""State across calls without a session: the server keeps it, and the client refers to it by a handle.
 
     carts = Handles("cart", Cart)
 
@@ -7,10 +7,10 @@
         return carts.open(Cart(), ctx)                          # "cart_kE0f...", which the model passes on
 
     @server.tool
-    def add(item: str, cart: Annotated[Cart, carts]) -> int:    # a text in the schema, the cart in the function
+    def add(item: str, cart: Annotated[Cart, carts]) -> int:    # a string in the schema, the cart in the function
         ...
 
-It works in every revision and over every transport, is plain to the model, and survives a reconnect.
+It works in every revision and over every transport, is visible to the model, and survives a reconnect.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class _HandleEntry(msgspec.Struct, Generic[T]):
 
 
 class Handles(HandleMarker, Generic[T]):
-    """Things of one kind that stay on the server between calls, each under a text that nobody can guess.
+    """Objects of one type that stay on the server between calls, each under an unguessable handle.
 
-    `what` says in a word what it is: "cart"; `type` tells it to type checkers. One belongs to the principal that it was
-    opened for, if that is known; to whoever has the text, if not. It is let go `seconds` after it was last used, and
-    the function `close` is called with it, as it is when it is closed. A principal that is known has at most `each` of
-    them, and all together `most`. They are kept in this process. Raises `DeclarationError` for what is no word, and for
-    a `close` that is async.
+    `what` is a word for the type: "cart"; `type` informs type checkers. An object belongs to the principal that opened
+    it; without authentication, to every client that has the handle. It expires `seconds` after its last use; then, and
+    when it is closed, the function `close` is called with it. A principal may have at most `each` objects, and all
+    clients together `most`. They are kept in this process. Raises `DeclarationError` for an invalid word, and for an
+    async `close`.
     """
 
     def __init__(
@@ -84,40 +84,38 @@ class Handles(HandleMarker, Generic[T]):
 
     @property
     def described(self) -> str:
-        """What a model is told of a parameter that takes one."""
+        """The description of a parameter that takes a handle, for the model."""
         return f"The handle of the {self.what}, as it was given when that was opened."
 
     def open(self, value: T, ctx: Context) -> str:
-        """Keep something, and give the text that stands for it. Raises `ToolError` where there is no room."""
+        """Store an object, and return its handle. Raises `ToolError` if there are too many."""
         self._forget()
         principal = id_of(ctx.principal)
         handle = f"{self.what}_{secrets.token_urlsafe(24)}"
         with self._lock:
-            mine = sum(held.principal == principal for held in self._entries.values())
+            mine = sum(entry.principal == principal for entry in self._entries.values())
             if (principal and mine >= self._each) or len(self._entries) >= self._most:
                 raise ToolError(f"too many are open; close a {self.what}, or come back later")
             self._entries[handle] = _HandleEntry(value, principal, time.monotonic())
         return handle
 
     def find(self, text: str, ctx: Context) -> T:
-        """What a text stands for. Raises `ToolError`, also for what belongs to another principal."""
+        """Return the object of a handle. Raises `ToolError`, also for an object of another principal."""
         return self.resolve(text, ctx.principal)
 
     def resolve(self, text: str, principal: Principal | None) -> T:
-        """The same for a principal; None for whoever is not known."""
+        """Return the object of a handle for a principal; None without authentication. Raises `ToolError`."""
         now = time.monotonic()
         with self._lock:
-            held = self._entries.get(text)
-            if held is not None and held.principal == id_of(principal) and now - held.used <= self._seconds:
-                held.used = now
-                self._entries[text] = self._entries.pop(
-                    text
-                )  # the one that was not used for the longest time stands first
-                return held.value
+            entry = self._entries.get(text)
+            if entry is not None and entry.principal == id_of(principal) and now - entry.used <= self._seconds:
+                entry.used = now
+                self._entries[text] = self._entries.pop(text)  # keeps the least recently used one first
+                return entry.value
         raise ToolError(f"there is no {self.what} {text[:100]!r}: it was closed or has expired; open a new one")
 
     def close(self, text: str, ctx: Context) -> None:
-        """Keep it no longer. Raises `ToolError` where there is none."""
+        """Remove an object. Raises `ToolError` if it does not exist."""
         self.find(text, ctx)
         self._drop(text)
 
@@ -130,10 +128,10 @@ class Handles(HandleMarker, Generic[T]):
 
     def _drop(self, handle: str) -> None:
         with self._lock:
-            held = self._entries.pop(handle, None)
-        if held is None or self._close is None:
+            entry = self._entries.pop(handle, None)
+        if entry is None or self._close is None:
             return
         try:
-            self._close(held.value)
-        except Exception as exc:  # it may be anybody's call that finds it late
+            self._close(entry.value)
+        except Exception as exc:  # the call that removes an expired object may be another client's
             log.error("accord: closing a %s failed: %s", self.what, describe(exc), exc_info=exc)

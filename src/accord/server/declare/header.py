@@ -17,10 +17,10 @@ from accord.wire.headers import ANNOTATION, check_name
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Mark a parameter of a tool, a `str`, `int` or `bool`, to be sent as `Mcp-Param-NAME` as well.
+    """Marks a parameter of a tool, a `str`, `int` or `bool`, to be sent as the header `Mcp-Param-NAME` as well.
 
-    Everybody on the way can read headers: "Server developers SHOULD NOT mark sensitive parameters (passwords, API keys,
-    tokens, PII)". Raises `DeclarationError` for what cannot be in the name of a header.
+    Intermediaries can read headers: "Server developers SHOULD NOT mark sensitive parameters (passwords, API keys,
+    tokens, PII)". Raises `DeclarationError` for an invalid header name.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Header(msgspec.Struct, frozen=True):
 
     @property
     def extra_json_schema(self) -> JSONObject:
-        """What it adds to the schema of the parameter, as `msgspec.Meta` has it."""
+        """The addition to the schema of the parameter, as in `msgspec.Meta`."""
         return {ANNOTATION: self.name}
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Callable[[Any], JSONObject]) -> JSONObject:
-        """The same, for hints that pydantic reads."""
+        """Return the schema of the parameter with the addition, for hints that pydantic reads."""
         return {**handler(core_schema), **self.extra_json_schema}

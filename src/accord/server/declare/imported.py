@@ -6,13 +6,13 @@ import msgspec
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a module, an object, or the operations of a document."""
+    """The registrations made from a module, an object, or the operations of a document."""
 
     tools: list[str] = []
     """The names of the new tools."""
     resources: list[str] = []
     """The URIs of the new resources."""
     templates: list[str] = []
-    """The new templates of URIs."""
+    """The new URI templates."""
     left_out: dict[str, str] = {}
-    """What cannot be offered, by its name there, and why: `{"GET /../x": "..."}`, `{"total": "..."}`."""
+    """What could not be registered, by its name there, with the reason: `{"GET /../x": "..."}`, `{"total": "..."}`."""

@@ -1,11 +1,11 @@
-"""Images, sound and files as what a tool, a prompt or a resource returns.
+"""Images, audio and files as return values of a tool, a prompt or a resource.
 
     @server.tool
     def plot(city: str) -> Image:
         return Image(path=draw(city))
 
-A file is read when the value is made: in the function, where its errors belong, in the thread that a plain `def` has,
-and while a temporary file is still there.
+A file is read when the value is created: in the function, where its errors belong, in the thread of a plain `def`, and
+while a temporary file still exists.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from accord.server.files.media_types import BYTES, kind_of_data, kind_of_name, t
 from accord.server.files.root import FileTooLarge, read_file
 
 MOST = 32 << 20
-"""Bytes of one image, sound or file: in base64 they still fit into a message that clients take."""
+"""The maximum size of one image, audio or file in bytes: in base64 they still fit into a message that clients
+accept.
+"""
 
 
 _FORMAT = re.compile(r"[\w!#$&^.+-]+(/[\w!#$&^.+-]+)?( ?;[\x20-\x7e]*)?", re.ASCII).fullmatch
-"""A suffix or a media type (RFC 6838, 4.2), perhaps with parameters."""
+"""A file name extension or a media type (RFC 6838, 4.2), optionally with parameters."""
 
 
 class Media(AsContent):
-    """Data of some kind: `path` or `data`, and what it is.
+    """Data with a media type, from `path` or `data`.
 
-    `format` is a suffix ("png", "wav", "csv") or a media type ("image/png"); without it, how the data begins and the
-    suffix of the path tell. Raises `ValueError` for neither or both of `path` and `data`, for a format that is
-    none, and for more than 32 MiB; `TypeError` for data that are no bytes; `OSError` for what is no file that can be
-    read.
+    `format` is a file name extension ("png", "wav", "csv") or a media type ("image/png"); without it, the first bytes
+    and the extension of the path determine the type. Raises `ValueError` for neither or both of `path` and `data`, for
+    an invalid format, and for more than 32 MiB; `TypeError` for data that is not bytes; `OSError` for a file that
+    cannot be read.
     """
 
     _family: ClassVar[str] = ""
@@ -50,19 +52,19 @@ class Media(AsContent):
         annotations: Annotations | None = None,
     ) -> None:
         self.path: Path | None = None if path is None else Path(path).expanduser()
-        """Where it was read."""
+        """The file it was read from."""
         self.data: bytes = self._data(self.path, data)
-        """What it holds."""
+        """The content."""
         self.mime_type: str = self._kind(format)
         """Its media type."""
         self.annotations: Annotations | None = annotations
-        """For whom it is, and how much it matters."""
+        """The audience and the priority."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.mime_type}: {len(self.data):,} bytes>"
 
     def to_contents(self, uri: str, mime_type: str | None = None) -> ResourceContents:
-        """The same as what the resource at `uri` holds: text or, if it is none, bytes."""
+        """Return the contents of the resource at `uri`: text, or bytes if it is not text."""
         kind = mime_type or self.mime_type
         text = text_of(self.data, kind)
         if text is not None:
@@ -70,7 +72,7 @@ class Media(AsContent):
         return ResourceContents(uri=uri, mime_type=kind, blob=self._base64())
 
     def to_data_uri(self, mime_type: str | None = None) -> str:
-        """The data as a `data:` URI, for an icon or a page."""
+        """Return the data as a `data:` URI, for an icon or a page."""
         return f"data:{mime_type or self.mime_type};base64,{self._base64()}"
 
     def _data(self, path: Path | None, data: bytes | None) -> bytes:
@@ -113,7 +115,7 @@ class Image(Media):
     _default = "image/png"
 
     def to_image_content(self, mime_type: str | None = None, annotations: Annotations | None = None) -> ImageContent:
-        """The block of content that it is sent as."""
+        """Return the content block to send."""
         return ImageContent(
             data=self._base64(), mime_type=mime_type or self.mime_type, annotations=annotations or self.annotations
         )
@@ -124,13 +126,13 @@ class Image(Media):
 
 
 class Audio(Media):
-    """Sound: `Audio(path="hello.wav")`, `Audio(data=spoken, format="mp3")`."""
+    """Audio: `Audio(path="hello.wav")`, `Audio(data=spoken, format="mp3")`."""
 
     _family = "audio/"
     _default = "audio/wav"
 
     def to_audio_content(self, mime_type: str | None = None, annotations: Annotations | None = None) -> AudioContent:
-        """The block of content that it is sent as; in 2024-11-05 an embedded resource stands for it."""
+        """Return the content block to send; 2024-11-05 receives an embedded resource instead."""
         return AudioContent(
             data=self._base64(), mime_type=mime_type or self.mime_type, annotations=annotations or self.annotations
         )
@@ -141,9 +143,9 @@ class Audio(Media):
 
 
 class File(Media):
-    """Any file: `File(path="report.pdf")`, `File(data=rows, format="csv", name="rows")`.
+    """A file of any type: `File(path="report.pdf")`, `File(data=rows, format="csv", name="rows")`.
 
-    It is embedded as text if it is text, else as bytes. `name` is what its URI ends with.
+    It is embedded as text if it is text, else as bytes. `name` is the last segment of its URI.
     """
 
     def __init__(
@@ -160,11 +162,11 @@ class File(Media):
 
     @property
     def uri(self) -> str:
-        """What names it: where it was read, or `file:///` and the name that it was given."""
+        """The URI of its path, or `file:///` and its name."""
         if self._name is None and self.path is not None:
             return self.path.resolve().as_uri()
         name = (self._name or "").rpartition("/")[2]
-        if name.strip(".") == "":  # no name, or a step up
+        if name.strip(".") == "":  # no name, or a parent folder
             name = "resource"
         if "." not in name and self._suffix:
             name += f".{self._suffix}"
@@ -173,9 +175,9 @@ class File(Media):
     def to_resource_content(
         self, mime_type: str | None = None, annotations: Annotations | None = None
     ) -> EmbeddedResource:
-        """The block of content that it is sent as."""
-        held = self.to_contents(self.uri, mime_type)
-        return EmbeddedResource(resource=held, annotations=annotations or self.annotations)
+        """Return the content block to send."""
+        contents = self.to_contents(self.uri, mime_type)
+        return EmbeddedResource(resource=contents, annotations=annotations or self.annotations)
 
     def to_content(self) -> EmbeddedResource:
         """As `to_resource_content`."""

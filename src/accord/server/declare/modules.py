@@ -1,11 +1,11 @@
-"""The functions of a module, and the methods of an object, as tools.
+"""Registration of the functions of a module, and of the methods of an object, as tools.
 
     server.add_module(text_tools)            # def slug(title: str) -> str: ...
     server.add_object(Ledger("2026.db"))     # its public methods, bound to this ledger
 
-Looking runs nothing: what is there is read from `__dict__` (of the module, of the classes), so no property is computed
-and no `__getattr__` is asked. Names that begin with an underscore are never offered. What else cannot be a tool is
-told, in the `Imported` that is returned and in the log. Where the request itself is wrong, nothing is added.
+Inspection runs no code: it reads `__dict__` (of the module, of the classes), so no property is computed and no
+`__getattr__` is called. Names that begin with an underscore are never registered. Other functions that cannot be tools
+are reported in the returned `Imported` and in the log. If the request itself is invalid, nothing is registered.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 
 class FoundFunctions(msgspec.Struct, frozen=True):
-    """What there is in a module or an object."""
+    """The functions of a module or an object."""
 
     place: str
-    """How messages name it."""
+    """The name in messages."""
     functions: dict[str, Callable[..., Any]]
-    """What may become tools."""
+    """Functions that may become tools."""
     left_out: dict[str, str]
-    """What cannot, and why."""
+    """Names that cannot, with the reason."""
 
 
-# --- looking ---------------------------------------------------------------------------------------------------
+# --- inspection ------------------------------------------------------------------------------------------------
 
 
 def module_functions(module: ModuleType, include: Collection[str] | None) -> FoundFunctions:
-    """The functions that a module names in `__all__`, else those that it defines itself; `include` may name others
-    that it holds. Raises `DeclarationError` for what is no module.
+    """Return the functions that a module lists in `__all__`, otherwise those that it defines itself; `include` may name
+    other functions in it. Raises `DeclarationError` for a value that is not a module.
     """
     if not isinstance(module, ModuleType):
         raise DeclarationError(f"{module!r} is not a module: import it and pass the module object")
@@ -62,7 +62,7 @@ def module_functions(module: ModuleType, include: Collection[str] | None) -> Fou
 
 
 def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
-    """The names in `__all__`, if there is one. Raises `DeclarationError` for one that is no list of names."""
+    """Return the names in `__all__`, if it exists. Raises `DeclarationError` if it is not a list of names."""
     names = held.get("__all__")
     if names is not None and not (_is(names, list, tuple) and all(_is(name, str) for name in names)):
         raise DeclarationError(f"{place}: its `__all__` is not a list of names: use include=[...]")
@@ -78,26 +78,26 @@ def _is_function(value: Any) -> bool:
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:
-    """Whether it is a function that the module defines, rather than imports."""
+    """Return whether a value is a function that the module defines, rather than imports."""
     while _is(value, partial):
         value = value.func
     return _is_routine(value) and getattr(value, "__module__", None) == module.__name__
 
 
 def _is_routine(value: Any) -> bool:
-    """Whether it is a function as `def` makes it, decorated or not: no object that happens to be callable."""
+    """Return whether a value is a function made by `def`, decorated or not, rather than another callable object."""
     kind = type(value)
     bound = hasattr(kind, "__get__") and not hasattr(kind, "__set__")
     return callable(value) and (bound or _is(value, BuiltinFunctionType, MethodWrapperType))
 
 
 def _is(value: Any, *kinds: type) -> bool:
-    """As `isinstance`, which also asks `__class__`: a lazy object answers that by loading what it stands for."""
+    """Return `isinstance` without `__class__`: a lazy object would load its target to answer that."""
     return issubclass(type(value), kinds)
 
 
 def object_methods(thing: Any) -> FoundFunctions:
-    """The methods of an object, those of its bases included; of a class, its static and class methods.
+    """Return the methods of an object, including inherited ones; of a class, its static and class methods.
 
     Raises `DeclarationError` for a module.
     """
@@ -118,7 +118,7 @@ def object_methods(thing: Any) -> FoundFunctions:
 
 
 def _class_attributes(kind: type) -> dict[str, Any]:
-    """What a class and its bases hold, as it stands there; what is overridden, once."""
+    """Return the attributes of a class and its bases, without binding them; overridden ones once."""
     held: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):  # the last one is `object`
         held.update(vars(base))
@@ -126,31 +126,31 @@ def _class_attributes(kind: type) -> dict[str, Any]:
 
 
 def _unwrapped(written: Any) -> Any:
-    """The function under what makes a special method of it."""
+    """Return the function inside a class method, static method or partial method."""
     if _is(written, classmethod, staticmethod):
         return written.__func__
     return written.func if _is(written, partialmethod) else written
 
 
 def _bound(thing: Any, name: str, written: Any) -> Callable[..., Any]:
-    """A method of an object, such that its parameters can be read."""
+    """Return a bound method whose parameters can be inspected."""
     if _is(written, partialmethod):  # Python binds it to a function of (*args, **keywords)
         return partial(written.func.__get__(thing, type(thing)), *written.args, **written.keywords)
     return getattr(thing, name)  # type: ignore[no-any-return]
 
 
-# --- adding ----------------------------------------------------------------------------------------------------
+# --- registration ----------------------------------------------------------------------------------------------
 
 
 class FunctionOptions(TypedDict, total=False):
     """Options of `add_module` and `add_object`."""
 
     prefix: str | None
-    """What the names of the tools begin with: `units` for `units_convert`."""
+    """The prefix of the tool names: `units` for `units_convert`."""
     include: Collection[str] | None
-    """Nothing but these."""
+    """Register only these names."""
     exclude: Collection[str]
-    """All but these."""
+    """Register all but these names."""
     tags: Collection[str]
     annotations: ToolAnnotations | None
 
@@ -164,9 +164,9 @@ def add_functions(
     tags: Collection[str] = (),
     annotations: ToolAnnotations | None = None,
 ) -> Imported:
-    """Offer what was found, or what `include` names, without what `exclude` names.
+    """Register the functions, or those named by `include`, without those named by `exclude`.
 
-    Raises `DeclarationError` for a name that is taken or unknown, and for one in `include` that cannot be a tool.
+    Raises `DeclarationError` for a duplicate or unknown name, and for one in `include` that cannot be a tool.
     """
     chosen = _chosen(found, include, exclude)
     names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
@@ -189,7 +189,7 @@ def add_functions(
 def _chosen(
     found: FoundFunctions, include: Collection[str] | None, exclude: Collection[str]
 ) -> dict[str, Callable[..., Any]]:
-    """The functions that are wanted. Raises `DeclarationError` for names that nothing public has."""
+    """Return the selected functions. Raises `DeclarationError` for unknown or private names."""
     if not found.functions and not found.left_out:
         raise DeclarationError(f"{found.place} has no public functions of its own to offer")
     for name in include or ():
@@ -207,8 +207,8 @@ def _cannot_be(found: FoundFunctions, name: str, why: str) -> DeclarationError:
 
 
 def _registration(function: Callable[..., Any], name: str, about: dict[str, Any]) -> Registration:
-    """A function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can read: what is
-    declared by name may wait for its hints, but nobody has said that this one will have any.
+    """Return a function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can resolve: a
+    function declared by name may wait for its hints, but for this one they may never exist.
     """
     _, offer = make_tool(function, name=name, **about)
     offer.define(RULES[LATEST])
@@ -216,7 +216,7 @@ def _registration(function: Callable[..., Any], name: str, about: dict[str, Any]
 
 
 def _check_free(registry: Registry, found: FoundFunctions, wanted: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise `DeclarationError` for the name of a tool that is there already."""
+    """Raise `DeclarationError` for the name of an existing tool."""
     taken = registry.declared("tool")
     for name, function in wanted.items():
         if name in taken:

@@ -1,7 +1,7 @@
-"""The parameters of anything callable, as they are written.
+"""The parameters of a callable, as they are declared.
 
-Functions and methods are read from their code object, forty times faster than `inspect.signature`;
-everything else (partials, callable objects, wrapped functions) goes through it.
+Functions and methods are read from their code object, forty times faster than with `inspect.signature`; all other
+callables (partials, callable objects, wrapped functions) use it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ITERABLE, _ASYNC_GENERATOR = (
 
 
 class Parameter(msgspec.Struct, eq=False):
-    """One parameter; `hint` is what was written, until `signature` resolves it."""
+    """One parameter; `hint` is the unresolved annotation until `signature` resolves it."""
 
     name: str
     hint: Any
@@ -41,10 +41,10 @@ class Parameter(msgspec.Struct, eq=False):
 
 
 class CallableSpec(msgspec.Struct, eq=False):
-    """What a callable declares."""
+    """The parameters and the return annotation of a callable."""
 
     function: Any
-    """The function that was written, under methods, partials and wrappers; its globals are the scope."""
+    """The function inside methods, partials and wrappers; its globals are the scope of the annotations."""
     parameters: list[Parameter]
     rest: Any = None
     """The hint of `**kwargs` (MISSING if it has none), or None."""
@@ -53,7 +53,9 @@ class CallableSpec(msgspec.Struct, eq=False):
 
 
 def inspect_callable(function: Callable[..., Any]) -> CallableSpec:
-    """Reads a callable. Raises DeclarationError for `*args`, positional-only parameters and generators."""
+    """Return the parameters of a callable. Raises DeclarationError for `*args`, positional-only parameters and
+    generators.
+    """
     if type(function) is FunctionType and _as_written(function):
         return _from_code(function, 0)
     if type(function) is MethodType and type(function.__func__) is FunctionType and _as_written(function.__func__):
@@ -66,7 +68,7 @@ def inspect_callable(function: Callable[..., Any]) -> CallableSpec:
 
 
 def _as_written(function: FunctionType) -> bool:
-    """Neither a wrapper around another function nor one with a signature of its own."""
+    """Return whether a function neither wraps another function nor has a signature of its own."""
     return not function.__dict__ or not ({"__wrapped__", "__signature__"} & function.__dict__.keys())
 
 
@@ -106,8 +108,8 @@ def _from_inspect(function: Any) -> CallableSpec:
         found = inspect.signature(function)
     except (TypeError, ValueError) as exc:
         raise DeclarationError(f"its signature cannot be read: {exc}; wrap it in a function") from exc
-    runs = unwrap_callable(function)
-    if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
+    called = unwrap_callable(function)
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         _refuse(_GENERATOR, (), 0, 0)
     parameters, rest = [], None
     for parameter in found.parameters.values():
@@ -124,14 +126,14 @@ def _from_inspect(function: Any) -> CallableSpec:
                     parameter.kind is parameter.KEYWORD_ONLY,
                 )
             )
-    written = inspect.unwrap(function if hasattr(function, "__wrapped__") else runs)
+    written = inspect.unwrap(function if hasattr(function, "__wrapped__") else called)
     return CallableSpec(
-        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(runs)
+        written, parameters, rest, _or_missing(found.return_annotation), inspect.iscoroutinefunction(called)
     )
 
 
 def unwrap_callable(function: Any) -> Any:
-    """The function that runs when this is called: under partials, and the `__call__` of an object."""
+    """Return the function that a call runs: inside partials, or the `__call__` of an object."""
     while hasattr(function, "func") and type(function).__name__ == "partial":
         function = function.func
     if isinstance(function, (FunctionType, MethodType, type)):
@@ -140,7 +142,7 @@ def unwrap_callable(function: Any) -> Any:
 
 
 def location(function: Any) -> str:
-    """Return where a function is written, as `shop.py:14`; its name where there is no source."""
+    """Return the location of a function, as `shop.py:14`; its name if it has no source."""
     code = getattr(inspect.unwrap(unwrap_callable(function)), "__code__", None)
     if code is None:
         return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
@@ -148,7 +150,7 @@ def location(function: Any) -> str:
 
 
 def calling_place() -> str:
-    """Return where the program has called accord, as `shop.py:14`."""
+    """Return the location in the program that called accord, as `shop.py:14`."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("accord."):
         frame = frame.f_back
@@ -165,8 +167,8 @@ def relative_path(filename: str) -> str:
 
 
 def find_marker(hint: Any, kind: type[M]) -> M | None:
-    """The mark of a kind that a parameter is annotated with. Raises `DeclarationError` where it stands inside of
-    another type, such as a union: it would mark nothing, and a model could give what the program or a person gives.
+    """Return the marker of a type in a parameter's annotation. Raises `DeclarationError` for a marker inside another
+    type, such as a union: it would have no effect, and a model could set what a dependency or the user provides.
     """
     if get_origin(hint) is Annotated:
         for extra in hint.__metadata__:
@@ -187,7 +189,9 @@ def _or_missing(value: Any) -> Any:
 
 
 def enclosing_names(function: Any) -> Mapping[str, Any]:
-    """Names around a function defined in another: what it closes over, and what its makers hold."""
+    """Return the names in scope around a nested function: its closure, and the local variables of the calling
+    frames.
+    """
     names: dict[str, Any] = {}
     scope = getattr(function, "__globals__", {})
     frame = sys._getframe(1)
@@ -210,7 +214,7 @@ _LAMBDA = "<lambda>"
 
 
 def check_name(kind: str, name: Any, function: Callable[..., Any] | None = None) -> None:
-    """Raise `DeclarationError` for a name that no client could use. `function` is what the name is given to."""
+    """Raise `DeclarationError` for a name that clients cannot use. `function` is the named function."""
     problem = _problem(name)
     if problem is None:
         return

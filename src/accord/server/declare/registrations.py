@@ -1,4 +1,4 @@
-"""From a function and its signature to a `Registration`: of a tool, a prompt, a resource."""
+"""From a function and its signature to the `Registration` of a tool, a prompt or a resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from accord.wire.headers import ANNOTATION
 def tool_registration(
     function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
 ) -> Registration:
-    """A function as a tool. The schemas are made when the tools are first listed."""
+    """Return a function as a tool. The schemas are created when the tools are first listed."""
 
     def define(rules: Rules) -> Tool:
         schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
@@ -46,7 +46,7 @@ def tool_registration(
 
 
 def _resolved(offer: Registration, signature: Signature, check: Callable[[], None]) -> Registration:
-    """Check an offer, now or once all names in its hints exist. Raises `DeclarationError`."""
+    """Check a registration, now or once all names in its hints exist. Raises `DeclarationError`."""
     if signature.is_resolved:
         check()
         return offer
@@ -55,12 +55,12 @@ def _resolved(offer: Registration, signature: Signature, check: Callable[[], Non
         signature.resolve()
         offer.context = signature.context is not None
         offer.input_parameters, offer.dependencies = input_parameters_in(signature), dependencies_in(signature)
-        asks = (
+        requests_input = (
             offer.context
             or bool(offer.input_parameters)
             or (offer.dependencies is not None and offer.dependencies.context)
         )
-        offer.may_request_input = offer.may_request_input or asks
+        offer.may_request_input = offer.may_request_input or requests_input
         check()
         offer.resolve_hints = None
 
@@ -69,13 +69,13 @@ def _resolved(offer: Registration, signature: Signature, check: Callable[[], Non
 
 
 def is_safe(tool: Tool) -> bool:
-    """Whether its author says that calling it again does no harm."""
+    """Return whether the tool's annotations declare that calling it again is safe."""
     hints = tool.annotations
     return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
 def prompt_registration(function: Callable[..., Any], signature: Signature, prompt: Prompt) -> Registration:
-    """A function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
+    """Return a function as a prompt: its parameters are the prompt's arguments. Raises `DeclarationError`."""
 
     def define(_: Rules) -> Prompt:
         return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
@@ -86,14 +86,14 @@ def prompt_registration(function: Callable[..., Any], signature: Signature, prom
 def resource_registration(
     function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
 ) -> Registration:
-    """A function as a resource or a template of resources. Raises `DeclarationError`."""
+    """Return a function as a resource or a resource template. Raises `DeclarationError`."""
     return _text_registration(function, signature, lambda _: definition)
 
 
 def _text_registration(
     function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]
 ) -> Registration:
-    """A function whose arguments all come as strings. Raises `DeclarationError`."""
+    """Return a function whose arguments are all strings. Raises `DeclarationError`."""
     offer = Registration(
         function,
         define,
@@ -112,7 +112,7 @@ def _refuse_headers(signature: Signature) -> None:
 
 
 def arguments_of(signature: Signature) -> list[PromptArgument]:
-    """A prompt's arguments, read out of the schema of its parameters."""
+    """Return a prompt's arguments, read from the schema of its parameters."""
     schema = signature.input_schema
     required = schema.get("required", ())
     return [
@@ -122,7 +122,7 @@ def arguments_of(signature: Signature) -> list[PromptArgument]:
 
 
 def _bind_strings(signature: Signature) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Bind values that came as strings (a prompt's arguments, a template's variables) to typed parameters."""
+    """Return a function that binds strings (a prompt's arguments, a template's variables) to typed parameters."""
 
     def bind(values: Mapping[str, Any] | None, context: Any) -> tuple[Any, Any]:
         try:

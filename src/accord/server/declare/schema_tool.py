@@ -1,4 +1,4 @@
-"""The low level: a tool whose schema was written by hand, and a handler that takes its arguments as a dict."""
+"""The low-level API: a tool with a hand-written schema, and a handler that takes its arguments as a dict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from accord.server.declare.registrations import is_safe
 
 
 class SchemaTool:
-    """A tool with its schemas; they are compiled when it is first called."""
+    """A tool with hand-written schemas, which are compiled on the first call."""
 
     def __init__(self, tool: Tool, context: Parameter | None, limits: Limits) -> None:
         self._tool = tool
@@ -38,33 +38,33 @@ class SchemaTool:
 
     @cached_property
     def arguments(self) -> Validator:
-        """What checks the arguments. Raises `SchemaError`."""
+        """The validator of the arguments. Raises `SchemaError`."""
         return compile(self._tool.input_schema, self._limits)
 
     @cached_property
     def output(self) -> Validator | None:
-        """What checks the output, where that has a schema. Raises `SchemaError`."""
+        """The validator of the output; None without an output schema. Raises `SchemaError`."""
         return None if self._tool.output_schema is None else compile(self._tool.output_schema, self._limits)
 
     @property
     def result_schema(self) -> JSONObject | None:
-        """The output schema, as it was written."""
+        """The output schema, unchanged."""
         return self._tool.output_schema
 
     @property
     def wraps(self) -> bool:
-        """Whether the output is no object, by its schema."""
+        """Whether the output schema allows values that are not objects."""
         return self._tool.output_schema is not None and self._tool.output_schema.get("type") != "object"
 
     def define(self, rules: Rules) -> Tool:
-        """The tool as a revision lists it."""
+        """Return the tool as a revision lists it."""
         if self._tool.output_schema is None or not (self.wraps and rules.structured_objects_only):
             return self._tool
         return msgspec.structs.replace(self._tool, output_schema=wrap_schema(self._tool.output_schema))
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The handler's arguments. Raises `InvalidArguments`, and `InvalidParams` for what is no object or has a member
-        twice.
+        """Return the handler's arguments. Raises `InvalidArguments`, and `InvalidParams` for a value that is not an
+        object or has duplicate members.
         """
         try:
             values = arguments_object(arguments or b"{}")
@@ -78,7 +78,7 @@ class SchemaTool:
         return (values, context), {}
 
     def encode(self, value: Any) -> Raw:
-        """Structured output, checked against the output schema. Raises `ToolError`."""
+        """Return structured output, validated against the output schema. Raises `ToolError`."""
         packed = encode(value)
         if self.output is not None:
             try:
@@ -88,12 +88,12 @@ class SchemaTool:
         return Raw(packed)
 
     def wrap(self, packed: Raw) -> Raw:
-        """As it travels where only objects may."""
+        """Return encoded output as it is sent in revisions that allow only objects."""
         return Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
 
 
 def check_schemas(tool: Tool, limits: Limits) -> None:
-    """Raise `DeclarationError` unless both schemas of a tool are valid, and that of its input is of an object."""
+    """Raise `DeclarationError` unless both schemas of a tool are valid, and the input schema is that of an object."""
     for field, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
         where = f"tool {tool.name!r}: {field}"
         if field == "output_schema" and schema is None:
@@ -118,7 +118,7 @@ def _without_prefix(why: str) -> str:
 def schema_tool_registration(
     tool: Tool, handler: Callable[..., Any] | None, timeout: float | None, limits: Limits
 ) -> Registration:
-    """A tool with a schema by hand as an offer. Raises `DeclarationError`."""
+    """Return the registration of a tool with a hand-written schema. Raises `DeclarationError`."""
     if not isinstance(tool, Tool):
         raise DeclarationError(
             f"add_tool takes Tool(...) and a handler, not {tool!r:.200}: for a function, write server.tool(f)"
@@ -144,7 +144,9 @@ def schema_tool_registration(
 
 
 def with_output(name: str, offer: Registration, schema: JSONObject, limits: Limits) -> None:
-    """Give the tool of a function an output schema by hand: what it returns is structured, and checked against that."""
+    """Set a hand-written output schema for the tool of a function: its return value is structured, and validated
+    against the schema.
+    """
     define = offer.define
     made = SchemaTool(Tool(name=name, input_schema={}, output_schema=schema), None, limits)
 
@@ -156,7 +158,9 @@ def with_output(name: str, offer: Registration, schema: JSONObject, limits: Limi
 
 
 def context_of(handler: Callable[..., Any]) -> Parameter | None:
-    """The parameter that takes the context: a further one that is annotated so, or that must be given."""
+    """Return the parameter that takes the context: a further one that is annotated `Context`, or that is required.
+    Raises `DeclarationError`.
+    """
     parameters = list(inspect.signature(handler).parameters.values())
     if not parameters:
         raise DeclarationError("a handler takes the arguments as a dict and, optionally, a Context")
@@ -173,6 +177,6 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
 
 
 def is_context(hint: Any) -> bool:
-    if isinstance(hint, str):  # of a module with `from __future__ import annotations`
+    if isinstance(hint, str):  # in a module with `from __future__ import annotations`
         return hint.partition("|")[0].strip().rpartition(".")[2] == Context.__name__
     return hint is Context or Context in get_args(hint)

@@ -1,13 +1,13 @@
-"""A Python function as a tool: what it is called with, and what it gives back.
+"""The signature of a Python function as a tool: its arguments and its result.
 
     tool = signature(forecast, context=Context)
     tool.input_schema                        # for tools/list
     args, kwargs = tool.bind(raw, context)   # for tools/call; InvalidArguments tells a model what to change
-    tool.pack(forecast(*args, **kwargs))     # the result as JSON, checked against the return annotation
+    tool.encode(forecast(*args, **kwargs))   # the result as JSON, validated against the return annotation
 
-A declaration is checked when it is made, and cheaply: hints are read, nothing is built. Schemas wait for the
-first list, the decoder for the first call. The call itself is one msgspec decoder for a struct whose fields
-are the parameters in order, so that its values are the positional arguments.
+A declaration is checked immediately and cheaply: hints are read, nothing is built. Schemas are built for the first
+list, the decoder for the first call. The call itself is one msgspec decoder for a struct whose fields are the
+parameters in order, so that its values are the positional arguments.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from accord.server.declare.parameters import Parameter, enclosing_names, inspect
 from accord.server.depends.markers import HandleMarker, handle_in
 
 Injected = Callable[[Any, Any], bool]
-"""Whether a parameter with this hint and default is filled by the server instead of the model."""
+"""Returns whether the server, rather than the model, fills a parameter with this hint and default."""
 
 _SIMPLE = (type(None), str, int, float, bool)
 _UNDECLARED = (MISSING, None, type(None), str, Any, object, "str", "None", "Any", "typing.Any", "object")
-"""Return annotations that promise nothing a schema could say: text and whatever comes."""
+"""Return annotations that no useful schema can describe: text, and any value."""
 
 
 def signature(
@@ -55,11 +55,11 @@ def signature(
     texts: bool = False,
     ignore_unknown: bool = False,
 ) -> Signature:
-    """Reads a function. Raises DeclarationError that says how to write what cannot work.
+    """Read the signature of a function. Raises DeclarationError with advice for an unsupported declaration.
 
-    `context` is the type that marks the context parameter, `unstructured` are return types that are content
-    already, `strict` refuses arguments that are right only after `3.0` is taken for `3` or JSON in a string
-    is decoded; `texts` says that all arguments come as texts; `ignore_unknown` drops arguments without a parameter.
+    `context` is the type that marks the context parameter, `unstructured` are return types that are content already,
+    `strict` rejects arguments that need a conversion of `3.0` to `3` or of JSON in a string; `texts` means that all
+    arguments are strings; `ignore_unknown` drops arguments without a parameter.
     """
     contexts = context if isinstance(context, tuple) else (context,)
     try:
@@ -69,7 +69,7 @@ def signature(
 
 
 class Signature:
-    """What one function takes and gives."""
+    """The arguments and the result of one function."""
 
     def __init__(
         self,
@@ -83,14 +83,14 @@ class Signature:
     ) -> None:
         self.function = function
         self.context: str | None = None
-        """The name of the parameter that takes the context."""
+        """The name of the context parameter."""
         self.injected: list[Parameter] = []
-        """Parameters the server fills by other means; add them to the keywords that `bind` returns."""
+        """Parameters that the server fills by other means; add them to the keywords that `bind` returns."""
         self.handle_parameters: dict[str, HandleMarker] = {}
-        """Parameters that are given as a text which stands for something else."""
+        """Parameters whose arguments are handles of objects."""
         self._callable = inspect_callable(function)
         self.contexts: tuple[type, ...] = contexts
-        """The types that mark a parameter which takes the context."""
+        """The types that mark the context parameter."""
         self._is_injected = injected
         self._unstructured = unstructured
         self._strict = strict
@@ -107,12 +107,12 @@ class Signature:
 
     @property
     def is_async(self) -> bool:
-        """Whether a call has to be awaited."""
+        """Whether a call must be awaited."""
         return self._callable.is_async
 
     @cached_property
     def docstring(self) -> Docstring:
-        """The docstring in its parts."""
+        """The parsed docstring."""
         text = (
             getattr(self.function, "__doc__", None) if isinstance(self.function, (FunctionType, MethodType)) else None
         )
@@ -125,21 +125,21 @@ class Signature:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether all hints are read; a forward reference waits for the name to exist."""
+        """Whether all hints are resolved; a forward reference waits for its name to exist."""
         return self._hints is not None
 
     def resolve(self) -> None:
-        """Read the hints now. Raises `DeclarationError` for a name that still does not exist."""
+        """Resolve the hints now. Raises `DeclarationError` for a name that still does not exist."""
         _ = self._resolved
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the parameters that a caller gives."""
+        """The names of the parameters that a caller provides."""
         return [field.name for field in self._resolved.fields]
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What those parameters are that a caller leaves out."""
+        """The values of parameters that a caller omits."""
         return {
             field.name: field.factory() if field.factory else field.default
             for field in self._resolved.fields
@@ -147,27 +147,27 @@ class Signature:
         }
 
     def has_parameter(self, name: str) -> bool:
-        """Whether there is a parameter of that name."""
+        """Return whether there is a parameter of that name."""
         declared = self._callable
         return declared.rest is not None or any(parameter.name == name for parameter in declared.parameters)
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes arguments of any name."""
+        """Whether it accepts arguments of any name."""
         return self._callable.rest is not None
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """The arguments by name, and for each the values that its type names one by one, as a person types them."""
+        """For each argument, the values that its type enumerates, as text."""
         return {field.key: [_typed(value) for value in choices(field.node)] for field in self._resolved.fields}
 
     def has_schema_keyword(self, keyword: str) -> bool:
-        """Whether a hint brings this keyword along for the schema, as far as the hints could be read yet."""
+        """Return whether a resolved hint adds this keyword to the schema."""
         return self._hints is not None and keyword in self._hints.notes
 
     @cached_property
     def input_schema(self) -> JSONObject:
-        """JSON Schema of the arguments."""
+        """The JSON Schema of the arguments."""
         rest = (
             ANYTHING
             if self._ignore_unknown and self._resolved.extra_arguments is None
@@ -181,12 +181,12 @@ class Signature:
 
     @cached_property
     def result_schema(self) -> JSONObject | None:
-        """JSON Schema of what the function returns, as it is; None where nothing is declared."""
+        """The JSON Schema of the return value; None if nothing is declared."""
         return None if self._resolved.result is None else emit.schema(self._resolved.result, output=True)
 
     @cached_property
     def wraps(self) -> bool:
-        """Whether the result is no object, so that it travels as `{"result": value}` through 2025-11-25."""
+        """Whether the result is not an object, so that it is sent as `{"result": value}` through 2025-11-25."""
         return self.result_schema is not None and self.result_schema.get("type") != "object"
 
     @cached_property
@@ -197,8 +197,8 @@ class Signature:
         return wrap_schema(self.result_schema)
 
     def bind(self, arguments: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with; `arguments` is JSON, None is `{}`. Raises InvalidArguments, and InvalidParams
-        for what is no object or has a member twice.
+        """Return the arguments of the call; `arguments` is JSON, None is `{}`. Raises InvalidArguments, and
+        InvalidParams for a value that is not an object or has duplicate members.
         """
         if arguments is None:
             arguments = b"{}"
@@ -208,7 +208,7 @@ class Signature:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             values, rest = self._arguments.decode(arguments)
         else:
-            if bytes(arguments).count(b":") > self._required_count:  # with fewer, nothing is there twice
+            if bytes(arguments).count(b":") > self._required_count:  # with fewer there is no duplicate member
                 check_duplicate_members(bytes(arguments), "arguments")
         if self._in_order:
             return values, rest
@@ -228,7 +228,7 @@ class Signature:
         return (), named
 
     def encode(self, value: Any) -> msgspec.Raw:
-        """A returned value as JSON, checked against the return annotation. Raises ToolError."""
+        """Encode a return value as JSON, validated against the return annotation. Raises ToolError."""
         try:
             packed = to_json(value)
         except ValueError as exc:
@@ -238,7 +238,9 @@ class Signature:
         return msgspec.Raw(packed)
 
     def wrap(self, packed: msgspec.Raw) -> msgspec.Raw:
-        """`encode_data` as it travels where only objects may: `{"result": ...}` if the signature `wraps`."""
+        """Return the encoded value as it is sent in revisions that allow only objects: `{"result": ...}` if the
+        signature `wraps`.
+        """
         return msgspec.Raw(b'{"result":%b}' % bytes(packed)) if self.wraps else packed
 
     def _check(self, packed: bytes) -> None:
@@ -257,7 +259,7 @@ class Signature:
             at = f" at {where}" if where else ""
             raise ToolError(f"{self.name} returned what its annotation does not allow{at}: {why}") from failed
 
-    # What is built once, when it is first needed.
+    # Built once, on first use.
 
     @cached_property
     def _types(self) -> list[Any]:
@@ -276,7 +278,7 @@ class Signature:
 
     @cached_property
     def _required_count(self) -> int:
-        """How many arguments there are in any call."""
+        """The number of arguments in every call."""
         return sum(field.required for field in self._resolved.fields)
 
     @cached_property
@@ -318,7 +320,7 @@ class Signature:
             return None
         return [parameter.name for parameter in self._callable.parameters].index(self.context)
 
-    # Reading the hints: when declared, or, where a name does not exist yet, when first needed.
+    # Hints are read when declared, or, if a name does not exist yet, on first use.
 
     @property
     def _resolved(self) -> _Hints:
@@ -353,7 +355,7 @@ class Signature:
         )
 
     def _is_ordinary(self, parameter: Parameter, reader: HintReader) -> bool:
-        """Whether the model gives it; otherwise notes who does."""
+        """Return whether the model provides the parameter; otherwise record what fills it."""
         hint, default = parameter.hint, parameter.default
         if is_builtin(hint) and (default is MISSING or type(default) in _SIMPLE):
             return True
@@ -431,7 +433,7 @@ def _named(name: str, hint: Any, reader: HintReader) -> Node:
 
 
 def _same(value: Any) -> Callable[[], Any]:
-    """A mutable default is shared between calls, as Python does it."""
+    """Return a factory of a mutable default, which calls share, as in Python."""
     return lambda: value
 
 
@@ -448,13 +450,13 @@ def _typed(value: Any) -> str:
 
 
 def _undecodable(arguments: Any) -> Any:
-    """With `**kwargs` there is no struct of all arguments."""
+    """Raise, since with `**kwargs` there is no struct of all arguments."""
     raise msgspec.ValidationError
 
 
 def _structured(hint: Any) -> Any:
-    """Return the type of the data where a hint says it beside the content: `ToolOutput[Report]`, and
-    `Annotated[CallToolResult, Report]` as the official SDK has it.
+    """Return the type of the data if a hint declares it beside the content: `ToolOutput[Report]`, and
+    `Annotated[CallToolResult, Report]` as in the official SDK.
     """
     if hint is ToolOutput:
         return Any
@@ -470,7 +472,7 @@ def _in(hint: Any, hints: tuple[Any, ...]) -> bool:
 
 
 def _mentions(hint: Any, types: Collection[type]) -> bool:
-    """Whether one of the types is the hint, or stands somewhere in it."""
+    """Return whether one of the types is the hint, or occurs in it."""
     if isinstance(hint, type) and any(issubclass(hint, type_) for type_ in types):
         return True
     origin = get_origin(hint)

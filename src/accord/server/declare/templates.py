@@ -48,7 +48,7 @@ _LOWER = {high: low for low, high in _LIFT.items()}
 
 
 class _Operator(Struct, frozen=True):
-    """A row of RFC 6570's appendix A, and how far matching may go."""
+    """A row of RFC 6570's appendix A, and the extent of its matches."""
 
     first: str
     separator: str
@@ -85,7 +85,7 @@ class _Expression(Struct, frozen=True):
 
 
 class _Slot(Struct, frozen=True):
-    """A stretch of a URI to find: `lead` and then `run`, or nothing at all if there is a lead."""
+    """A part of a URI to match: `lead` and then `run`, or nothing at all if there is a lead."""
 
     operator: _Operator
     fields: tuple[_Field, ...]
@@ -104,7 +104,7 @@ _Found: TypeAlias = list[tuple[_Field, Any]]
 class Template:
     """A URI template: `file:///{+path}`, `issues://{repo}/{number}{?state,labels*}`.
 
-    Attributes: `text`, as written; `variables`, the names in order. `unsafe_variables` takes values that lead out of a
+    Attributes: `text`, as written; `variables`, the names in order. `unsafe_variables` allows values that escape a
     folder, see `unsafe_in`. Raises `DeclarationError` for bad syntax.
     """
 
@@ -116,7 +116,7 @@ class Template:
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(field.name for field in fields))
         self._track = list(_track(self._parts))
         self.prefix: str = self._track[0] if self._track and isinstance(self._track[0], str) else ""
-        """The units that each URI begins with which it matches."""
+        """The units that every matching URI begins with."""
         self._slashes = _slashes(self._track)
         self._joins = _joins(self._parts)
         self._parameters = {
@@ -133,31 +133,30 @@ class Template:
         return f"Template({self.text!r})"
 
     def expand(self, values: Mapping[str, Any]) -> str:
-        """The URI for these strings, numbers, lists and dicts; None, [] and {} are as if absent.
+        """Return the URI for these strings, numbers, lists and dicts; None, [] and {} count as absent.
 
-        Raises `TypeError` for lists in lists and for `{var:3}` of a list, `UnicodeEncodeError` for half a
-        surrogate pair.
+        Raises `TypeError` for lists in lists and for `{var:3}` of a list, `UnicodeEncodeError` for a lone surrogate.
         """
         return "".join(
             _quote(part, _RESERVED) if isinstance(part, str) else _expand(part, values) for part in self._parts
         )
 
     def match(self, uri: str) -> dict[str, Any] | None:
-        """The values that lead to this URI, or None; the rules stand at the head of this module.
+        """Return the values that expand to this URI, or None; the rules are at the head of this module.
 
-        Values are percent-decoded once and passed as they are, `..`, NUL and the `/` of a `%2F` included; `unsafe_in`
-        tells those that must not become file paths. A URI with a `%` that is no escape, or with escapes that are not
-        UTF-8, is no match.
+        Values are percent-decoded once and otherwise unchanged, `..`, NUL and the `/` of a `%2F` included; `unsafe_in`
+        finds those that must not become file paths. A URI with a `%` that is no escape, or with escapes that are not
+        UTF-8, does not match.
         """
         units = self.units(uri)
         return None if units is None else self.match_units(units)
 
     def units(self, uri: str) -> str | None:
-        """What a URI means, one character for each unit; the same for all templates. None where that cannot be said."""
+        """Return a URI with one character for each unit; the same for all templates. None for invalid escapes."""
         return _units(uri)
 
     def match_units(self, units: str) -> dict[str, Any] | None:
-        """As `match`, for the units of a URI."""
+        """Match the units of a URI. As `match`."""
         least, most = self._slashes
         if not units.startswith(self.prefix) or not least <= units.count("/") <= most:
             return None
@@ -176,17 +175,17 @@ class Template:
         return self._agreed(found)
 
     def plain(self, uri: str) -> str:
-        """The URI of the same values, which has no parameters beside those that the template reads, and none of them
-        twice; the same URI where it does not match, and where the template has no parameters.
+        """Return the URI of the same values, without parameters that the template does not read and without duplicates;
+        the same URI if it does not match, or if the template has no parameters.
         """
         if not any(self._parameters.values()) or (values := self.match(uri)) is None:
             return uri
         return self.expand(values)
 
     def unsafe_in(self, values: Mapping[str, Any]) -> str | None:
-        """Why values must not become file paths: `..`, NUL, an absolute path, a drive; also where a handler would
-        decode them a second time, or put them together as the template does. None for safe values, and for all where
-        the template takes `unsafe_variables`.
+        """Return why values must not become file paths: `..`, NUL, an absolute path, a drive; also if a handler would
+        decode them a second time, or join them as the template does. None for safe values, and always with
+        `unsafe_variables`.
         """
         if self.unsafe_variables:
             return None
@@ -198,8 +197,8 @@ class Template:
         return "its variables together are an absolute path" if self._is_absolute(values) else None
 
     def _climbs(self, values: Mapping[str, Any]) -> bool:
-        """Return whether literals and values make a segment `..` that none of them has alone: `{name}.{ext}` does with
-        an empty name and `./x`.
+        """Return whether literals and values together form a segment `..` that none of them has alone: `{name}.{ext}`
+        does with an empty name and `./x`.
         """
         if not self._joins:
             return False
@@ -211,7 +210,7 @@ class Template:
         return False
 
     def _is_absolute(self, values: Mapping[str, Any]) -> bool:
-        """Return whether variables make an absolute path with the slashes behind them: `{folder}/{name}` does with an
+        """Return whether variables and the slashes after them form an absolute path: `{folder}/{name}` does with an
         empty folder. In `file://{host}/{+path}` the host may be empty (RFC 8089, 2).
         """
         before = ""
@@ -231,7 +230,7 @@ class Template:
         return False
 
     def _agreed(self, found: _Found) -> dict[str, Any] | None:
-        """One value for each name, taken from where it stands in full if it does; None where two differ."""
+        """Return one value for each name, from an untruncated occurrence if there is one; None if two differ."""
         values: dict[str, Any] = {}
         for field, value in sorted(found, key=lambda item: item[0].limit is not None):
             if field.limit is not None and len(value) > field.limit:
@@ -244,27 +243,27 @@ class Template:
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ROUNDS = 3
-"""How often escapes are decoded where templates make one text of several values."""
+"""The number of times escapes are decoded in the text of several values."""
 
 
 def _joins(parts: Sequence[str | _Expression]) -> bool:
-    """Return whether a segment is made of more than one variable."""
+    """Return whether a segment consists of more than one variable."""
     text = "".join(part if isinstance(part, str) else f"{part.operator.first}\0" for part in parts)
     return any("\0" in segment and segment != "\0" for segment in text.split("/"))
 
 
 def _marked(expression: _Expression, values: Mapping[str, Any]) -> str:
-    """The expansion between two NUL, which no value has; nothing for what is in no path."""
+    """Return the expansion between two NUL, which no value has; an empty string for a query or fragment."""
     return "" if expression.operator.first in tuple("?&#;") else f"\0{_expand(expression, values)}\0"
 
 
 def _begins_with_slash(rest: Sequence[str | _Expression], values: Mapping[str, Any]) -> bool:
-    """Return whether what comes next is a slash."""
+    """Return whether the next part begins with a slash."""
     return any((part if isinstance(part, str) else _expand(part, values)).startswith("/") for part in rest)
 
 
 def _begins_a_path(before: str) -> bool:
-    """Return whether what follows a literal begins a segment, and is not the host of a file."""
+    """Return whether a segment, rather than the host of a file, follows a literal."""
     return before.endswith(("/", ":")) and before.lower() != "file://"
 
 
@@ -292,17 +291,17 @@ def _unsafe_path(path: str) -> str | None:
 
 
 def _segments(path: str) -> list[str]:
-    """Return the segments of a path, with plain characters for others that stand for dots and slashes."""
+    """Return the segments of a path, after normalizing characters that look like dots and slashes."""
     return normalize("NFKC", path).replace("\\", "/").split("/")
 
 
 def _is_parent(segment: str) -> bool:
-    """Return whether it is `..`; with blanks around it as well."""
+    """Return whether a segment is `..`, also with blanks around it."""
     return segment.strip(" ") == ".."
 
 
 def _slashes(track: Sequence[str | _Slot]) -> tuple[int, float]:
-    """How many raw slashes a URI has that matches: at least, and at most."""
+    """Return the minimum and maximum number of raw slashes in a matching URI."""
     least = sum(part.count("/") for part in track if isinstance(part, str))
     slots = [part for part in track if not isinstance(part, str)]
     if any(slot.run.match("/") for slot in slots):
@@ -367,7 +366,7 @@ def _expand(expression: _Expression, values: Mapping[str, Any]) -> str:
 
 
 def _pieces(operator: _Operator, field: _Field, value: Any) -> Iterator[str]:
-    """What a variable contributes: nothing, one piece, or one for each member if it is exploded."""
+    """Yield what a variable expands to: nothing, one piece, or one for each member if it is exploded."""
     if isinstance(value, Mapping | list | tuple) and field.limit is not None:
         raise TypeError(f"{{{field.name}:{field.limit}}} takes the beginning of a string, not of {value!r}")
     members = [
@@ -385,7 +384,7 @@ def _pieces(operator: _Operator, field: _Field, value: Any) -> Iterator[str]:
 
 
 def _members(value: Any) -> list[tuple[str, str]]:
-    """A value as pairs; only those of a mapping have keys."""
+    """Return a value as pairs; only those of a mapping have keys."""
     if isinstance(value, Mapping):
         return [(_plain(key), _plain(item)) for key, item in value.items() if item is not None]
     items = value if isinstance(value, list | tuple) else [value]
@@ -401,7 +400,7 @@ def _plain(value: Any) -> str:
 
 
 def _quote(text: str, safe: str) -> str:
-    """Percent-encodes; where reserved characters are safe, escapes that are there already stay."""
+    """Percent-encode a text; if reserved characters are safe, existing escapes stay."""
     return quote(_BARE_PERCENT.sub("%25", text), safe=safe + "%") if safe else quote(text, safe="")
 
 
@@ -410,7 +409,7 @@ def _unescape(run: re.Match[str]) -> str:
 
 
 def _units(text: str) -> str | None:
-    """One character for each that the URI means, see the head of this module; None where that cannot be said."""
+    """Return one character for each unit of a URI, see the head of this module; None for invalid escapes."""
     try:
         text.encode()
         units = _ESCAPES.sub(_unescape, text)
@@ -420,7 +419,9 @@ def _units(text: str) -> str | None:
 
 
 def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
-    """The template as matching needs it: the variables of `{/a,b}` and `{.a,b}` are found one by one."""
+    """Yield the literals and slots of a template for matching: the variables of `{/a,b}` and `{.a,b}` are separate
+    slots.
+    """
     for at, part in enumerate(parts):
         if isinstance(part, str):
             yield _units(part) or ""
@@ -439,7 +440,7 @@ def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
 
 
 def _locate(track: Sequence[str | _Slot], units: str) -> list[tuple[_Slot, str]] | None:
-    """The slots that are there, with their text less its lead."""
+    """Return the slots that are present, with their text after the lead; None if the URI does not match."""
     marks = [bytearray(len(units)) + b"\1"]
     for part in reversed(track):
         marks.append(_mark(part, units, marks[-1]))
@@ -460,7 +461,7 @@ def _locate(track: Sequence[str | _Slot], units: str) -> list[tuple[_Slot, str]]
 
 
 def _end(slot: _Slot, units: str, start: int, ends: bytearray) -> int:
-    """Where the slot's run from `start` ends, -1 if it cannot."""
+    """Return the end of the slot's run from `start`, -1 if there is none."""
     run = slot.run.match(units, start)
     last = run.end() if run else start
     if slot.limit is not None:
@@ -476,7 +477,7 @@ def _mark_literal(literal: str, units: str, ends: bytearray) -> bytearray:
 
 
 def _mark(slot: str | _Slot, units: str, ends: bytearray) -> bytearray:
-    """The positions from which a part can reach one of `ends`."""
+    """Return the positions from which a part can reach one of `ends`."""
     if isinstance(slot, str):
         return _mark_literal(slot, units, ends)
     starts = bytearray(ends)
@@ -491,7 +492,7 @@ def _mark(slot: str | _Slot, units: str, ends: bytearray) -> bytearray:
 
 
 def _fill(starts: bytearray, ends: bytearray, start: int, stop: int, limit: int | None) -> None:
-    """Marks each position of a run from which an end is in reach."""
+    """Mark each position of a run from which an end can be reached."""
     if limit is None:
         end = ends.rfind(1, start, stop + 1)
         starts[start : end + 1] = b"\1" * (end + 1 - start)
@@ -510,7 +511,7 @@ def _occurrences(text: str, units: str) -> Iterator[int]:
 
 
 def _unnamed(slot: _Slot, text: str) -> _Found:
-    """The variables of one slot, its text shared among them."""
+    """Return the variables of one slot, with its text divided among them."""
     if len(slot.fields) == 1 and not slot.fields[0].explode:
         return [(slot.fields[0], text.translate(_LOWER))]
     separator = slot.operator.separator
@@ -529,7 +530,7 @@ def _unnamed(slot: _Slot, text: str) -> _Found:
 
 
 def _named(fields: Sequence[_Field], pieces: Sequence[str]) -> _Found:
-    """The variables of all parameter slots of one kind, by name."""
+    """Return the variables of all parameter slots of one kind, by name."""
     given: dict[str, list[str]] = {}
     for piece in filter(None, pieces):
         key, _, text = piece.partition("=")

@@ -1,1 +1,1 @@
-"""Dependencies: parameters of a handler that functions of the program fill."""
+"""Dependencies: parameters of a handler that functions of the program provide."""

@@ -1,6 +1,6 @@
-"""The dependencies of one function that is offered: filled before it runs, closed when it is over.
+"""The dependencies of a registered function: created before it runs, closed after it.
 
-In which order dependencies are made, and how each is: worked out once, before the first call that needs it.
+The order and the kind of each dependency are computed once, before the first call that needs it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from accord.server.declare.parameters import enclosing_names, unwrap_callable
 from accord.server.depends.markers import Dependency, HandleMarker, dependency_in
 
 Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
-"""What is made in place of what."""
+"""Replacements by the function that they replace."""
 
 MakeLasting = Callable[["DependencyStep", dict[str, Any]], Awaitable[Any]]
-"""Gives a dependency that lasts as long as the server."""
+"""Returns a dependency that lasts as long as the server."""
 
 _CONTEXT = -1
 
 
 class DependencyKind(Enum):
-    """How a dependency becomes a value."""
+    """The way in which a dependency's function provides its value."""
 
     PLAIN = "called"
     AWAITED = "called and awaited"
@@ -42,15 +42,15 @@ class DependencyStep(msgspec.Struct, frozen=True, eq=False):
 
     make: Callable[..., Any]
     key: Callable[..., Any]
-    """What stands for it where it is kept: the function that was declared, whatever overrides it."""
+    """The key of its stored value: the declared function, even if another overrides it."""
     kind: DependencyKind
     inputs: tuple[tuple[str, int], ...]
-    """Its parameters, and the step that fills each; `_CONTEXT` for the context."""
+    """Its parameters, and the step that provides each; `_CONTEXT` for the context."""
     is_lifespan: bool
-    """Whether it lasts as long as the server runs."""
+    """Whether it lasts as long as the server."""
 
     async def open(self, entered: FastExitStack, given: dict[str, Any]) -> Any:
-        """Its value, to be left with what was entered. Raises what the program raises."""
+        """Return its value, and add what must be closed to `entered`. Raises what the program raises."""
         made = self.make(**given)
         if self.kind is DependencyKind.AWAITED:
             return await made
@@ -62,9 +62,9 @@ class DependencyStep(msgspec.Struct, frozen=True, eq=False):
 
 
 class DependencyPlan:
-    """The dependencies of one function, in the order in which they are made. Raises `DeclarationError`.
+    """The dependencies of one function, in the order of their creation. Raises `DeclarationError`.
 
-    `contexts` are the types that mark a parameter which takes the context.
+    `contexts` are the types that mark a context parameter.
     """
 
     def __init__(self, wanted: Mapping[str, Dependency], overrides: Overrides, contexts: tuple[type, ...]) -> None:
@@ -76,9 +76,9 @@ class DependencyPlan:
         self.context: bool = any(place == _CONTEXT for step in self.steps for _, place in step.inputs)
         """Whether one of them takes the context."""
         self.plain: bool = all(step.kind is DependencyKind.PLAIN and not step.is_lifespan for step in self.steps)
-        """Whether nothing has to be awaited or closed."""
+        """Whether none of them is awaited or closed."""
         self.simple: list[tuple[str, Callable[..., Any]]] | None = self._simple()
-        """The parameters, and what is called for each, where that is all there is to it."""
+        """The parameters, and the function for each, if the functions take no parameters; otherwise None."""
 
     def _simple(self) -> list[tuple[str, Callable[..., Any]]] | None:
         if not self.plain or any(step.inputs for step in self.steps) or len(self.steps) != len(self.outputs):
@@ -86,14 +86,14 @@ class DependencyPlan:
         return [(name, self.steps[place].make) for name, place in self.outputs.items()]
 
     def fill_plain(self, context: object) -> dict[str, Any]:
-        """The values by parameter, where the plan is `plain`."""
+        """Return the values by parameter, for a `plain` plan."""
         values: list[Any] = []
         for step in self.steps:
             values.append(step.make(**_given(step, values, context)) if step.inputs else step.make())
         return {name: values[place] for name, place in self.outputs.items()}
 
     async def fill(self, entered: FastExitStack, context: object, lasting: MakeLasting) -> dict[str, Any]:
-        """The same for any plan; what is to be left after the call stands in `entered`."""
+        """Return the values by parameter, for any plan, and add what must be closed after the call to `entered`."""
         values: list[Any] = []
         for step in self.steps:
             given = _given(step, values, context) if step.inputs else {}
@@ -101,26 +101,26 @@ class DependencyPlan:
         return {name: values[place] for name, place in self.outputs.items()}
 
     def _step_for(self, wanted: Dependency, above: tuple[Dependency, ...]) -> int:
-        """The step that makes it, planned if it is not yet."""
+        """Return the index of a dependency's step, adding it if it is missing."""
         known = self._step_index.get((wanted.make, wanted.scope)) if wanted.cached else None
         if known is not None:
             return known
         if any(wanted.make is one.make for one in above):
             circle = " → ".join(_name(one.make) for one in (*above, wanted))
             raise DeclarationError(f"dependencies form a cycle: {circle}")
-        kept = wanted.scope == "lifespan"
+        is_lifespan = wanted.scope == "lifespan"
         make, kind = _opened(self._overrides.get(wanted.make, wanted.make))
         inputs = tuple(
             (name, _CONTEXT if of is None else self._step_for(of, (*above, wanted)))
             for name, of in _inputs(make, self._contexts)
         )
         self._check_scope(wanted, inputs)
-        self.steps.append(DependencyStep(make, wanted.make, kind, inputs, kept))
+        self.steps.append(DependencyStep(make, wanted.make, kind, inputs, is_lifespan))
         place = self._step_index[wanted.make, wanted.scope] = len(self.steps) - 1
         return place
 
     def _check_scope(self, wanted: Dependency, inputs: tuple[tuple[str, int], ...]) -> None:
-        """What lasts cannot be made of what ends with a call."""
+        """Raise `DeclarationError` for a dependency of the lifespan that depends on one of a call."""
         if wanted.scope != "lifespan":
             return
         for name, place in inputs:
@@ -136,31 +136,31 @@ def _given(step: DependencyStep, values: list[Any], context: object) -> dict[str
 
 
 def _opened(make: Callable[..., Any]) -> tuple[Callable[..., Any], DependencyKind]:
-    """What to call, and what to do with what it gives."""
+    """Return the function to call, and the kind of its result."""
     if isinstance(make, type):
         if hasattr(make, "__aenter__"):
             return make, DependencyKind.ENTERED_ASYNC
         return make, DependencyKind.ENTERED if hasattr(make, "__enter__") else DependencyKind.PLAIN
     if not callable(make):
         raise DeclarationError(f"{make!r} cannot be called: Depends takes a function or a class")
-    runs = unwrap_callable(make)
-    if isasyncgenfunction(runs):
+    called = unwrap_callable(make)
+    if isasyncgenfunction(called):
         return asynccontextmanager(make), DependencyKind.ENTERED_ASYNC
-    if isgeneratorfunction(runs):
+    if isgeneratorfunction(called):
         return contextmanager(make), DependencyKind.ENTERED
-    inner = getattr(runs, "__wrapped__", None)  # under `contextmanager` and `asynccontextmanager`
-    if isasyncgenfunction(inner) and not iscoroutinefunction(runs):
+    inner = getattr(called, "__wrapped__", None)  # under `contextmanager` and `asynccontextmanager`
+    if isasyncgenfunction(inner) and not iscoroutinefunction(called):
         return make, DependencyKind.ENTERED_ASYNC
-    if isgeneratorfunction(inner) and not iscoroutinefunction(runs):
+    if isgeneratorfunction(inner) and not iscoroutinefunction(called):
         return make, DependencyKind.ENTERED
-    return make, DependencyKind.AWAITED if iscoroutinefunction(runs) else DependencyKind.PLAIN
+    return make, DependencyKind.AWAITED if iscoroutinefunction(called) else DependencyKind.PLAIN
 
 
 def _inputs(make: Callable[..., Any], contexts: tuple[type, ...]) -> list[tuple[str, Dependency | None]]:
-    """The parameters that have to be filled: by another dependency, or None for the context."""
+    """Return the parameters to fill: from another dependency, or None for the context."""
     try:
         parameters = signature(make).parameters.values()
-    except (TypeError, ValueError):  # a class of C: it is called without anything
+    except (TypeError, ValueError):  # a class written in C: it is called without arguments
         return []
     found: list[tuple[str, Dependency | None]] = []
     for one in parameters:
@@ -177,7 +177,7 @@ def _inputs(make: Callable[..., Any], contexts: tuple[type, ...]) -> list[tuple[
 
 
 def _hint(make: Callable[..., Any], hint: Any, contexts: tuple[type, ...]) -> Any:
-    """An annotation, of a module with `from __future__ import annotations` as well."""
+    """Return a resolved annotation, also in a module with `from __future__ import annotations`."""
     if not isinstance(hint, str):
         return hint
     written = getattr(make, "__wrapped__", make)
@@ -193,7 +193,9 @@ def _name(make: Callable[..., Any]) -> str:
 
 
 class Dependencies:
-    """By parameter. Raises `DeclarationError` for what cannot be filled. `contexts` is as for `DependencyPlan`."""
+    """The dependencies of one function, by parameter. Raises `DeclarationError` for a parameter that cannot be filled.
+    `contexts` is as for `DependencyPlan`.
+    """
 
     def __init__(
         self,
@@ -203,9 +205,9 @@ class Dependencies:
         contexts: tuple[type, ...],
     ) -> None:
         self.name: str = name
-        """The function that they belong to."""
+        """The name of the function."""
         self.handles: Mapping[str, HandleMarker] = handles
-        """The parameters that a client gives as texts which stand for something."""
+        """The parameters whose arguments are handles."""
         self._wanted = wanted
         self._contexts = contexts
         self._plan = DependencyPlan(wanted, {}, contexts)
@@ -217,11 +219,11 @@ class Dependencies:
         return self._plan.context or bool(self.handles)
 
     def plan(self, overrides: Overrides) -> DependencyPlan:
-        """How they are made, with these functions in place of others."""
+        """Return the plan with these overrides."""
         return self._overridden_plan(overrides) if overrides else self._plan
 
     def _overridden_plan(self, overrides: Overrides) -> DependencyPlan:
-        """The plan with other functions in it."""
+        """Return the plan with these overrides, cached."""
         known = self._overridden
         if known is None or known[0] != overrides:
             known = self._overridden = overrides, DependencyPlan(self._wanted, overrides, self._contexts)

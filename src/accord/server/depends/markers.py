@@ -1,9 +1,9 @@
-"""`Depends`: the mark of a parameter that a function of the program fills.
+"""`Depends`: the marker of a parameter that a function of the program provides.
 
     @server.tool
     async def order(item: str, db: Annotated[Database, Depends(get_db)]) -> str: ...
 
-The parameter is no part of what a model sees or may give.
+The parameter is not part of the tool's schema, and a model cannot set it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Scope = Literal["call", "lifespan"]
 
 
 class Dependency(msgspec.Struct, frozen=True):
-    """What `Depends` gives."""
+    """The marker that `Depends` returns."""
 
     make: Callable[..., Any]
     scope: Scope = "call"
@@ -32,16 +32,16 @@ class Dependency(msgspec.Struct, frozen=True):
 
 
 def Depends(make: Callable[..., Any], *, scope: Scope = "call", cached: bool = True) -> Any:
-    """Fill a parameter with what `make` gives: `db: Annotated[Database, Depends(get_db)]`, or `= Depends(get_db)`.
+    """Fill a parameter with the value of `make`: `db: Annotated[Database, Depends(get_db)]`, or `= Depends(get_db)`.
 
     `make` is a function, plain (then it runs on the event loop, and must not block) or `async`; a generator, whose part
-    after `yield` runs when the call is over, and sees what the call raised; a function under `contextmanager` or
-    `asynccontextmanager`; or a class, which is entered if it is a context manager. It may take dependencies of its own,
-    and a `Context`.
+    after `yield` runs after the call, and receives the exception that the call raised; a function under
+    `contextmanager` or `asynccontextmanager`; or a class, which is entered if it is a context manager. It may have
+    dependencies of its own, and a `Context`.
 
-    `scope="call"` makes it anew for each call, once in a call however often it is asked for (unless not `cached`);
-    `scope="lifespan"` makes it once, when it is first needed, and closes it with the server. Raises `DeclarationError`
-    for another scope.
+    `scope="call"` creates the value for each call, once per call however often it is used (unless not `cached`);
+    `scope="lifespan"` creates it once, on first use, and closes it with the server. Raises `DeclarationError` for
+    another scope.
     """
     if scope not in get_args(Scope):
         raise DeclarationError(f"scope= must be 'call' or 'lifespan', not {scope!r}")
@@ -49,29 +49,30 @@ def Depends(make: Callable[..., Any], *, scope: Scope = "call", cached: bool = T
 
 
 def dependency_in(hint: Any, default: Any) -> Dependency | None:
-    """The mark that a parameter has, as its default or in its annotation. Raises `DeclarationError`, as
-    `find_marker`."""
+    """Return the marker of a parameter, from its default or its annotation. Raises `DeclarationError`, as
+    `find_marker`.
+    """
     return default if isinstance(default, Dependency) else find_marker(hint, Dependency)
 
 
 class HandleMarker(ABC):
-    """Mark of a parameter that a client gives as a text, and that the function gets as what the text stands for."""
+    """Marker of a parameter whose argument is a handle, and that the function receives as the handle's object."""
 
     @property
     @abstractmethod
     def described(self) -> str:
-        """What a model is told of the text."""
+        """The description of the parameter for the model."""
 
     @abstractmethod
     def resolve(self, text: str, principal: Principal | None) -> Any:
-        """What it stands for, for whoever calls. Raises `ToolError`."""
+        """Return the object of a handle for the calling principal. Raises `ToolError`."""
 
 
 def handle_in(hint: Any) -> HandleMarker | None:
-    """The mark that a parameter has in its annotation. Raises `DeclarationError`, as `find_marker`."""
+    """Return the marker in a parameter's annotation. Raises `DeclarationError`, as `find_marker`."""
     return find_marker(hint, HandleMarker)  # type: ignore[type-abstract]  # which is looked for, not made
 
 
 def is_dependency(hint: Any, default: Any) -> bool:
-    """Whether a parameter is filled so."""
+    """Return whether a dependency fills a parameter."""
     return dependency_in(hint, default) is not None
