@@ -1,4 +1,4 @@
-"""What one request brings to a call that may ask."""
+"""One request of a call that may request input from the client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accord.server.core.registration import Registration
 
 
 class Attempt(msgspec.Struct):
-    """One request of a call: what it is for, and the answers that it brings."""
+    """One request of a call: its target, and the answers to earlier questions."""
 
     registration: Registration
     subject: str
@@ -24,9 +24,9 @@ class Attempt(msgspec.Struct):
     answers: Mapping[str, Any] | None = None
 
     def arguments_json(self) -> bytes:
-        """The arguments as JSON."""
+        """Return the arguments as JSON."""
         return self.arguments if isinstance(self.arguments, Raw) else codec.encode(self.arguments or {})
 
     def answers_json(self) -> dict[str, bytes]:
-        """The answers, each as JSON."""
+        """Return the answers, each as JSON."""
         return {key: codec.encode(answer) for key, answer in (self.answers or {}).items()}

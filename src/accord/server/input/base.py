@@ -1,8 +1,7 @@
-"""How a handler's question travels: three ways to ask, with one face.
+"""The interface for requesting input from the client, with three implementations.
 
-`InputRequester` is what `Context` and declared parameters talk to. `direct` sends requests and waits (through
-2025-11-25); `journal` ends the run and begins it again with the answers; `parked` keeps the handler waiting (both
-2026-07-28).
+`Context` and declared parameters use `InputRequester`. `direct` sends requests and waits (through 2025-11-25); `replay`
+ends the run and runs the handler again with the answers; `suspended_call` keeps the handler waiting (both 2026-07-28).
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ from accord.session.pending_request import PendingRequest
 
 
 class InputRequester(Protocol):
-    """Asks on behalf of one call."""
+    """Requests input from the client for one call."""
 
     once_cache: OnceCache
-    """What was made once for the call, however often its handler runs."""
+    """The values of `ctx.once`, created once per call even if its handler runs again."""
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the run was ended at a question: whatever it returns or raises now does not count."""
+        """Whether a question ended the run: its return value or exception is then ignored."""
 
     @property
     def outlives(self) -> bool:
-        """Whether the handler waits for answers while no request of its call is in flight."""
+        """Whether the handler may wait for answers while no request of its call is in flight."""
 
     def require_available(self, question: InputQuestion[Any]) -> None:
-        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """The answers, in order. `keys` name declared questions; others are counted.
+        """Return the answers in order. `keys` are those of declared questions; other questions are numbered.
 
         Raises `NotSupported`, `MissingClientCapability`, `AnswerError`.
         """
 
 
 class OnceCache:
-    """What `ctx.once` keeps, as JSON, by its key."""
+    """The values of `ctx.once` as JSON, by key."""
 
     def __init__(self, values: dict[str, bytes] | None = None) -> None:
         self._values: dict[str, bytes] = {} if values is None else values
@@ -58,9 +57,9 @@ class OnceCache:
         self._makers: dict[str, object] = {}
 
     async def once(self, key: str, make: Callable[[], Any]) -> bytes:
-        """What `make` (plain or async) returned; it is called once, even where several wait for it together.
+        """Return the result of `make` (plain or async), called once even if several tasks wait for it.
 
-        Raises what `make` raises, and then nothing is kept; `ValueError` for what JSON cannot hold, and for a `make`
+        Raises what `make` raises, and then stores nothing; `ValueError` for a value that is not JSON, and for a `make`
         that waits for itself.
         """
         me = asyncio.current_task()
@@ -78,7 +77,7 @@ class OnceCache:
 
 
 class UnavailableInput:
-    """Where nothing may be asked."""
+    """Rejects all questions where the method or the revision allows none."""
 
     is_interrupted = False
     outlives = False
@@ -91,16 +90,16 @@ class UnavailableInput:
             self._why = f"the client cannot be asked for input: {NO_SESSIONS}"
 
     def require_available(self, question: InputQuestion[Any]) -> None:
-        """Nothing may be asked. Raises `NotSupported`."""
+        """Raise `NotSupported`."""
         raise NotSupported(self._why)
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """Nothing may be asked. Raises `NotSupported`."""
+        """Raise `NotSupported`."""
         raise NotSupported(self._why)
 
 
 class EncodedQuestion(msgspec.Struct, frozen=True):
-    """A question that travels inside a result, in the words of one revision."""
+    """A question inside an `input_required` result, encoded for one revision."""
 
     question: InputQuestion[Any]
     wire: Raw
@@ -108,7 +107,7 @@ class EncodedQuestion(msgspec.Struct, frozen=True):
 
 
 def encode_question(question: InputQuestion[Any], exchange: PendingRequest, peer: Peer) -> EncodedQuestion:
-    """A question for a result. Raises `NotSupported`, `MissingClientCapability`.
+    """Encode a question for a result. Raises `NotSupported`, `MissingClientCapability`.
 
     "Servers MUST NOT send an `inputRequests` that the client has not declared support for."
     """
@@ -122,7 +121,7 @@ def encode_question(question: InputQuestion[Any], exchange: PendingRequest, peer
 
 
 def decode_answer(key: str, question: InputQuestion[Any], answer: bytes) -> Any:
-    """An answer that came in a retry. Raises `InvalidParams` for what is none."""
+    """Decode an answer of a retry. Raises `InvalidParams` for an invalid one."""
     try:
         return question.read(answer)
     except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:

@@ -1,4 +1,4 @@
-"""One logical call: what its handler, its context and its questions share, through all of its requests."""
+"""One logical call: the state that its handler, its context and its questions share through all of its requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class HandlerCall:
-    """A call at work. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
+    """A running call. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
 
     __slots__ = (
         "_limits",
@@ -56,16 +56,21 @@ class HandlerCall:
         self.peer: Peer = peer
         self.input: InputRequester
         self.resolved_input: dict[str, Any] | None = None
-        """What was asked for the handler before it began."""
+        """Input that was requested before the handler started."""
         self.requested_input: bool = False
-        """Whether anything was asked; what comes of the call then depends on the answers."""
+        """Whether input was requested; the result then depends on the answers."""
         self.is_personal: bool = False
-        """Whether it has looked at what not everybody may see: then what it returns is for this client alone."""
+        """Whether the call has used something that not every client may see: its result is then for this client
+        alone.
+        """
         self.reads: dict[str, int] = {}
-        """What the call has read of its client, and how often: "principal", "headers", "client", "meta", "roots",
-        "session", "state". What comes of it may depend on that; see `Caching`."""
+        """The attributes of its client that the call has read, with the number of reads: "principal", "headers",
+        "client", "meta", "roots", "session", "state". The result may depend on them; see `Caching`.
+        """
         self._limits: dict[asyncio.Timeout, float] = {}
-        """The time of its handlers (a tool, the resources that it reads); what is left of it while it stands still."""
+        """The timeouts of its handlers (a tool, the resources that it reads), with the remaining seconds while they are
+        paused.
+        """
         self._roots: RootList | None = None
         self._open_requests = 0
         self._logs: ClientLog | None = None
@@ -74,24 +79,24 @@ class HandlerCall:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What belongs to the call alone."""
+        """The values that belong to this call alone."""
         if self._state is None:
             self._state = {}
-        elif self._state:  # something was put into it, perhaps by who knows more of the client
+        elif self._state:  # a value in it may depend on the client
             self.record("state")
         return self._state
 
     @property
     def peek_state(self) -> dict[str, Any] | None:
-        """The same, looked at and not read; None where there is none yet."""
+        """The state, without recording a read; None if there is none yet."""
         return self._state
 
     def record(self, what: str) -> None:
-        """Record that the call has read something of its client: see `reads`."""
+        """Record that the call has read an attribute of its client: see `reads`."""
         self.reads[what] = self.reads.get(what, 0) + 1
 
     def set_visibility(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
-        """Show things to the client's session, or hide them. Raises `NotSupported`, `DeclarationError`."""
+        """Show or hide registrations for the client's session. Raises `NotSupported`, `DeclarationError`."""
         self.record("session")
         rules = self.exchange.rules
         if not rules.sessions:
@@ -101,7 +106,7 @@ class HandlerCall:
 
     @property
     def logs(self) -> ClientLog:
-        """Where its log messages go: those of its client, or its own where many come as one."""
+        """The log of its client, or a log of its own if many clients share a peer."""
         if not self.peer.shared:
             return self.peer.logs
         if self._logs is None:
@@ -115,13 +120,13 @@ class HandlerCall:
 
     @property
     def logs_end(self) -> bool:
-        """Whether log messages end with the call: they do where each request says whether it wants them, and where they
-        are sent in its response.
+        """Whether log messages end with the call: they do if each request states its log level, and if they are sent in
+        its response.
         """
         return not self.exchange.rules.handshake or self.exchange.sink is not None
 
     def warn_ended(self) -> None:
-        """Log once that the handler sends something after the call has ended."""
+        """Log once that the handler sends a message after the call has ended."""
         if not self._warned:
             self._warned = True
             log.warning(
@@ -133,12 +138,13 @@ class HandlerCall:
             )
 
     def rebind(self, retry: HandlerCall) -> None:
-        """Go on on behalf of another request."""
+        """Continue with another request."""
         self.exchange, self.peer = retry.exchange, retry.peer
 
     async def request_input(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """The answers, in order; the time they take is not the handler's. Raises what `InputRequester.request`
-        raises."""
+        """Return the answers in order, while the timeouts of the handlers are paused. Raises what
+        `InputRequester.request` raises.
+        """
         self.requested_input = self.requested_input or bool(questions)
         self._pause_deadlines()
         asked_for = self.exchange
@@ -152,14 +158,15 @@ class HandlerCall:
     async def resolve_input(
         self, declared: Sequence[InputParameter], arguments: Any, prefix: str = ""
     ) -> dict[str, Any]:
-        """What the client is asked for before a handler begins, by parameter. Raises `ToolError` for what it declines.
+        """Return the values of declared questions, asked before a handler starts, by parameter. Raises `ToolError` if
+        the client declines.
 
-        `prefix` parts the keys of a handler that is called by another.
+        `prefix` separates the keys of a handler that another handler calls.
         """
         filled, self.resolved_input = self.resolved_input, None
         if filled is not None:
             return filled
-        self.record("client")  # what it can be asked
+        self.record("client")  # its capabilities
         values = arguments or {}
         if isinstance(arguments, Raw):
             values = msgspec.json.decode(arguments) if any(one.uses_arguments for one in declared) else {}
@@ -176,22 +183,24 @@ class HandlerCall:
         }
 
     async def elicit(self, message: str, type: Any) -> Any:
-        """What the person fills in."""
+        """Request a form from the user."""
         (answer,) = await self.request_input((Elicit(message, type),))
         return answer
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str | None) -> Any:
-        """Whether the person goes to a page."""
+        """Request that the user visit a page."""
         (answer,) = await self.request_input((ElicitUrl(message, url, elicitation_id),))
         return answer
 
     async def sample(self, messages: Messages, **options: Any) -> Sampled:
-        """What the model says."""
+        """Request a completion from the client's model."""
         (answer,) = await self.request_input((Sample(messages, **options),))
         return answer  # type: ignore[no-any-return]
 
     async def roots(self) -> RootList:
-        """The client's roots: asked for once in a call, and once in a connection that tells when they change."""
+        """Return the client's roots, requested once per call, and once per connection if the client notifies of
+        changes.
+        """
         self.record("roots")
         if self._roots is None:
             self._roots = self.peer.roots
@@ -202,7 +211,7 @@ class HandlerCall:
         return self._roots
 
     async def with_deadline(self, seconds: float, work: Awaitable[T]) -> T:
-        """Await what a handler does, for `seconds`, of which those that a question takes do not count.
+        """Await `work` for at most `seconds`, not counting the time that the client takes to answer.
 
         Raises `OutOfTime`.
         """
@@ -217,7 +226,7 @@ class HandlerCall:
 
     @contextmanager
     def _within(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """A handler has this time; it stands still while an answer is awaited."""
+        """Register the timeout of a handler, which is paused while the call waits for an answer."""
         self._limits[limit] = 0.0
         if self._open_requests:
             self._pause_deadline(limit)

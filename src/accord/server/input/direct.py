@@ -1,6 +1,6 @@
-"""Asking by a request of our own, and waiting for its answer (through 2025-11-25).
+"""Input by requests of the server to the client (through 2025-11-25).
 
-Pages that people were sent to, and the news that they are done there (2025-11-25, Elicitation, URL mode).
+URL elicitations, and the notifications of their completion (2025-11-25, Elicitation, URL mode).
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from accord.session.pending_request import PendingRequest
 
 _COMPLETE = "notifications/elicitation/complete"
 _REMEMBERED = 10_000
-"""Visits that are remembered; the oldest is forgotten for one more."""
+"""The maximum number of stored elicitations; the oldest is dropped for a new one."""
 
 
 class URLElicitations:
-    """Which client was asked to visit what, by the id of the elicitation."""
+    """The client of each URL elicitation, by the id of the elicitation."""
 
     def __init__(self) -> None:
         self._peers: OrderedDict[str, Peer] = OrderedDict()
 
     def add(self, elicitation_id: str, peer: Peer) -> None:
-        """A client is sent to a page."""
+        """Store the client of an elicitation."""
         self._peers[elicitation_id] = peer
         if len(self._peers) > _REMEMBERED:
             self._peers.popitem(last=False)
 
     def complete(self, elicitation_id: str) -> bool:
-        """Tell the client that was sent there, where its revision has words for it. Whether it was told."""
+        """Notify the client that the elicitation is complete, if its revision has the notification. Return whether it
+        was sent.
+        """
         peer = self._peers.pop(elicitation_id, None)
         if peer is None:
             return False
@@ -50,7 +52,7 @@ class URLElicitations:
         return True
 
     def forget(self, peer: Peer) -> None:
-        """A client is gone."""
+        """Drop the elicitations of a client that has disconnected."""
         for id in [id for id, other in list(self._peers.items()) if other is peer]:  # other loops may add theirs
             self._peers.pop(id, None)
 
@@ -69,15 +71,15 @@ class DirectInput:
     outlives = False
 
     def require_available(self, question: InputQuestion[Any]) -> None:
-        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
         self._params(question)
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """The answers, in order; the first that fails ends the others."""
-        params = [self._params(question) for question in questions]  # nothing is sent that cannot be asked
+        """Return the answers in order; the first failure cancels the other requests."""
+        params = [self._params(question) for question in questions]  # checked before anything is sent
         if len(questions) == 1:
             return [await self._request_one(questions[0], params[0])]
-        asking = [asyncio.ensure_future(self._request_one(*both)) for both in zip(questions, params, strict=True)]
+        asking = [asyncio.ensure_future(self._request_one(*pair)) for pair in zip(questions, params, strict=True)]
         try:
             return await asyncio.gather(*asking)
         finally:
@@ -88,7 +90,7 @@ class DirectInput:
         rules = self._exchange.rules
         if question.method not in table(rules.revision, "server"):
             raise NotSupported(f"{rules.revision} has no {question.method}")
-        params = question.params(rules)  # what the revision has not is said first: nobody could declare it
+        params = question.params(rules)  # `NotSupported` first: no client could declare the capability
         self._peer.channel.session.require_client_capability(self._exchange, question.needs)
         return params
 

@@ -1,9 +1,8 @@
-"""One call from its first request to its result: which way it asks, and what each of its requests is answered.
+"""A call from its first request to its result: selects how it requests input, and answers each of its requests.
 
-handler may send requests (through 2025-11-25)     direct     a request and its answer
-handler may run again                              journal    run to the question; run again with the answer
-anything else                                      parked     declared questions first; then it runs, once
-a revision with a handshake, without sessions      refusing   nothing may be asked
+handler may send requests (through 2025-11-25) direct a request and its response handler may run again replay run to the
+question; run again with the answer any other handler suspended_call declared questions first; then it runs, once a
+revision with a handshake, without sessions unavailable no questions
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
 
 Work = Callable[[HandlerCall], Awaitable[Any]]
 PackInputRequired = Callable[[Mapping[str, Raw], str, Rules], Any]
-"""Makes the result that asks: the questions by key, and the state."""
+"""Encodes an `input_required` result from the questions by key, and the state."""
 
 
 class MultiRoundTrip:
-    """The calls of one server that may ask."""
+    """The calls of one server that may request input."""
 
     def __init__(self, audience: str, keyring: Keyring, limits: Limits) -> None:
         self._limits = limits
@@ -50,7 +49,7 @@ class MultiRoundTrip:
 
     @property
     def suspended_calls(self) -> SuspendedCalls:
-        """Those of this loop, with a home of their own: a handler waits on its loop, and goes on nowhere else."""
+        """The suspended calls of the running loop: a handler cannot continue on another loop."""
         loop = asyncio.get_running_loop()
         runs = self._suspended_by_loop.get(loop)
         if runs is None:
@@ -60,7 +59,7 @@ class MultiRoundTrip:
         return runs
 
     async def close(self, peer: Peer, seconds: float) -> None:
-        """A client is gone: end what it has running, and wait for that, at most `seconds`."""
+        """Cancel the suspended calls of a client that has disconnected, and wait for them at most `seconds`."""
         self.url_elicitations.forget(peer)
         self._states.forget()
         await self.suspended_calls.close(peer, seconds)
@@ -68,10 +67,10 @@ class MultiRoundTrip:
     async def run(
         self, turn: Attempt, exchange: PendingRequest, peer: Peer, pack: PackInputRequired, work: Work
     ) -> Any:
-        """How this request ends: the result of the work, or a question.
+        """Return the answer to this request: the result of the work, or an `input_required` result.
 
-        Raises `InvalidParams` for a state or answers that are not what they should be, `ToolError` for a call that is
-        over, and what the work raises.
+        Raises `InvalidParams` for an invalid state or answer, `ToolError` for a call that has ended, and what the work
+        raises.
         """
         call = HandlerCall(exchange, peer)
         if exchange.rules.server_requests:
@@ -98,7 +97,7 @@ class MultiRoundTrip:
         )
 
     def _definition(self, offer: Registration, rules: Rules) -> bytes:
-        """The digest of what the client was told of the subject."""
+        """Return the digest of the definition that the client knows."""
         found = offer.digests.get(rules.revision)
         if found is None:
             found = offer.digests[rules.revision] = digest(
@@ -142,7 +141,7 @@ class MultiRoundTrip:
         if run is not None:
             return await run.resume(known.step, turn.answers_json(), call)
         if turn.registration.input_parameters:
-            turn.registration.bind(turn.arguments, None)  # nobody is asked about a call that cannot be made
+            turn.registration.bind(turn.arguments, None)  # invalid arguments fail before the user is asked
             journal = call.input = ReplayInput(call.exchange, call.peer, known, turn.answers_json())
             try:
                 call.resolved_input = await call.resolve_input(turn.registration.input_parameters, turn.arguments)

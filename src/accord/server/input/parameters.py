@@ -1,6 +1,6 @@
-"""Questions that stand in a handler's signature: `ok: Annotated[bool, Elicit("Delete {path}?")]`.
+"""Questions declared in a handler's signature: `ok: Annotated[bool, Elicit("Delete {path}?")]`.
 
-They are asked before the body runs, all of them at once, and never part of what a model may give.
+They are asked before the handler runs, all of them at once, and a model can never set them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from accord.server.input.questions import Accepted, Cancelled, Declined, Elicit,
 
 
 class InputParameter(msgspec.Struct, frozen=True):
-    """A parameter that is asked for."""
+    """A parameter whose value is requested from the client."""
 
     name: str
     question: InputQuestion[Any]
     value: Callable[[Any], Any]
-    """What the function gets of an answer. Raises `ToolError` where there is nothing to give it."""
+    """Converts an answer to the argument. Raises `ToolError` if there is no value."""
     default: Any = MISSING
     uses_arguments: bool = False
-    """Whether its text names other parameters."""
+    """Whether its text contains values of other parameters."""
     other_defaults: Mapping[str, Any] = {}
-    """The values that its text shows of parameters that are left out."""
+    """The defaults of other parameters, for its text."""
 
     def question_for(self, values: Mapping[str, Any]) -> InputQuestion[Any]:
-        """The question as it is asked in a call with these arguments."""
+        """Return the question for a call with these arguments."""
         question = self.question
         return (
             question.filled({**self.other_defaults, **values})
@@ -41,9 +41,11 @@ class InputParameter(msgspec.Struct, frozen=True):
         )
 
     def is_available(self, question: InputQuestion[Any], asker: InputRequester) -> bool:
-        """Whether to ask; where that cannot be, "a declared parameter takes its default or the call is refused"."""
+        """Return whether to ask; if that is impossible, "a declared parameter takes its default or the call is
+        refused".
+        """
         if self.default is MISSING:
-            return True  # and asking it says why that cannot be
+            return True  # asking raises the reason if it is impossible
         try:
             asker.require_available(question)
         except (NotSupported, MissingClientCapability):
@@ -52,7 +54,7 @@ class InputParameter(msgspec.Struct, frozen=True):
 
 
 def input_parameter(parameter: Parameter, names: Collection[str], defaults: Mapping[str, Any]) -> InputParameter:
-    """A parameter that is asked for; its text may name others (`names`), with the values that they have by default.
+    """Return an input parameter; its text may contain values of other parameters (`names`), with these defaults.
 
     Raises `DeclarationError`.
     """
@@ -72,7 +74,7 @@ def input_parameter(parameter: Parameter, names: Collection[str], defaults: Mapp
 
 
 def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[Any], Any]]:
-    """What the person is asked to fill in, and what the function gets: with `Declined` among its types, all of it."""
+    """Return the type of the form, and the conversion of its outcome: unchanged if `Declined` is among the types."""
     arms = get_args(wanted)
     asked = [arm for arm in arms if arm not in (Declined, Cancelled)]
     if not asked or (len(asked) == len(arms) and get_origin(asked[0]) is not Accepted):
@@ -83,7 +85,7 @@ def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[
 
 
 class _AcceptedData:
-    """The data of an accepted form; else the default, else the call ends here."""
+    """Returns the data of an accepted form, else the default. Raises `ToolError` without a default."""
 
     def __init__(self, name: str, default: Any) -> None:
         self._name = name

@@ -1,4 +1,6 @@
-"""What every question is, whatever it asks for; apart from the kinds, so that a server that asks nothing loads none."""
+"""The base class of questions; separate from its subclasses, so that a server without questions does not import
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ R = TypeVar("R", covariant=True)
 
 
 class InputQuestion(ABC, Generic[R]):
-    """Something to ask; `R` is the type of its answer."""
+    """A question to the client; `R` is the type of its answer."""
 
     method: ClassVar[str]
-    """What it is called on the wire: "elicitation/create"."""
+    """The method of the request: "elicitation/create"."""
     request_type: ClassVar[type[Any]]
-    """The request as it stands inside a result."""
+    """The type of the request inside an `input_required` result."""
     unasked: bool = False
-    """Whether an answer counts that comes without the state that says it was asked."""
+    """Whether an answer is accepted without a state that proves that the server asked."""
 
     @cached_property
     def encoded_by_revision(self) -> dict[str, Any]:
-        """It in the words of each revision, made once: a declared question is the same in every call."""
+        """The question encoded for each revision, cached: a declared question is the same in every call."""
         return {}
 
     @property
@@ -37,22 +39,22 @@ class InputQuestion(ABC, Generic[R]):
 
     @abstractmethod
     def params(self, rules: Rules) -> Any:
-        """The params of the request, as this revision has them. Raises `NotSupported`."""
+        """Return the params of the request in this revision. Raises `NotSupported`."""
 
     def inside(self, rules: Rules) -> InputRequest:
-        """The question as it stands inside an `input_required` result. Raises `NotSupported`."""
+        """Return the request inside an `input_required` result. Raises `NotSupported`."""
         return self.request_type(params=self.params(rules))  # type: ignore[no-any-return]
 
     @abstractmethod
     def read(self, answer: bytes) -> R:
-        """The answer of a client (JSON) as its type. Raises `msgspec.ValidationError`, `Mismatch`."""
+        """Decode the answer of a client (JSON). Raises `msgspec.ValidationError`, `Mismatch`."""
 
 
 def question_in(hint: Any) -> InputQuestion[Any] | None:
-    """The question that a hint is annotated with. Raises `DeclarationError`, as `find_marker`."""
+    """Return the question in an annotation. Raises `DeclarationError`, as `find_marker`."""
     return find_marker(hint, InputQuestion)  # type: ignore[type-abstract]  # which is looked for, not made
 
 
 def is_question(hint: Any, default: Any) -> bool:
-    """Whether a parameter is asked for instead of given."""
+    """Return whether the value of a parameter is requested from the client."""
     return question_in(hint) is not None

@@ -1,8 +1,8 @@
-"""What a handler can ask, each as a value: of the person (`Elicit`, `ElicitUrl`), of the model (`Sample`), of the
-client (`Roots`).
+"""The questions that a handler can ask: the user (`Elicit`, `ElicitUrl`), the model (`Sample`), and the client
+(`Roots`).
 
-The same values are declared (`ok: Annotated[bool, Elicit("Delete {path}?")]`), and asked in the body
-(`await ctx.ask(Elicit("Name?", str), Roots())`).
+They are declared as parameters (`ok: Annotated[bool, Elicit("Delete {path}?")]`), or asked in the handler (`await
+ctx.ask(Elicit("Name?", str), Roots())`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from accord.server.input.roots import RootList
 T = TypeVar("T")
 
 Messages: TypeAlias = str | SamplingMessage | Sequence[str | SamplingMessage]
-"""What a model is given: a text of the user, a message, or several of either."""
+"""The messages for a model: a text of the user, a message, or several of either."""
 
 _MAX_VALUE_CHARACTERS = 1_000
 """Characters of a value in the text of a question."""
@@ -54,28 +54,28 @@ _PLACE = re.compile(r"{([A-Za-z_]\w*)}")
 
 
 class Accepted(msgspec.Struct, Generic[T], frozen=True):
-    """The person agreed; `data` is what they filled in."""
+    """The user accepted; `data` is the content of the form."""
 
     data: T
     action: Literal["accept"] = "accept"
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """The person said no."""
+    """The user declined."""
 
     action: Literal["decline"] = "decline"
     data: None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The person closed the question without an answer."""
+    """The user dismissed the question without an answer."""
 
     action: Literal["cancel"] = "cancel"
     data: None = None
 
 
 class Sampled(CreateMessageResult):
-    """What a model said: `role`, `content` (a block or several), `model`, `stop_reason`."""
+    """The message of a model: `role`, `content` (a block or several), `model`, `stop_reason`."""
 
     @property
     def blocks(self) -> Sequence[Any]:
@@ -89,13 +89,13 @@ class Sampled(CreateMessageResult):
 
     @property
     def tool_uses(self) -> list[ToolUseContent]:
-        """The tools that the model wants to be called."""
+        """The tool calls that the model requests."""
         return [block for block in self.blocks if isinstance(block, ToolUseContent)]
 
 
 def _in_text(values: Mapping[str, Any], place: re.Match[str]) -> str:
-    """A value where the text of a question names it. A model gave it: in one line, so that it cannot pass for the text,
-    and without characters that hide or reorder what a person consents to.
+    """Return a value for the text of a question. A model chose it: it becomes one line, so that it cannot imitate the
+    text, without characters that hide or reorder what a user consents to.
     """
     text = str(values.get(place[1], place[0]))
     shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:_MAX_VALUE_CHARACTERS])
@@ -103,13 +103,13 @@ def _in_text(values: Mapping[str, Any], place: re.Match[str]) -> str:
 
 
 class Elicit(InputQuestion[Accepted[T] | Declined | Cancelled]):
-    """Ask the person to fill in a form (client, Elicitation; from 2025-06-18 on).
+    """Request a form from the user (client, Elicitation; from 2025-06-18 on).
 
     `type`: a bool, str, number, date, Literal, Enum, a list of choices, or a flat record of these; None asks for
-    consent only. A declared question takes its type from the parameter, and its text may name other parameters:
+    consent only. A declared question takes its type from the parameter, and its text may contain other parameters:
     `Elicit("Delete {path}?")`. With `unasked`, a client that knows the question may send its answer with the first
-    request (2026-07-28): for what a model might as well have been told, never for consent. Raises `DeclarationError`
-    for a type that no form can hold.
+    request (2026-07-28): for values that a model could also provide, never for consent. Raises `DeclarationError` for a
+    type that no form supports.
     """
 
     method = "elicitation/create"
@@ -131,21 +131,21 @@ class Elicit(InputQuestion[Accepted[T] | Declined | Cancelled]):
         self.form: FormType = form(type)
 
     def typed(self, type: Any) -> Elicit[Any]:
-        """The same question with the type of the parameter that declares it."""
+        """Return the question with the type of the parameter that declares it."""
         return Elicit(self.message, type, unasked=self.unasked)
 
     def filled(self, values: Mapping[str, Any]) -> Elicit[T]:
-        """The question with the values of other parameters in its text."""
+        """Return the question with the values of other parameters in its text."""
         if "{" not in self.message:
             return self
-        asked = Elicit.__new__(Elicit)
-        asked.type, asked.form, asked.unasked = self.type, self.form, self.unasked
-        asked.message = _PLACE.sub(lambda found: _in_text(values, found), self.message)
-        return asked
+        question = Elicit.__new__(Elicit)
+        question.type, question.form, question.unasked = self.type, self.form, self.unasked
+        question.message = _PLACE.sub(lambda found: _in_text(values, found), self.message)
+        return question
 
     @property
     def places(self) -> set[str]:
-        """The parameters that the text names."""
+        """The parameters in the text."""
         return set(_PLACE.findall(self.message))
 
     @property
@@ -161,10 +161,10 @@ class Elicit(InputQuestion[Accepted[T] | Declined | Cancelled]):
 
 
 class ElicitUrl(InputQuestion[Accepted[None] | Declined | Cancelled]):
-    """Ask the person to visit a page (client, Elicitation, URL mode; from 2025-11-25 on).
+    """Request that the user visit a page (client, Elicitation, URL mode; from 2025-11-25 on).
 
-    Accepted means that they agreed to go there, not that they are done. `elicitation_id` names it where the revision
-    has that (2025-11-25), for `ctx.complete_elicitation`; one is made up if none is given.
+    Accepted means that the user agreed to visit it, not that the interaction is complete. `elicitation_id` identifies
+    it in 2025-11-25, for `ctx.complete_elicitation`; by default it is random.
     """
 
     method = "elicitation/create"
@@ -189,7 +189,7 @@ class ElicitUrl(InputQuestion[Accepted[None] | Declined | Cancelled]):
 
 
 class _RawElicitResult(msgspec.Struct):
-    """An `ElicitResult` as it is read: what is in the form is for the form to judge; some clients send null in it."""
+    """An `ElicitResult` whose content the form validates; some clients send null in it."""
 
     action: Literal["accept", "decline", "cancel"]
     content: JSONObject | None = None
@@ -202,11 +202,11 @@ def _outcome(action: str, data: Any) -> Any:
 
 
 class Sample(InputQuestion[Sampled]):
-    """Ask the client's model (client, Sampling).
+    """Request a completion from the client's model (client, Sampling).
 
-    `messages`: a text, a message, or several. `max_tokens` bounds the answer. `model` names models that would suit,
-    the best first, or says what matters in the choice. `tools` and `tool_choice` exist from 2025-11-25 on. Raises
-    `InvalidParams` for tool results that do not answer the tool uses before them.
+    `messages`: a text, a message, or several. `max_tokens` limits the answer. `model` names suitable models, the best
+    first, or sets preferences. `tools` and `tool_choice` exist from 2025-11-25 on. Raises `InvalidParams` for tool
+    results that do not answer the tool uses before them.
     """
 
     method = "sampling/createMessage"
@@ -257,7 +257,7 @@ class Sample(InputQuestion[Sampled]):
 
 
 def messages_of(given: Messages) -> list[SamplingMessage]:
-    """Messages of whatever was given for them."""
+    """Return a list of messages for any form of `Messages`."""
     several = [given] if isinstance(given, str | SamplingMessage) else given
     return [
         SamplingMessage(role="user", content=TextContent(text=one)) if isinstance(one, str) else one for one in several
@@ -272,7 +272,7 @@ def _preferences(model: str | Sequence[str] | ModelPreferences | None) -> ModelP
 
 
 class Roots(InputQuestion[RootList]):
-    """Ask which folders the client lets us work in (client, Roots)."""
+    """Request the roots of the client (client, Roots)."""
 
     method = "roots/list"
     request_type = ListRootsRequest

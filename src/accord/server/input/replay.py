@@ -1,7 +1,7 @@
-"""Asking by ending the run: the retry runs the handler again from the top, with the answers so far at hand.
+"""Input by replay: a question ends the run, and the retry runs the handler again from the top with the answers so far.
 
-For what may run twice: prompts, resources, tools marked read-only or idempotent, and questions that are declared and
-so are asked before the body runs. Nothing is remembered between two requests but what the client carries.
+For handlers that may run again: prompts, resources, tools marked read-only or idempotent, and for declared questions,
+which are asked before the handler runs. The server keeps nothing between two requests; the client carries the state.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class RunInterrupted(BaseException):
 
 
 class ReplayInput:
-    """Answers from what the state and the retry hold; what is missing ends the run.
+    """Returns answers from the state and the retry; a missing answer ends the run.
 
-    A question is known by its key (its name if it was declared, its place in the order of calls if not) and its
-    digest: when the handler asks something else on its second run, the old answer is dropped and it is asked again.
+    A question is identified by its key (its parameter, or its number in the order of calls) and its digest: if the
+    handler asks another question when it runs again, the old answer is dropped and the new question is asked.
     """
 
     outlives = False
@@ -41,7 +41,7 @@ class ReplayInput:
         self._refused: InvalidParams | None = None
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """The answers, in order. Raises `RunInterrupted` when one is missing, or none."""
+        """Return the answers in order. Raises `RunInterrupted` for a missing or invalid answer."""
         named = keys or [self._next_key() for _ in questions]
         asked = [encode_question(question, self._exchange, self._peer) for question in questions]
         answers = [self._answer(key, one) for key, one in zip(named, asked, strict=True)]
@@ -51,17 +51,17 @@ class ReplayInput:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a question has ended the run."""
+        """Whether a question ended the run."""
         return bool(self._missing) or self._refused is not None
 
     def missing(self) -> dict[str, EncodedQuestion]:
-        """What ended the run. Raises `InvalidParams` where that was an answer which is none."""
+        """Return the questions that ended the run. Raises `InvalidParams` if an invalid answer did."""
         if self._refused is not None:
             raise self._refused
         return self._missing
 
     def require_available(self, question: InputQuestion[Any]) -> None:
-        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
         encode_question(question, self._exchange, self._peer)
 
     def _next_key(self) -> str:
@@ -69,8 +69,8 @@ class ReplayInput:
         return f"ask-{self._count}"
 
     def _answer(self, key: str, asked: EncodedQuestion) -> Any:
-        """The answer to this very question: an earlier one, or one that has just come for what was outstanding, or
-        may come unasked.
+        """Return the answer to this question: a stored one, or one in the retry for a question that was outstanding or
+        may be answered unasked.
         """
         known, answer = self.state.answers.get(key, (b"", b""))
         if known != asked.digest:

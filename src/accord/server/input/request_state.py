@@ -1,21 +1,17 @@
-"""What a question leaves with the client, and comes back with its answer: `requestState` (2026-07-28, Multi Round-Trip
+"""`requestState`: the state of a call that the client carries between its requests (2026-07-28, Multi Round-Trip
 Requests).
 
-It says what was asked and what was answered before, and is bound to who asks for what: "servers MUST treat
-`requestState` as an attacker-controlled input". The client can read it and cannot change it, so no secrets go in.
+It contains the questions and the earlier answers, and is bound to the principal and the request: "servers MUST treat
+`requestState` as an attacker-controlled input". The client can read it and cannot change it, so it contains no secrets;
+the client can send it again, so it contains its audience, its purpose and its expiry.
 
-Sealed text: what a peer carries for us, and may read, but cannot change.
-
-A seal is HMAC-SHA256 over the text itself and not over the bytes that it stands for: a text has one seal, and no second
-text (another padding, other trailing bits, a blank more) passes for it. The text is, without separators:
+A seal is HMAC-SHA256 over the text itself and not over the decoded bytes: a text has one seal, and no other spelling of
+it (another padding, other trailing bits, an additional blank) is accepted. The text is, without separators:
 
     "1"                  the version of this format
-    key id, 8 letters    which key: the first one seals, all of them open, so that keys can be changed without a break
+    key id, 8 letters    which key: the first one seals, all of them open, so that keys can be rotated
     payload              URL-safe base64, no padding
     seal, 43 letters     likewise
-
-"servers MUST treat `requestState` as an attacker-controlled input" (basic/patterns/mrtr). What is sealed can be read by
-who carries it, so no secrets go in; and it can be sent again, so what is inside says for whom, for what and until when.
 """
 
 from __future__ import annotations
@@ -45,14 +41,15 @@ _URL_SAFE, _PLAIN = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 
 
 class SealBroken(ValueError):
-    """A text that none of these keys has sealed, or that was changed since."""
+    """The text was not sealed with these keys, or was changed since."""
 
 
 class Keyring:
     """Keys of at least 16 random bytes: the first seals, all open; by default one that lives as long as this process.
 
-    Servers that share keys open each other's texts. `purpose` parts what the same keys serve for: what is sealed for
-    one purpose is broken for any other. Raises `DeclarationError` for a short key, none, or what is no list of bytes.
+    Servers that share keys open each other's texts. `purpose` separates uses of the same keys: a text sealed for one
+    purpose is invalid for any other. Raises `DeclarationError` for a short key, for no keys, and for a value that is
+    not a list of bytes.
     """
 
     def __init__(self, keys: Sequence[bytes] | None = None, *, purpose: bytes = b"requestState") -> None:
@@ -68,12 +65,12 @@ class Keyring:
         self._id: bytes = next(iter(self._sealers))
 
     def seal(self, payload: bytes) -> str:
-        """The payload as sealed text: letters, digits, `-` and `_`."""
+        """Return the payload as sealed text: letters, digits, `-` and `_`."""
         text = _VERSION + self._id + _letters(payload)
         return (text + _seal_of(text, self._sealers[self._id])).decode()
 
     def open(self, text: str, *, max_bytes: int) -> bytes:
-        """The payload that was sealed. Raises `SealBroken`; a payload over `max_bytes` is refused unread."""
+        """Return the payload of a sealed text. Raises `SealBroken`; a payload over `max_bytes` is rejected unread."""
         if not _HEAD + _SEAL <= len(text) <= _HEAD + _SEAL + (4 * max_bytes + 2) // 3:
             raise SealBroken(f"sealed text of {len(text):,} characters: too short, or over {max_bytes:,} bytes")
         if not text.isascii():
@@ -88,7 +85,7 @@ class Keyring:
         return _bytes_of(signed[_HEAD:])
 
     def _add(self, key: bytes, purpose: bytes) -> None:
-        """Make what seals for this purpose ready, once: keying is half the work of an HMAC."""
+        """Prepare the HMAC of a key for this purpose, once: keying is half the work of an HMAC."""
         if not isinstance(key, bytes):
             raise DeclarationError(f"a key must be bytes, not {type(key).__name__}")
         if len(key) < _SHORTEST_KEY:
@@ -108,7 +105,7 @@ def _seal_of(text: bytes, sealer: hmac.HMAC) -> bytes:
 
 
 def _letters(data: bytes) -> bytes:
-    """URL-safe base64 without padding."""
+    """Return URL-safe base64 without padding."""
     return b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=")
 
 
@@ -118,34 +115,34 @@ def _bytes_of(letters: bytes) -> bytes:
 
 _DIGITS = 100
 _EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
-"""Numbers of up to so many digits are brought to one form; longer ones are taken as they are written."""
+"""Numbers of up to this many digits are normalized; longer ones stay as they are written."""
 _INTEGER_DIGITS = 19
-"""Digits of the largest integer of 64 bits: only up to those a number is written as an integer."""
+"""Digits of the largest 64-bit integer: longer numbers are not written as an integer."""
 
 _INLINE, _STORED = b"\x00", b"\x01"
 
 
 class RequestState(msgspec.Struct, array_like=True):
-    """One logical call between two of its requests."""
+    """The state of one logical call between two of its requests."""
 
     binding: bytes = b""
-    """The digest of who asks for what; made when it is first sealed."""
+    """The digest of the principal and the request; computed when it is first sealed."""
     expires: int = 0
     """Seconds since the epoch."""
     nonce: bytes = b""
-    """One for the whole call, however many rounds it takes."""
+    """Identifies the call through all of its requests."""
     step: int = 0
-    """How many answers the running handler has had."""
+    """The number of steps that the suspended handler has taken."""
     instance_id: bytes = b""
-    """Where what may not run twice is remembered; empty where anything may run again."""
+    """The server instance that has the suspended call; empty if the handler may run again."""
     deadline: float = 0
-    """The same end as `expires`, by the clock that only `instance_id` has, and nobody sets back."""
+    """The expiry by the monotonic clock of `instance_id`, which cannot be set back."""
     outstanding: dict[str, bytes] = {}
-    """What is outstanding: the digest of each question, by its key."""
+    """The digest of each outstanding question, by key."""
     answers: dict[str, tuple[bytes, bytes]] = {}
-    """What was answered: the digest of the question and the answer (JSON), by key."""
+    """The digest of each answered question and the answer (JSON), by key."""
     once_values: dict[str, bytes] = {}
-    """What `ctx.once` has kept (JSON), by key."""
+    """The values of `ctx.once` (JSON), by key."""
 
 
 _encode: Callable[[RequestState], bytes] = msgspec.msgpack.Encoder().encode
@@ -156,14 +153,14 @@ NOT_OURS = "requestState was not made by this server, or was changed; several wo
 
 
 class StateExpired(ToolError):
-    """An answer came too late, or to what is gone."""
+    """The answer came too late, or the call has ended."""
 
 
 class StateStore:
-    """States that are too large to travel: kept as long as they are good. For lack of room the oldest of the account
-    that has most are dropped.
+    """Stores states that are too large to send, until they expire. Without room, the oldest of the account with the
+    most bytes are dropped.
 
-    All loops that serve share it.
+    All event loops of the server share it.
     """
 
     def __init__(self, bytes_: int, seconds: float) -> None:
@@ -176,7 +173,7 @@ class StateStore:
         self._lock = threading.Lock()
 
     def put(self, value: bytes, account: str) -> bytes:
-        """Keep it; the token to get it back by. Raises `ToolError` when it is larger than the shelf."""
+        """Store a value, and return its token. Raises `ToolError` if it is larger than the store."""
         if len(value) > self._capacity:
             raise ToolError(f"the answers so far are over {self._capacity:,} bytes")
         token = os.urandom(16)
@@ -188,7 +185,7 @@ class StateStore:
         return token
 
     def forget(self) -> None:
-        """Drop what is over, and what is beyond the room."""
+        """Drop expired values, and the oldest ones beyond the capacity."""
         now = time.monotonic()
         with self._lock:
             while self._entries and next(iter(self._entries.values()))[0] <= now:
@@ -206,7 +203,7 @@ class StateStore:
             del self._by_account[account], self._held[account]
 
     def get(self, token: bytes) -> bytes:
-        """What was kept. Raises `StateExpired`."""
+        """Return a stored value. Raises `StateExpired`."""
         try:
             return self._entries[token][1]
         except KeyError:
@@ -222,8 +219,8 @@ class RequestStates:
         self._store = StateStore(limits.kept_bytes, limits.answer_seconds)
 
     def seal(self, state: RequestState, account: str = "") -> str:
-        """A state as text; where it is kept here, it takes room of `account`. Raises `ToolError` when it is too large
-        to be kept.
+        """Return a state as text; a stored one counts for `account`. Raises `ToolError` if it is too large to be
+        stored.
         """
         state.expires = int(time.time() + self._limits.answer_seconds)
         state.deadline = time.monotonic() + self._limits.answer_seconds if state.instance_id else 0
@@ -233,14 +230,14 @@ class RequestStates:
         return self._keyring.seal(_STORED + self._store.put(packed, account))
 
     def forget(self) -> None:
-        """Drop what is kept of states that are over."""
+        """Drop stored states that have expired."""
         self._store.forget()
 
     def open(self, text: str, binding: bytes) -> RequestState:
-        """The state that we have sealed for this very request.
+        """Return the state that this server sealed for this request.
 
-        Raises `InvalidParams` for any other: changed, of another server, of another request; `StateExpired` for an old
-        one.
+        Raises `InvalidParams` for any other: changed, of another server, of another request; `StateExpired` for an
+        expired one.
         """
         state = self._read(text)
         if state.binding != binding:
@@ -254,18 +251,18 @@ class RequestStates:
         try:
             sealed = self._keyring.open(text, max_bytes=self._limits.state_bytes + 1)
             return _decode(sealed[1:] if sealed[:1] == _INLINE else self._store.get(sealed[1:]))
-        except (SealBroken, msgspec.DecodeError) as exc:  # the latter: sealed by another version of ours
+        except (SealBroken, msgspec.DecodeError) as exc:  # DecodeError: sealed by another version of accord
             raise InvalidParams(NOT_OURS) from exc
 
 
 def digest(*parts: bytes) -> bytes:
-    """16 bytes that stand for these parts, each told apart from the next."""
-    told_apart = b"%d:%b" * len(parts) % tuple([each for part in parts for each in (len(part), part)])
-    return hashlib.sha256(told_apart).digest()[:16]
+    """Return 16 bytes that identify these parts, in this order and with these boundaries."""
+    framed = b"%d:%b" * len(parts) % tuple([each for part in parts for each in (len(part), part)])
+    return hashlib.sha256(framed).digest()[:16]
 
 
 def canonical(arguments: bytes) -> bytes:
-    """Decoded arguments, in one way of writing them: keys in order, `3.0` as `3`. Raises `InvalidParams`."""
+    """Return arguments in a canonical spelling: keys in order, `3.0` as `3`. Raises `InvalidParams`."""
     try:
         return _in_order(_plain(arguments))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -273,7 +270,7 @@ def canonical(arguments: bytes) -> bytes:
 
 
 def _number(text: str) -> Raw:
-    """A number with a point or an exponent, exact, in one way of writing it."""
+    """Return a number with a point or an exponent, exact and in a canonical spelling."""
     if len(text) > _DIGITS:
         return Raw(text.encode())
     value = Decimal(text).normalize(_EXACT)

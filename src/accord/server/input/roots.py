@@ -1,8 +1,8 @@
-"""The folders that a client lets a server work in, and whether a path stands in one of them (client, Roots).
+"""The roots of a client, and whether a path lies in one of them (client, Roots).
 
-"Servers SHOULD respect root boundaries during operations, validate all paths against provided roots." A path counts by
-where it leads: links, `..` and `//` are resolved first, on both sides, and what does not exist is judged by its nearest
-parent that does. Whatever cannot be told (a loop of links, control characters, a folder on another host) is outside.
+"Servers SHOULD respect root boundaries during operations, validate all paths against provided roots." A path is
+resolved first: links, `..` and `//`, on both sides; for a path that does not exist, its nearest existing parent counts.
+A path that cannot be resolved (a loop of links, control characters, a folder on another host) is outside.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from urllib.parse import unquote_to_bytes
 from accord.messages.input_required import Root
 
 _LONGEST = 4096
-"""Characters of a path, as in Linux (PATH_MAX): resolving a longer one takes time that grows with its square."""
+"""Maximum characters of a path, as in Linux (PATH_MAX): the time to resolve a path grows with the square of its
+length.
+"""
 
 _MOST_NAMES = 10_000
-"""Names in the paths of all roots that are resolved: each takes a call of the system."""
+"""Maximum names in the paths of all roots that are resolved: each takes a system call."""
 
 _FILE = re.compile(r"file:(?://(?:localhost)?|(?!//))(/[^?#]*)", re.IGNORECASE)
-"""A `file:` URI of this host (RFC 8089). A raw `?` or `#` would end the path: what it names is unclear."""
+"""A `file:` URI of this host (RFC 8089). A raw `?` or `#` would end the path: its meaning is unclear."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://|file:", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -30,22 +32,23 @@ _DRIVE = re.compile(r"/([A-Za-z])[:|](?=/|$)")
 
 
 class RootList(tuple[Root, ...]):
-    """The roots of a client, as `await ctx.list_roots()` gives them. An empty list contains nothing."""
+    """The roots of a client, as `await ctx.list_roots()` returns them. An empty list contains nothing."""
 
     __slots__ = ()
 
     @property
     def paths(self) -> list[Path]:
-        """The folders, as the client named them; roots that are no `file:` URI of this host are left out."""
+        """The folders, as the client named them, without roots that are not a `file:` URI of this host."""
         return [Path(path) for path in self._local()]
 
     def contains(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a path, or a `file:` URI, leads into one of these folders, or is one. It never raises for a string.
+        """Return whether a path, or a `file:` URI, is or lies in one of these folders. Never raises for a string.
 
-        Roots count in their order, up to 10,000 names in all of their paths together; those behind contain nothing.
+        Roots count in their order, up to 10,000 names in all of their paths together; later ones contain nothing.
 
-        A relative path counts from the working directory. This is a check and no lock: who can write there can change
-        a folder into a link before you open it, so open what matters with care (`O_NOFOLLOW`, `dir_fd`).
+        A relative path counts from the working directory. This is a check and not a lock: a process that can write
+        there can replace a folder by a link before you open it, so open sensitive files with care (`O_NOFOLLOW`,
+        `dir_fd`).
         """
         text = os.fspath(path)
         if isinstance(path, str) and _SCHEME.match(text):
@@ -56,7 +59,7 @@ class RootList(tuple[Root, ...]):
         return any(_is_inside(real, root) for root in map(_real, self._resolvable()) if root is not None)
 
     def _resolvable(self) -> Iterator[str]:
-        """Yield the paths of the first roots, as far as they can be resolved in a moment."""
+        """Yield the paths of the first roots, within `_MOST_NAMES`."""
         names = 0
         for path in self._local():
             names += path.count(os.sep)
@@ -69,7 +72,7 @@ class RootList(tuple[Root, ...]):
 
 
 def local_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
-    """The absolute path that a `file:` URI names on this host, decoded once; None for any other text."""
+    """Return the absolute path of a `file:` URI on this host, decoded once; None for any other text."""
     found = _FILE.fullmatch(uri) if len(uri) <= 4 * _LONGEST else None  # `%20` takes three for one
     if found is None:
         return None
@@ -83,14 +86,16 @@ def local_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
 
 
 def _windows_path(path: str) -> str | None:
-    """`/C:/x` is `C:\\x`, and `//server/share/x` (four slashes in the URI) a share; else there is no drive."""
+    """Return a Windows path: `/C:/x` is `C:\\x`, and `//server/share/x` (four slashes in the URI) a share; None without
+    a drive.
+    """
     if _DRIVE.match(path):
         return _DRIVE.sub(r"\1:", path, count=1).replace("/", "\\").ljust(3, "\\")
     return path.replace("/", "\\") if path.startswith("//") else None
 
 
 def _real(path: str) -> str | None:
-    """Where a path leads; None when it leads nowhere, or nobody can tell."""
+    """Return the resolved path; None if it cannot be resolved."""
     if not path or len(path) > _LONGEST or _CONTROL.search(path):
         return None
     try:

@@ -1,8 +1,8 @@
-"""Asking while the handler waits: for what may not run twice (2026-07-28).
+"""Input for a handler that must not run twice: the handler waits for the answers (2026-07-28).
 
 The handler runs in a task of its own. Each request of the call is a *step*: it brings answers, and ends with the next
-question or with the result. The outcome of a step is kept, so that a retry whose answer was lost, or that was sent
-twice at once, gets the same outcome and nothing happens twice.
+question or with the result. The outcome of a step is stored, so that a retry that is sent again, or twice at once, gets
+the same outcome and nothing happens twice.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from accord.server.input.call import HandlerCall
 
 _STEPS = 8
-"""Outcomes that are kept for a retry that is sent again; a client that is further behind is not one that lost one."""
+"""Outcomes that are stored for a repeated retry; a client further behind has not just lost a response."""
 
 _BASE_BYTES = 4 << 10
-"""Bytes that a run takes besides its outcomes, about."""
+"""Approximate bytes of a suspended call besides its outcomes."""
 
 Outcome = Any
-"""A result that is ready to send, the questions that stand before it, or a `Failure`."""
+"""An encoded result, an `input_required` result, or a `Failure`."""
 
 MakeInputRequired = Callable[[RequestState, Mapping[str, EncodedQuestion]], Outcome]
-"""Makes the result that asks these questions and carries this state."""
+"""Makes the `input_required` result with this state and these questions."""
 
 
 class SuspendedCallTable(Protocol):
-    """The runs of one server on one event loop, as one of them uses it; see `SuspendedCalls`."""
+    """The suspended calls of one server on one event loop, as one of them uses it; see `SuspendedCalls`."""
 
     seconds: float
 
     def add(self, run: SuspendedCall) -> None:
-        """A handler has begun."""
+        """Add a call whose handler has started."""
 
     def mark_ended(self, run: SuspendedCall) -> None:
-        """A handler has ended."""
+        """Record that a handler has ended."""
 
     def admit_waiting(self, run: SuspendedCall) -> None:
-        """A handler is about to wait with nothing in flight."""
+        """Make room for a handler that is about to wait with no request in flight."""
 
     def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
-        """A handler waits with nothing in flight, or no longer does."""
+        """Record whether a handler waits with no request in flight."""
 
     def hold(self, run: SuspendedCall, size: int) -> None:
-        """A handler holds so many bytes more. Raises `ToolError`."""
+        """Count `size` more bytes that a handler holds. Raises `ToolError`."""
 
 
 class Failure:
-    """An error that a step ended with. It is raised itself once, for the log; from then on it holds the frames that it
-    went through, with all that the request has sent. Whoever sends the request again gets a copy.
+    """The error of a step. The error itself is raised once, for the log, and then holds the frames that it passed, with
+    all that the request has sent. Repeated requests get a copy.
     """
 
     __slots__ = ("_copy", "_error")
@@ -76,13 +76,13 @@ class Failure:
         self._copy.__cause__ = None
 
     def take(self) -> BaseException:
-        """Return what is to be raised."""
+        """Return the error to raise."""
         error, self._error = self._error, None
         return copy_error(self._copy) if error is None else error
 
 
 class SuspendedCall:
-    """A handler that runs once, however many requests that takes."""
+    """A call whose handler runs once, through any number of requests."""
 
     is_interrupted = False
 
@@ -90,60 +90,60 @@ class SuspendedCall:
         self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, runs: SuspendedCallTable
     ) -> None:
         self.nonce: bytes = state.nonce
-        """What its states are known by."""
+        """Identifies its states."""
         self.account: str = call.peer.account
-        """Whose room it takes while it waits."""
+        """The account whose quota it uses while it waits."""
         self.anonymous: bool = call.peer.shared
-        """Whether nobody vouches for its client, over HTTP."""
+        """Whether its client is not authenticated, over HTTP."""
         self.peer: Peer = call.peer
-        """The client that it runs for."""
+        """The client that it serves."""
         self.once_cache: OnceCache = OnceCache()
         self._call = call
         self._state = state
         self._make_input_required = ask
         self._suspended_calls = runs
         self._steps: dict[int, asyncio.Future[Outcome]] = {}
-        """How the last steps ended, by their number."""
+        """The outcomes of the last steps, by number."""
         self._step_count = 0
-        """How many steps there were."""
+        """The number of steps."""
         self._outcome_delivered = False
-        """Whether anybody has got the outcome of the last one."""
+        """Whether a request has received the last outcome."""
         self._waiters = 0
         self._waiting: dict[str, tuple[EncodedQuestion, set[asyncio.Future[Any]]]] = {}
-        """What the handler waits for, and each place where it does."""
+        """The questions that the handler waits for, and the futures that wait for each."""
         self._round: dict[str, Any] = {}
-        """The keys of what was asked last, and the answers that have come so far."""
+        """The keys of the outstanding questions, and the answers so far."""
         self._flushing = False
         self._count = 0
         self.task: asyncio.Task[None] | None = None
-        """What runs the handler."""
+        """The task of the handler."""
         self.ended: bool = False
-        """Whether the handler has ended, or was told to: nothing can be asked any more."""
+        """Whether the handler has ended or was cancelled, so that it can ask no more questions."""
         self.size: int = _BASE_BYTES
-        """Bytes that are held when it has ended."""
+        """Bytes of the outcomes that are stored after it has ended."""
         self.memory: int = 0
-        """Bytes of the client that are held until it has ended, about; 0 over stdio, where it has started the
-        server."""
+        """Approximate bytes of the client's data that it holds until it has ended; 0 over stdio, where the client has
+        started the server.
+        """
         self._answers_memory = 0
         self._arguments_memory: int | None = None
         self._most_nodes = call.peer.channel.session.limits.http.body_nodes
         self._deadline: asyncio.TimerHandle | None = None
         self._why = "the call was cancelled while it ran; whether it took effect is not known"
 
-    # --- what requests do --------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     async def start(self, work: Callable[[HandlerCall], Awaitable[Outcome]]) -> Outcome:
-        """Start the handler on behalf of the first request; how that request ends."""
+        """Start the handler for the first request, and return the outcome of that request."""
         step = self._begin_step()
         self._suspended_calls.add(self)
         self.task = asyncio.get_running_loop().create_task(self._run(work))
         return await self._wait_for_step(step)
 
     async def resume(self, step: int, answers: Mapping[str, bytes], call: HandlerCall) -> Outcome:
-        """Bring the answers of step `step`; how it ends. A step that was taken before ends as it did then.
+        """Deliver the answers of a step, and return its outcome. A repeated step returns its stored outcome.
 
-        Raises `InvalidParams` for answers that are none, `ToolError` where there is no room for them; the handler
-        waits on.
+        Raises `InvalidParams` for invalid answers, `ToolError` without memory for them; the handler then waits on.
         """
         if step > self._step_count:
             raise InvalidParams("requestState is ahead of the call it belongs to")
@@ -160,7 +160,9 @@ class SuspendedCall:
         return await self._wait_for_step(self._steps[step])
 
     def _receive_answers(self, answers: Mapping[str, bytes]) -> dict[str, EncodedQuestion]:
-        """Keep the answers to what was asked last; what is still missing of it. A round is answered as a whole."""
+        """Store the answers to outstanding questions, and return the questions without one. A round is answered as a
+        whole.
+        """
         open = {key: self._waiting[key][0] for key in self._round if key in self._waiting}
         self._round |= {
             key: decode_answer(key, asked.question, answers[key]) for key, asked in open.items() if key in answers
@@ -168,7 +170,9 @@ class SuspendedCall:
         return {key: asked for key, asked in open.items() if self._round[key] is None}
 
     def _count_answers(self, answers: Mapping[str, bytes]) -> dict[str, EncodedQuestion]:
-        """As `_receive_answers`, and count them: the handler may hold all answers until it has ended."""
+        """Call `_receive_answers`, and count the memory of the answers, which the handler may hold until it has
+        ended.
+        """
         if not self.account:
             return self._receive_answers(answers)
         size = sum(memory_of(answer, self._most_nodes) for answer in answers.values())
@@ -182,8 +186,8 @@ class SuspendedCall:
         return missing
 
     def _held_memory(self) -> int:
-        """Bytes of the client that its frames hold: arguments, answers and headers. A retry repeats the arguments and
-        has answers, which count as text.
+        """Return the bytes of the client's data in its frames: arguments, answers and headers. A retry repeats the
+        arguments and has answers, which count as text.
         """
         params, headers = self._call.exchange.params, self._call.exchange.headers or ()
         size = self._answers_memory + FIELD_BYTES * len(headers)
@@ -199,13 +203,13 @@ class SuspendedCall:
         self.peer = call.peer
 
     def _deliver_answers(self) -> None:
-        """Let the handler go on with the answers."""
+        """Resume the handler with the answers."""
         for key, value in self._round.items():
             for place in self._waiting.pop(key, (None, ()))[1]:
                 if not place.done():
                     place.set_result(value)
         self._round = {}
-        self._flush_soon()  # what was asked since, with nothing in flight
+        self._flush_soon()  # questions asked meanwhile, with no request in flight
 
     def _begin_step(self) -> asyncio.Future[Outcome]:
         self._set_deadline(None)
@@ -221,13 +225,13 @@ class SuspendedCall:
         return self._steps[self._step_count - 1]
 
     async def _wait_for_step(self, step: asyncio.Future[Outcome]) -> Outcome:
-        """Wait for a step to end. The request that is cancelled last takes the handler with it."""
+        """Wait for a step to end. The cancellation of the last waiting request cancels the handler."""
         self._waiters += 1
         try:
             outcome = await asyncio.shield(step)
         except asyncio.CancelledError:
             if self._waiters == 1 and not (self._last.done() and self._outcome_delivered):
-                self.cancel()  # nobody knows how to go on with it
+                self.cancel()  # no client has a state to resume it with
             raise
         else:
             self._outcome_delivered = self._outcome_delivered or step is self._last
@@ -237,10 +241,10 @@ class SuspendedCall:
         finally:
             self._waiters -= 1
 
-    # --- what the handler does ---------------------------------------------------------------------------------
+    # --- the handler -------------------------------------------------------------------------------------------
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
-        """Wait for the answers, with the request answered meanwhile."""
+        """Wait for the answers, while the request in flight is answered with the questions."""
         asked = [self._encode_question(question) for question in questions]
         places = [self._wait_for(*both) for both in zip(keys or self._keys(questions), asked, strict=True)]
         self._flush_soon()
@@ -261,13 +265,13 @@ class SuspendedCall:
         return [f"ask-{number}" for number in range(first, self._count + 1)]
 
     def _wait_for(self, key: str, asked: EncodedQuestion) -> tuple[str, asyncio.Future[Any]]:
-        """A place in the handler that waits; what is asked at several places under one name is asked once."""
+        """Return a future for an answer; questions with one key are asked once."""
         place: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, (asked, set()))[1].add(place)
         return key, place
 
     def _stop_waiting(self, key: str, place: asyncio.Future[Any]) -> None:
-        """Nobody waits there any more: what nobody waits for is not asked again."""
+        """Remove a future; a question without futures is not asked again."""
         _, places = self._waiting.get(key, (None, set()))
         places.discard(place)
         if not places:
@@ -279,11 +283,11 @@ class SuspendedCall:
         return not self.ended
 
     def require_available(self, question: InputQuestion[Any]) -> None:
-        """Whether it can be asked. Raises `NotSupported`, `MissingClientCapability`."""
+        """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
         self._encode_question(question)
 
     async def _run(self, work: Callable[[HandlerCall], Awaitable[Outcome]]) -> None:
-        """Run the handler. A cancel is not raised again: the task would hold the frames of the handler with it."""
+        """Run the handler. A cancellation is not raised again: the task would keep the frames of the handler alive."""
         try:
             self._end_step(await work(self._call), None)
         except BaseException as exc:
@@ -294,7 +298,7 @@ class SuspendedCall:
             self._end()
 
     def _end(self) -> None:
-        """From here on there are only the outcomes: let go of all else."""
+        """Release everything except the outcomes."""
         self.ended = True
         self._fail_waiters(asyncio.CancelledError())
         self._set_deadline(None)
@@ -303,7 +307,7 @@ class SuspendedCall:
         del self._call, self._make_input_required
 
     def _flush_soon(self) -> None:
-        """What is asked in one turn of the loop is asked together."""
+        """Schedule the questions of this iteration of the loop to be asked together."""
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -311,7 +315,7 @@ class SuspendedCall:
     def _flush(self) -> None:
         self._flushing = False
         if not self._waiting or self._last.done():
-            return  # answered since, or nothing is in flight: the next request will hear of it
+            return  # already answered, or no request is in flight: the next request returns the questions
         self._round = dict.fromkeys(self._waiting)
         self._state.step = self._step_count
         try:
@@ -319,14 +323,14 @@ class SuspendedCall:
                 self._suspended_calls.hold(self, self._held_memory() - self.memory)
             self._suspended_calls.admit_waiting(self)
             outcome = self._make_input_required(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
-        except Exception as error:  # whatever keeps it from being asked is for the handler to hear
+        except Exception as error:  # the handler receives the reason why it cannot ask
             self._fail_waiters(error)
         else:
             self._set_deadline(asyncio.get_running_loop().call_later(self._suspended_calls.seconds, self.cancel))
             self._end_step(outcome, None)
 
     def _fail_waiters(self, why: BaseException) -> None:
-        """Nothing will be answered: the handler hears of it wherever it waits."""
+        """Raise an error wherever the handler waits for an answer."""
         for _, places in self._waiting.values():
             for place in places:
                 if not place.done():
@@ -334,7 +338,7 @@ class SuspendedCall:
         self._waiting.clear()
 
     def _set_deadline(self, deadline: asyncio.TimerHandle | None) -> None:
-        """The handler waits with nothing in flight, until a deadline; or no longer."""
+        """Set or clear the deadline of a handler that waits with no request in flight."""
         if self._deadline is not None:
             self._deadline.cancel()
         if (deadline is None) != (self._deadline is None):
@@ -342,7 +346,7 @@ class SuspendedCall:
         self._deadline = deadline
 
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
-        if self._last.done():  # it ended with nothing in flight: the next request gets what came of it
+        if self._last.done():  # no request is in flight: the next one gets the outcome
             self._begin_step()
         step = self._last
         if error is None:
@@ -354,7 +358,7 @@ class SuspendedCall:
             step.set_result(Failure(error))
 
     def cancel(self, why: str = "") -> None:
-        """End the handler; `why` is what a later request is told."""
+        """Cancel the handler; `why` is the error text of later requests."""
         self.ended = True
         self._why = why or self._why
         if self.task is not None:

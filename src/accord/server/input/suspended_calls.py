@@ -1,5 +1,5 @@
-"""The runs of one server on one event loop: which nonces were used, which handlers wait, which outcomes are kept for a
-repeated retry.
+"""The suspended calls of one server on one event loop: used nonces, waiting handlers, and outcomes stored for repeated
+retries.
 """
 
 from __future__ import annotations
@@ -21,58 +21,65 @@ if TYPE_CHECKING:
     from accord.server.input.suspended_call import SuspendedCall
 
 _MAX_NONCES = 100_000
-"""Nonces that are remembered; one more forgets the oldest of the account that has most."""
+"""Nonces that are stored; a new one evicts the oldest of the account with the most."""
 
 _MAX_NONCES_PER_ACCOUNT = 10_000
-"""Those of one account: nobody uses up what others need; one more forgets its oldest."""
+"""Nonces per account, so that no account exhausts the table; a new one evicts the oldest of the account."""
 
 _TAG = 4
-"""Bytes at the begin of a nonce that stand for the account which it was made for."""
+"""Bytes at the beginning of a nonce that identify its account."""
 
 _EVICTION_TRIES = 64
-"""Nonces that are looked at to find one whose handler has ended."""
+"""Nonces that are checked to find one whose handler has ended."""
 
 _EVICTED = "the question was left open while newer calls needed its room; whether the call took effect is not known"
 
 
 class SuspendedCalls:
-    """What may not run twice, by the nonce of its state."""
+    """The suspended calls, by the nonce of their state."""
 
     def __init__(self, limits: Limits) -> None:
         self.instance_id: bytes = os.urandom(8)
-        """States of another home are refused: what they did is remembered there."""
+        """Identifies this table: states of another one are rejected, since only that one knows whether they were
+        used.
+        """
         self.seconds: float = limits.answer_seconds
         self._limits = limits
         self._running: set[SuspendedCall] = set()
-        """Those whose handlers have not ended."""
+        """The calls whose handlers have not ended."""
         self._runs: dict[bytes, SuspendedCall] = {}
-        """Those whose nonce a client may have."""
+        """The calls whose nonce a client may have."""
         self._ended: dict[bytes, OrderedDict[bytes, int]] = {}
-        """By the tag of an account: runs whose outcomes are kept, the first to end first, with the bytes of these."""
+        """By account tag: ended calls whose outcomes are stored, the first to end first, with the bytes of the
+        outcomes.
+        """
         self._nonces: OrderedDict[bytes, float] = OrderedDict()
-        """When each nonce, and with it each state that carries it, is over."""
+        """The expiry of each nonce, and so of each state with it."""
         self._nonces_by_account: dict[bytes, OrderedDict[bytes, None]] = {}
-        """The same nonces by the tag of their account, the oldest first."""
+        """The nonces by account tag, the oldest first."""
         self._forgotten: dict[bytes, float] = {}
-        """By the tag of an account: when the last of the nonces is over that were forgotten for lack of room. States
-        that are over before that are refused, since they may have been used."""
+        """By account tag: the latest expiry of the evicted nonces. States that expire before are rejected, since they
+        may have been used.
+        """
         self._held: Counter[bytes] = Counter()
-        """These bytes, by the tag of their account."""
+        """The bytes of stored outcomes, by account tag."""
         self.waiting: dict[str, OrderedDict[SuspendedCall, None]] = {}
-        """Handlers that wait with no request in flight, by account, the first to wait first."""
+        """Handlers that wait with no request in flight, by account, the longest waiting first."""
         self._anonymous = 0
-        """How many of them wait for clients whom nobody vouches for."""
+        """The number of waiting handlers of clients that are not authenticated."""
         self._cleanup: asyncio.TimerHandle | None = None
         self._memory: Counter[str] = Counter()
-        """By account: bytes that handlers hold which have asked something, until they have ended."""
+        """By account: bytes that handlers hold which have asked a question, until they have ended."""
 
     def new_nonce(self, account: str) -> bytes:
-        """A nonce for a call of this account."""
+        """Return a nonce for a call of this account."""
         tag = blake2b(account.encode(errors="replace"), key=self.instance_id, digest_size=_TAG)
         return tag.digest() + os.urandom(16 - _TAG)
 
     def find(self, state: RequestState) -> SuspendedCall | None:
-        """The run that this state belongs to; None when none was begun. Raises `StateExpired` when it is gone."""
+        """Return the suspended call of this state; None if its handler has not started. Raises `StateExpired` if it is
+        gone.
+        """
         if state.instance_id != self.instance_id:
             raise StateExpired(
                 "the server that was running this call is gone, or does so in another process or on another event "
@@ -89,8 +96,8 @@ class SuspendedCalls:
         return run
 
     def claim(self, nonce: bytes, run: SuspendedCall) -> None:
-        """Use a nonce up: what carries it runs once. Where there are too many, the oldest is forgotten, and so is what
-        may still carry it.
+        """Record a nonce as used, so that its call runs once. Beyond the limits the oldest nonce is evicted, and states
+        with it are rejected.
         """
         self._forget()
         own = self._nonces_by_account.setdefault(nonce[:_TAG], OrderedDict())
@@ -105,7 +112,7 @@ class SuspendedCalls:
         self._nonces[nonce] = time.monotonic() + self.seconds
 
     def _evict_oldest(self, nonces: OrderedDict[bytes, None]) -> None:
-        """Forget the oldest of these whose handler does not work at the moment; end it where it waits."""
+        """Evict the oldest of these nonces whose handler is not working; cancel the handler if it waits."""
         for _ in range(min(_EVICTION_TRIES, len(nonces))):
             nonce = next(iter(nonces))
             run = self._runs.get(nonce)
@@ -121,8 +128,8 @@ class SuspendedCalls:
             return
 
     def admit_waiting(self, run: SuspendedCall) -> None:
-        """A handler is about to wait with nothing in flight. Where too many do already, the first of them ends: of its
-        own account, or of the one that has most.
+        """Make room for a handler that is about to wait with no request in flight. Beyond the limit, cancel the longest
+        waiting one of its own account, or of the account with the most.
         """
         limits, own = run.peer.channel.session.limits, self.waiting.get(run.account)
         if own is not None and len(own) >= limits.parked:
@@ -139,15 +146,15 @@ class SuspendedCalls:
         self._nonces.move_to_end(run.nonce)
 
     def hold(self, run: SuspendedCall, size: int) -> None:
-        """Count bytes that a handler holds in addition, until it has ended, whether it waits or works. Where there is
-        no room, handlers end that wait. Raises `ToolError` where that is not enough.
+        """Count `size` more bytes that a handler holds until it has ended, waiting or working. Without room, waiting
+        handlers are cancelled. Raises `ToolError` if that is not enough.
         """
         self._make_room(run, size)
         run.memory += size
         self._memory[run.account] += size
 
     def _make_room(self, run: SuspendedCall, size: int) -> None:
-        """End others that wait until so many bytes more are within bounds. Raises `ToolError`."""
+        """Cancel other waiting handlers until `size` more bytes are within the limits. Raises `ToolError`."""
         held, most = self._memory, self._limits.http.bodies_bytes
         most_of_one = self._limits.http.bodies_bytes_per_address
         while held[run.account] + size > most_of_one and self._evict_first(run.account, run):
@@ -159,27 +166,27 @@ class SuspendedCalls:
             raise ToolError("too many large calls are in progress; try again later")
 
     def _release(self, run: SuspendedCall) -> None:
-        """Count nothing more of what a handler holds."""
+        """Release the memory counted for a handler."""
         self._memory[run.account] -= run.memory
         run.memory = 0
         if not self._memory[run.account]:
             del self._memory[run.account]
 
     def _evict_first(self, account: str, but: SuspendedCall) -> bool:
-        """End the handler of an account that waits for the longest time, if there is one besides `but`."""
+        """Cancel the longest waiting handler of an account other than `but`; return whether there was one."""
         first = next((run for run in self.waiting.get(account, ()) if run is not but), None)
         if first is not None:
             self._evict(first)
         return first is not None
 
     def _evict(self, run: SuspendedCall) -> None:
-        """End a handler that waits for an answer."""
+        """Cancel a handler that waits for an answer."""
         self.set_waiting(run, False)
         self._release(run)
         run.cancel(_EVICTED)
 
     def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
-        """A handler waits with nothing in flight, or no longer does."""
+        """Record whether a handler waits with no request in flight."""
         own = self.waiting.setdefault(run.account, OrderedDict())
         change = resting - (run in own)
         self._anonymous += run.anonymous * change
@@ -191,11 +198,11 @@ class SuspendedCalls:
             del self.waiting[run.account]
 
     def add(self, run: SuspendedCall) -> None:
-        """A handler has begun."""
+        """Add a call whose handler has started."""
         self._running.add(run)
 
     def mark_ended(self, run: SuspendedCall) -> None:
-        """A handler has ended; its outcomes are kept until no state that carries its nonce is good any more."""
+        """Record that a handler has ended; its outcomes are stored until all states with its nonce have expired."""
         self._running.discard(run)
         self._release(run)
         if self._runs.get(run.nonce) is not run:
@@ -207,7 +214,7 @@ class SuspendedCalls:
         self._schedule_cleanup()
 
     def _schedule_cleanup(self) -> None:
-        """Forget later what is not over yet, though nobody calls: by one timer, however many have ended."""
+        """Schedule the removal of expired entries, with one timer for all."""
         if self._cleanup is None and self._ended:
             self._cleanup = asyncio.get_running_loop().call_later(self.seconds, self._clean_up)
 
@@ -217,13 +224,15 @@ class SuspendedCalls:
         self._schedule_cleanup()
 
     def _forget(self) -> None:
-        """Drop what is over. When outcomes take too much room drop the oldest of the account that has most, though not
-        their nonces.
+        """Drop expired entries. If the outcomes take too much memory, drop the oldest of the account with the most, but
+        not their nonces.
         """
         now = time.monotonic()
         while self._nonces and next(iter(self._nonces.values())) <= now:
             nonce, _ = self._nonces.popitem(last=False)
-            if self._runs.get(nonce) in self._running:  # it may take its time; what was asked has a deadline of its own
+            if (
+                self._runs.get(nonce) in self._running
+            ):  # a working handler stays; its question has a deadline of its own
                 self._nonces[nonce] = now + self.seconds
             else:
                 self._remove_nonce(nonce)
@@ -251,7 +260,7 @@ class SuspendedCalls:
                 del self._ended[tag], self._held[tag]
 
     async def close(self, peer: Peer, seconds: float) -> None:
-        """The client is gone: end what it has running, and wait for that, at most `seconds`."""
+        """Cancel the calls of a client that has disconnected, and wait for them at most `seconds`."""
         gone = [run for run in self._running if run.peer is peer]
         for run in gone:
             run.cancel()
