@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from accord.errors import Mismatch
+from accord.schema.cost import Cost
 from accord.schema.pattern_cost import FAST, SLOWEST, PatternCosts
-from accord.schema.pattern_work import PatternWork, count_characters
+from accord.schema.pattern_work import PatternWork, count_characters, max_characters
 from accord.schema.validate import compile
 
 from tests.measure import costs_at_most
@@ -120,9 +121,18 @@ def test_a_schema_too_wide_to_follow_counts_all_text() -> None:
     wide = {f"p{n}": {"$ref": "#"} for n in range(400)}
     schema = {"properties": wide, "pattern": "^a$"}
     value = ["x" * 1_000, {f"p{n}": {f"p{m}": "y" * 10 for m in range(400)} for n in range(400)}]
-    work = PatternWork({"items": schema}, 5_000, lambda pattern: FAST)
+    work = PatternWork({"items": schema}, Cost(5_000, 1, False, frozenset({"^a$"})), lambda pattern: FAST)
     work._steps = 1_000_000
     assert work.time(value) >= count_characters(value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_the_bound_of_the_characters_is_one(value: Any) -> None:
+    assert max_characters(value) >= count_characters(value)
 
 
 @settings(max_examples=300)

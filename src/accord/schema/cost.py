@@ -73,8 +73,8 @@ class Cost(msgspec.Struct, frozen=True):
     """Number of references to itself that meet at one place: the base of the exponent, mostly 1."""
     alternatives: bool
     """Whether it has alternatives that check items or members, so that one failure may have very many parts."""
-    patterns: bool = False
-    """Whether it has patterns, of texts or of names."""
+    patterns: frozenset[str] = frozenset()
+    """Its patterns, of texts and of names."""
     size: int = 0
     """Number of values in it: members of objects and items of arrays, on all levels."""
 
@@ -118,13 +118,13 @@ class _CostWalk:
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
         self._alternatives = False
-        self._patterns = False
+        self._patterns = set[str]()
 
     def cost(self) -> Cost:
         for definition in _definitions(self._root):
             self._measure(definition, self._root, 1)
         total = self._measure(self._root, self._root, 0)
-        return Cost(total.nodes, self._branching, self._alternatives, self._patterns)
+        return Cost(total.nodes, self._branching, self._alternatives, frozenset(self._patterns))
 
     def _measure(self, schema: Any, base: Any, depth: int) -> _SubschemaCost:
         if not isinstance(schema, dict):
@@ -142,9 +142,9 @@ class _CostWalk:
         return self._done[key]
 
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _SubschemaCost:
-        own = [PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in patterns(schema)]
-        self._patterns |= bool(own)
-        total = _SubschemaCost(1 + sum(own))
+        own = [*patterns(schema)]
+        self._patterns.update(own)
+        total = _SubschemaCost(1 + sum(PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in own))
         self._check(total)
         factor = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base, self._anchors):

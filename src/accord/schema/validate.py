@@ -24,7 +24,7 @@ from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.schema.cost import PATTERN, UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
 from accord.schema.pattern_cost import PATTERN_BYTES, SLOWEST, PatternCosts, goes_back
-from accord.schema.pattern_work import PatternWork, count_characters
+from accord.schema.pattern_work import PatternWork, max_characters
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
@@ -195,10 +195,14 @@ class Validator:
 
     def _compiled_for(self, value: Any) -> Compiled:
         """Return the schema, compiled with fewer backtracks if its patterns check long texts."""
-        longest = count_characters(value) * self._cost.nodes // PATTERN * SLOWEST  # patterns, with references expanded
-        if longest > _PATTERN_TIME and self._pattern_work.time(value) > _PATTERN_TIME:
+        most = max_characters(value) * (self._cost.nodes // PATTERN)  # patterns, with references expanded
+        if (
+            most * SLOWEST > _PATTERN_TIME
+            and most * self._pattern_work.slowest > _PATTERN_TIME
+            and self._pattern_work.time(value) > _PATTERN_TIME
+        ):
             raise Mismatch("too much text for the patterns of this schema, which could take more than a second")
-        if not self._backtracks or longest * _MAX_BACKTRACKS <= _BACKTRACKED:
+        if not self._backtracks:
             return self._compiled
         return self._compiled_counted(_allowed_backtracks(self._backtracking_work.time(value)))
 
@@ -217,13 +221,13 @@ class Validator:
 
     @cached_property
     def _pattern_work(self) -> PatternWork:
-        return PatternWork(self._schema, self._cost.nodes, self._pattern_costs.nanoseconds)
+        return PatternWork(self._schema, self._cost, self._pattern_costs.nanoseconds)
 
     @cached_property
     def _backtracking_work(self) -> PatternWork:
         return PatternWork(
             self._schema,
-            self._cost.nodes,
+            self._cost,
             lambda pattern: self._pattern_costs.table_nanoseconds(pattern) if goes_back(pattern) else 0,
         )
 
