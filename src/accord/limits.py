@@ -40,18 +40,18 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     with no request in flight (a further one ends the oldest); and to answers that wait for the rest of their batch (a
     further one is an error)."""
     bodies_bytes_per_address: int = 128 << 20
-    """Server: `bodies_bytes` for one address, and for one principal."""
+    """`bodies_bytes` for one address, and for one principal."""
     requests: int = 4_096
     """Requests in flight of all unauthenticated clients together (HTTP, all sessions)."""
     requests_per_address: int = 2_048
     """Requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
     parked: int = 4_096
-    """Server: `Limits.parked` for all principals together; a further one ends the oldest of the address that has the
+    """`Limits.parked` for all principals together; a further one ends the oldest of the address that has the
     most."""
     parked_per_address: int = 2_048
-    """Server: `parked` for one address; a further one ends the oldest of that address."""
+    """`parked` for one address; a further one ends the oldest of that address."""
     completions_per_second: float = 2_000
-    """Server: `Limits.completions_per_second` for all clients of one address together."""
+    """`Limits.completions_per_second` for all clients of one address together."""
     body_seconds: float = 30
     """Time to receive the body of a request; after it, the server answers with 408."""
     write_seconds: float = 30
@@ -75,12 +75,12 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """Sessions of one authenticated principal; a further one ends the one of its own with the longest idle time, or is
     answered with 503."""
     sessions_per_address: int = 5_000
-    """Server: `sessions_per_principal` for one address, without authentication. Behind a proxy it is the address that
+    """`sessions_per_principal` for one address, without authentication. Behind a proxy it is the address that
     the proxy reports, if `public_url` is set."""
     session_idle_seconds: float = 1_800
     """How long a session over HTTP may be without work and without open streams before it ends."""
     session_unused_seconds: float = 60
-    """Server: `session_idle_seconds` for a session without any request after `initialize`. If the limit on sessions is
+    """`session_idle_seconds` for a session without any request after `initialize`. If the limit on sessions is
     reached, the oldest of these ends."""
     session_seconds: float = 86_400
     """How long a session over HTTP may last."""
@@ -155,9 +155,9 @@ class Limits(_LimitGroup, frozen=True, kw_only=True):
     """
 
     http: HTTPLimits = HTTPLimits()
-    """Server: limits over HTTP."""
+    """Limits of a server over HTTP."""
     client: ClientLimits = ClientLimits()
-    """Client: its own limits."""
+    """Limits of a client alone."""
 
     line_bytes: int = 64 << 20
     """One message on a stdio line; a longer one is skipped in linear time and answered with one error. Client: one
