@@ -1,7 +1,7 @@
-"""A server at work: one connection from its opening to its end, and the process around it.
+"""A running server: one connection from its opening to its end, and the process around it.
 
-End of input, SIGTERM and Ctrl-C all mean: take nothing new, answer what runs, within the grace period, and go. A
-second signal means now.
+End of input, SIGTERM and Ctrl-C shut the server down: it accepts no new requests, answers running ones within the grace
+period, and exits. A second signal exits at once.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _LIBRARY_PATHS = (str(Path(__file__).parent.parent), contextlib.__file__, str(Path(asyncio.__file__).parent))
-"""Where the frames are that a traceback of a lifespan can do without."""
+"""Paths of frames that are omitted from the traceback of a lifespan."""
 
 _EXIT_SECONDS = 1.0
-"""Seconds that threads which handlers left behind may hold up the end of the process."""
+"""Seconds that remaining threads of handlers may delay the end of the process."""
 
 
 async def serve(
     server: Server, transport: Transport, stop: asyncio.Event | None = None, principal: Principal | None = None
 ) -> None:
-    """Serve one connection until it ends, or until `stop` is set; for a principal, or for who started the server.
+    """Serve one connection until it ends, or until `stop` is set; for a principal, or for the client that started the
+    server.
 
-    Raises `LifespanError`; then it is for whoever made the transport to close it, and to say why on it.
+    Raises `LifespanError`; the caller then closes the transport, and reports the error on it.
     """
-    await transport.open()  # from now on, what is printed has no business on the wire
+    await transport.open()  # from now on, printed text must not reach the wire
     await server.lifetimes.enter()
     audience = server.change_bus.join(lambda: make_subscription_index(server.registry, server.profile, server.limits))
     try:
@@ -99,7 +100,7 @@ async def _serve(
     try:
         with audience.with_peer(peer):
             await _wait_for_end(connection, stop)
-            audience.flush()  # what has changed is told before the end is
+            audience.flush()  # changes are sent before the connection ends
             if not await connection.finish(server.limits.grace_seconds):
                 why = f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish"
                 connection.end_requests(list(connection.session.incoming.values()), why)
@@ -125,7 +126,9 @@ async def _wait_for_end(connection: Connection, stop: asyncio.Event | None) -> N
 
 
 def run_stdio(server: Server) -> None:
-    """Serve this process's stdin and stdout; returns when that is over."""
+    """Serve this process's stdin and stdout until the connection ends. Raises `SystemExit` for a lifespan that fails to
+    start.
+    """
     try:
         run_to_end(serve_stdio(server), asyncio.new_event_loop())
     except LifespanError as exc:
@@ -133,7 +136,7 @@ def run_stdio(server: Server) -> None:
 
 
 def failed_start(error: LifespanError) -> str:
-    """Say why a server could not start: the traceback of its author's code, and the error in one line.
+    """Return why a server could not start: the traceback of the program's code, and the error in one line.
 
     `SystemExit` of it ends the process with 1, over stdio and HTTP alike.
     """
@@ -147,7 +150,9 @@ def failed_start(error: LifespanError) -> str:
 
 
 def run_to_end(serving: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
-    """Run `serving` on a loop of its own, and see to it that what handlers left behind does not keep the process."""
+    """Run `serving` on a loop of its own, and keep remaining tasks and threads of handlers from delaying the process's
+    end.
+    """
     try:
         loop.run_until_complete(serving)
         _end_tasks(loop)
@@ -157,14 +162,14 @@ def run_to_end(serving: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLo
 
 
 def _bound_thread_shutdown() -> None:
-    """See to it that no thread that was left behind holds up the end of the process for long, when that comes.
+    """Bound the time that remaining threads may delay the end of the process.
 
-    Our own are daemons and do not; without others nothing is done.
+    Accord's own threads are daemons and do not; without others nothing is done.
     """
     left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     if left:
         ending = threading.Event()
-        # What concurrent.futures uses for its own: called when the main thread is done, before others are waited for.
+        # As concurrent.futures does: called when the main thread ends, before the process waits for other threads.
         threading._register_atexit(ending.set)  # type: ignore[attr-defined]
         threading.Thread(target=_exit_after_threads, args=(left, ending, _uncaught()), daemon=True).start()
 
@@ -182,18 +187,18 @@ def _exit_after_threads(left: Sequence[threading.Thread], ending: threading.Even
 
 
 def _uncaught() -> object:
-    """The exception that ended the program, if one did."""
+    """Return the exception that ended the program, if any."""
     return getattr(sys, "last_value", None)
 
 
 def check_transport(name: str) -> None:
-    """Raise `DeclarationError` for a transport that there is not."""
+    """Raise `DeclarationError` for an unknown transport."""
     if name != "stdio":
         raise DeclarationError(f"there is no transport {name!r}: run() serves stdio, run(http=':8000') serves HTTP")
 
 
 async def serve_stdio(server: Server) -> None:
-    """Serve this process's stdin and stdout, on a loop that runs."""
+    """Serve this process's stdin and stdout on the running loop."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     _on_signals(loop, stop)
     transport = StdioTransport(server.limits, exit_when_stuck=True)
@@ -207,21 +212,21 @@ async def serve_stdio(server: Server) -> None:
 
 
 def _on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    def asked(number: int) -> None:
+    def handle_signal(number: int) -> None:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
 
     for number in _SIGNALS:
         try:
-            loop.add_signal_handler(number, asked, number)
+            loop.add_signal_handler(number, handle_signal, number)
         except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
             with contextlib.suppress(ValueError):  # only the main thread may
-                signal.signal(number, lambda number, _: loop.call_soon_threadsafe(asked, number) and None)
+                signal.signal(number, lambda number, _: loop.call_soon_threadsafe(handle_signal, number) and None)
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what handlers left behind, and give it one moment to notice."""
+    """Cancel remaining tasks of handlers, and let them handle it briefly."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

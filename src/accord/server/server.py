@@ -1,4 +1,4 @@
-"""`Server`: what a program declares, and where it is served."""
+"""`Server`: declares tools, resources and prompts, and serves them."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Server(DeclarationMixin, CompositionMixin):
     """A Model Context Protocol server: declare tools, resources and prompts on it, then `run()`.
 
-    One program serves all revisions at once. `name` and `version` are what clients show; `instructions` tell a
-    model how to use the server. `revisions` restricts what is spoken; `limits` are the bounds that protect it.
-    `cache` is how long clients may keep its lists (2026-07-28); they are told when these change all the same.
-    `state_keys` seal what a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the first seals
-    and all open; one that lives as long as the process if none are given. `extensions` and `experimental` are declared
-    as capabilities; see `method` for what extensions add. `auth` finds out who asks, over HTTP. `telemetry` is told of
-    requests: `OpenTelemetry()`. `middleware` stands around all that it does for its clients, see `add_middleware`.
-    `lifespan` is an async context manager, or an async generator, that takes the server: it is entered when the server
-    starts, once however many clients there are, and left when it ends; what it yields is `ctx.lifespan`.
-    `strict_arguments` has all its tools take an argument only as what it is, see `ToolOptions.strict`.
-    Raises `DeclarationError` for keys that cannot seal, for an `auth` or a `lifespan` that is none.
+    One program serves all revisions at once. `name` and `version` are shown by clients; `instructions` tell a model how
+    to use the server. `revisions` restricts the supported revisions; `limits` are the bounds that protect the server.
+    `cache` is how long clients may cache its lists (2026-07-28); clients are notified of changes nevertheless.
+    `state_keys` seal the state that a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the
+    first seals and all open; by default one that lives as long as the process. `extensions` and `experimental` are
+    declared as capabilities; see `method` for the methods of extensions. `auth` authenticates clients over HTTP.
+    `telemetry` records requests: `OpenTelemetry()`. `middleware` wraps all requests, see `add_middleware`. `lifespan`
+    is an async context manager, or an async generator, that takes the server: it is entered when the server starts,
+    once for any number of clients, and exited when it stops; the value that it yields is `ctx.lifespan`.
+    `strict_arguments` rejects arguments that need a conversion, see `ToolOptions.strict`. Raises `DeclarationError` for
+    invalid keys, and for an invalid `auth` or `lifespan`.
     """
 
     context_type: ClassVar[type[Context]] = Context
-    """What handlers are given for a parameter annotated `Context`."""
+    """The class of the value passed to a parameter annotated `Context`."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Server(DeclarationMixin, CompositionMixin):
         self.extension_methods: ExtensionMethods = ExtensionMethods(extensions)
         self._experimental = dict(experimental) if experimental else None
         self.active_round_trips: MultiRoundTrip | None = None
-        """`round_trips`, once a call may have asked; None on a server that never needed them."""
+        """`round_trips`, once a call may have requested input; None on a server that never needed them."""
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
         if auth is not None and not hasattr(auth, "authenticate"):
@@ -111,24 +111,24 @@ class Server(DeclarationMixin, CompositionMixin):
         if lifespan is not None and not callable(lifespan):
             raise DeclarationError("lifespan= must be a function that takes the server and yields once")
         self.auth: Auth | None = auth
-        """Who finds out who asks, over HTTP."""
+        """Authenticates clients over HTTP."""
         self.instrumentation: ServerInstrumentation | None = None if telemetry is None else _instrumentation(telemetry)
-        """What tells the telemetry; None where there is none."""
+        """The instrumented parts for the telemetry; None without telemetry."""
         self._app: HTTPApp | None = None
         self._mount_listeners: dict[int, Callable[[str, str], None]] = {}
         self.change_bus: ChangeBus = ChangeBus()
-        """Who is connected, to be told of changes."""
+        """Notifies connected clients of changes."""
         self.registry: Registry = Registry(self._pack_list, limits.page_size, self.change_bus.list_changed)
         self.lifespan = lifespan
         self.registry.middleware = middleware_steps(middleware)
 
     def __repr__(self) -> str:
-        held = self.registry
-        return f"<Server {self.info.name!r}: {len(held.tools)} tools, {len(held.prompts)} prompts>"
+        registry = self.registry
+        return f"<Server {self.info.name!r}: {len(registry.tools)} tools, {len(registry.prompts)} prompts>"
 
     @property
     def round_trips(self) -> MultiRoundTrip:
-        """The calls that ask the client, and wait for its answers."""
+        """The calls that wait for input from the client."""
         if self.active_round_trips is None:
             from accord.server.input.multi_round_trip import MultiRoundTrip
             from accord.server.input.request_state import Keyring
@@ -138,7 +138,7 @@ class Server(DeclarationMixin, CompositionMixin):
 
     @classmethod
     def from_openapi(cls, document: Source, *, name: str | None = None, **options: Unpack[OpenAPIOptions]) -> Self:
-        """A server of nothing but an HTTP API, with its name and version; see `add_openapi`."""
+        """Return a server of an HTTP API, with its name and version; see `add_openapi`."""
         from accord.server.openapi.importer import server_of
 
         return server_of(cls, document, name, options)
@@ -147,16 +147,16 @@ class Server(DeclarationMixin, CompositionMixin):
     def from_fastapi(
         cls, app: Any, *, name: str | None = None, lifespan: bool = True, **options: Unpack[OpenAPIOptions]
     ) -> Self:
-        """A server of nothing but a FastAPI application, with its name and version; see `add_fastapi`."""
+        """Return a server of a FastAPI application, with its name and version; see `add_fastapi`."""
         from accord.server.openapi.importer import server_of_application
 
         return server_of_application(cls, app, name, lifespan, options)
 
     def method(self, name: str) -> Callable[[F], F]:
-        """Answer a request, or hear a notification, that an extension of this server lists.
+        """Register the handler of a request or notification that an extension of this server declares.
 
-        The function takes the params as their type, and a `Context` if it wants one; what it returns is the result.
-        Raises `DeclarationError`.
+        The function takes the decoded params and, optionally, a `Context`; it returns the result. Raises
+        `DeclarationError`.
         """
 
         def declare(function: F) -> F:
@@ -166,20 +166,22 @@ class Server(DeclarationMixin, CompositionMixin):
         return declare
 
     def complete_elicitation(self, elicitation_id: str) -> bool:
-        """Tell the client that its person is done at the page of `ElicitUrl` (`notifications/elicitation/complete`).
+        """Notify the client that the user has finished at the page of `ElicitUrl`
+        (`notifications/elicitation/complete`).
 
-        From any thread. Whether it was told: only 2025-11-25 has words for it, and only the client that was asked.
+        Callable from any thread. Return whether it was sent: only 2025-11-25 has it, and only for the client that was
+        asked.
         """
         return self.active_round_trips is not None and self.active_round_trips.url_elicitations.complete(elicitation_id)
 
     # --- other servers -----------------------------------------------------------------------------------------
 
     def mount(self, other: Server, prefix: str = "") -> None:
-        """Offer what another server offers, as it is at any time: `forecast` as `prefix_forecast`, `weather://oslo` as
-        `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Where two things have
-        one name, the server's own goes first, then what was mounted first.
+        """Serve the registrations of another server, as they are at any time: `forecast` as `prefix_forecast`,
+        `weather://oslo` as `weather://prefix/oslo`. Its middleware, its lifespan and its dependencies stay its own. Of
+        two registrations with one name, the server's own precedes, then the one that was mounted first.
 
-        Raises `DeclarationError` for what is no `Server`, a prefix that cannot be one, and servers in a circle.
+        Raises `DeclarationError` for a value that is not a `Server`, an invalid prefix, and a cycle of servers.
         """
         from accord.server.compose.mount import Mount, check_no_cycle
 
@@ -188,12 +190,12 @@ class Server(DeclarationMixin, CompositionMixin):
         mount = Mount(other, prefix)
         check_no_cycle(self, other)
         self.registry.mounts = (*self.registry.mounts, mount)
-        self._mount_listeners[id(mount)] = follow = self._change_listener(mount.names.uri)
-        other.change_bus.add_listener(follow)
+        self._mount_listeners[id(mount)] = listener = self._change_listener(mount.names.uri)
+        other.change_bus.add_listener(listener)
         self.registry.invalidate()
 
     def unmount(self, other: Server) -> None:
-        """Offer it no longer; calls that run go on. Raises `DeclarationError` where it is not mounted."""
+        """Remove a mounted server; its running calls go on. Raises `DeclarationError` if it is not mounted."""
         gone = [mount for mount in self.registry.mounts if mount.registry is other.registry]
         if not gone:
             raise DeclarationError(f"{other.name!r} is not mounted here")
@@ -205,7 +207,7 @@ class Server(DeclarationMixin, CompositionMixin):
     # --- serving -----------------------------------------------------------------------------------------------
 
     def profile(self) -> PeerInfo:
-        """What this server says of itself."""
+        """Return the server info: its name, version, capabilities and instructions."""
         capabilities = msgspec.structs.replace(
             self.registry.capabilities(
                 may_log=any(offer.context for offer in self.extension_methods.registrations.values())
@@ -221,10 +223,10 @@ class Server(DeclarationMixin, CompositionMixin):
         return Raw(codec.encode(codec.finish_result(hinted, rules, codec.raw(self.info))))
 
     async def serve(self, transport: Transport, *, principal: Principal | None = None) -> None:
-        """Serve one connection until it ends; calls in flight are answered first, within the grace period.
+        """Serve one connection until it ends; running calls are answered first, within the grace period.
 
-        With a `principal` every request is that principal's, which needs the scopes that things ask for; without one
-        the client is taken for whoever started this server, which needs none.
+        With a `principal` every request is that principal's, which needs the scopes of registrations; without one the
+        client counts as the owner of the server, which needs none.
         """
         from accord.server.run import serve
 
@@ -232,13 +234,15 @@ class Server(DeclarationMixin, CompositionMixin):
 
     @property
     def app(self) -> HTTPApp:
-        """This server as an ASGI application, to be mounted or to be run by any ASGI server; see `asgi`."""
+        """This server as an ASGI application, to be mounted or run by any ASGI server; see `asgi`."""
         if self._app is None:
             self._app = self.asgi()
         return self._app
 
     def asgi(self, options: HTTPOptions | None = None) -> HTTPApp:
-        """An ASGI application that serves all revisions, with options of its own. Nobody need run its lifespan."""
+        """Return an ASGI application that serves all revisions, with options of its own. Its lifespan need not be
+        run.
+        """
         from accord.server.http.app import HTTPApp
         from accord.server.http.options import HTTPOptions
 
@@ -247,12 +251,11 @@ class Server(DeclarationMixin, CompositionMixin):
     def run(
         self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
     ) -> None:
-        """Serve until SIGTERM or Ctrl-C, what runs is finished, and return.
+        """Serve until SIGTERM or Ctrl-C; running calls are finished first.
 
-        Over stdin and stdout, where the client that closes them ends it as well; or with `http` at that address:
-        "127.0.0.1:8000", "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises
-        `DeclarationError` for what is no address and for type hints that name what does not exist, and `SystemExit`
-        where the address cannot be had.
+        Over stdin and stdout, until the client closes them; or with `http` at that address: "127.0.0.1:8000",
+        "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises `DeclarationError` for an
+        invalid address and for type hints with unknown names, and `SystemExit` if the address is not available.
         """
         from accord.server.run import check_transport, run_stdio
 
@@ -268,7 +271,7 @@ class Server(DeclarationMixin, CompositionMixin):
     async def run_async(
         self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
     ) -> None:
-        """As `run`, on an event loop that runs already. Raises `OSError` for an address that cannot be had, and
+        """Serve on a running event loop. As `run`. Raises `OSError` for an address that is not available, and
         `DeclarationError`.
         """
         from accord.server.run import check_transport, serve_stdio
@@ -283,12 +286,12 @@ class Server(DeclarationMixin, CompositionMixin):
             await serve_http(self, http, options)
 
     async def run_stdio_async(self) -> None:
-        """As `run_async`; the name that other libraries have for it."""
+        """Serve stdin and stdout. As `run_async`, under the name that other libraries use."""
         await self.run_async()
 
 
 def _keyring(keys: Sequence[bytes]) -> Keyring:
-    """Checked when a server is made, rather than at its first question."""
+    """Return the keyring, checked when the server is created rather than at its first question."""
     from accord.server.input.request_state import Keyring
 
     return Keyring(keys)

@@ -26,6 +26,6 @@ class Principal(msgspec.Struct, frozen=True):
             raise DeclarationError(f"scopes must be a frozenset: Principal({self.id!r}, frozenset({{'read'}}))")
 
 
-def id_of(who: Principal | None) -> str:
+def id_of(principal: Principal | None) -> str:
     """Return the id of a principal; an empty string without authentication."""
-    return "" if who is None else who.id
+    return "" if principal is None else principal.id

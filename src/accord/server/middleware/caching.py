@@ -1,6 +1,5 @@
-"""Caching: what was worked out a moment ago is not worked out again.
-
-Where results are kept for `Caching`: the contract, and the memory of this process.
+"""`Caching`: a middleware that reuses results of equal requests; and its stores: the contract, and the memory of this
+process.
 """
 
 from __future__ import annotations
@@ -29,31 +28,30 @@ from accord.server.input.request_state import canonical
 from accord.server.middleware.request import CallNext, Request
 
 _Result = tuple[bytes, float]
-"""What is kept, and when its time is over."""
+"""The encoded result, and its expiry."""
 
 
 class ResultStore(Protocol):
-    """Keeps results by key. The public contract for stores of your own, which several processes may share.
+    """Stores results by key. The public contract for stores of your own, which several processes may share.
 
-    Any method may raise: then the result is not kept, and that is logged. What a key begins with, up to the first
-    space, is the method that it belongs to.
+    Any method may raise: then the result is not cached, and the error is logged. A key begins with its method, up to
+    the first space.
     """
 
     async def get(self, key: str) -> bytes | None:
-        """What was put there, unless its time is over; None where there is nothing."""
+        """Return the stored value; None if there is none or it has expired."""
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
-        """Keep this for so long, in the place of what was kept; or not, where there is no room."""
+        """Store a value for `seconds`, replacing the previous one; or not, without room."""
 
     async def clear(self, prefix: str = "") -> None:
-        """Forget all keys that begin like this."""
+        """Remove all keys with this prefix."""
 
 
 class MemoryResults:
     """A `ResultStore` in the memory of this process: at most `most` results, of `bytes` together.
 
-    The one that was not asked for the longest goes first. `clock` gives seconds. Raises `DeclarationError` for bounds
-    below 1.
+    The least recently used one is evicted first. `clock` returns seconds. Raises `DeclarationError` for bounds below 1.
     """
 
     def __init__(self, most: int = 1000, bytes: int = 16 << 20, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +78,7 @@ class MemoryResults:
         return value
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
-        """See `ResultStore.put`. What is larger than all the room is not kept."""
+        """See `ResultStore.put`. A value larger than `bytes` is not stored."""
         self._drop(key)
         if len(value) > self._bytes:
             return
@@ -106,18 +104,18 @@ _RESULTS: dict[str, type] = {"tools/call": EncodedToolResult, "prompts/get": Get
 
 
 class Caching:
-    """Keep results for `seconds`, and give them to whoever asks for the same: `Caching(seconds=60)`.
+    """Caches results for `seconds`, and returns them for equal requests: `Caching(seconds=60)`.
 
-    Resources, prompts, and tools marked `readOnlyHint`; or the `tools` that are named, whatever their marks. The same
-    is: server, principal with its scopes, method, name, version, arguments, revision, and what `key(request)` says,
-    where a result depends on more (None: it is not kept). Never kept: errors, what has asked the client something, and
-    what has read something else of the client (`Request.reads`: headers, roots, client, `_meta`, session, state),
-    unless `key` has read that too.
+    Applies to resources, prompts, and tools marked `readOnlyHint`; or to the named `tools`, whatever their annotations.
+    Requests are equal with the same server, principal and scopes, method, name, version, arguments, revision, and
+    `key(request)`, for results that depend on more (None: not cached). Never cached: errors, results of calls that
+    requested input from the client, and of those that read something else of the client (`Request.reads`: headers,
+    roots, client, `_meta`, session, state), unless `key` has read that too.
 
-    Equal requests at once are one, unless the function takes a context: then it may wait for a person. All is
-    forgotten when what the server offers changes, the resources when `resource_updated` says that one has, and with
-    `clear()`. At most `most` results of `bytes` together; or what a `store` of your own has room for. Raises
-    `DeclarationError` for bounds that are none.
+    Concurrent equal requests run once, unless the function takes a context: then it may wait for a user. The cache is
+    cleared when the registrations of the server change, resources when `resource_updated` reports a change, and by
+    `clear()`. It holds at most `most` results of `bytes` together; or as many as a `store` of your own. Raises
+    `DeclarationError` for invalid bounds.
     """
 
     def __init__(
@@ -143,7 +141,7 @@ class Caching:
         self._stale: set[str] = set()
 
     async def clear(self) -> None:
-        """Forget all results. What is being worked out now is not kept either."""
+        """Remove all results. Results of running requests are not cached either."""
         self._invalidate("")
         await self._refresh()
 
@@ -153,7 +151,7 @@ class Caching:
         extra = self._extra(request) if self._extra is not None else ""
         covered = {*_read_since(before, request), "principal"}
         if not request.apart[1]:
-            covered.add("state")  # then it is the same for all: what comes into it comes from inside
+            covered.add("state")  # empty for all: values in it come from inner middleware and the handler
         key = None if extra is None or not self._is_cacheable(request) else self._key(request, extra)
         if key is None:
             return await call_next(request)
@@ -165,19 +163,19 @@ class Caching:
             return await self._compute(request, call_next, key, covered)
         return await self._single_flight(request, call_next, key, covered)
 
-    # --- what is the same --------------------------------------------------------------------------------------
+    # --- keys --------------------------------------------------------------------------------------------------
 
     def _key(self, request: Request, extra: str) -> str | None:
-        """What is the same for equal requests; None where the principal has something that is no JSON."""
-        of_whom = [self._identity(request.server), request.local, _of(request.principal)]
-        what = [request.asked_for, request.version, request.revision, request.apart, extra]
+        """Return the key of equal requests; None if the principal has an attribute that is not JSON."""
+        identity = [self._identity(request.server), request.local, _of(request.principal)]
+        target = [request.asked_for, request.version, request.revision, request.apart, extra]
         _, arguments, _, _ = request.inside
         given = canonical(bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {}))
         try:
-            said = to_json([of_whom, what])
+            encoded = to_json([identity, target])
         except ValueError:
             return None
-        return f"{request.method} {blake2b(said + given, digest_size=24).hexdigest()}"
+        return f"{request.method} {blake2b(encoded + given, digest_size=24).hexdigest()}"
 
     def _is_cacheable(self, request: Request) -> bool:
         tool = request.tool
@@ -187,17 +185,19 @@ class Caching:
             return request.name in self._tools
         return tool.annotations is not None and bool(tool.annotations.read_only_hint)
 
-    # --- working it out ----------------------------------------------------------------------------------------
+    # --- computing ---------------------------------------------------------------------------------------------
 
     async def _single_flight(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
-        """The first works it out; the others wait for that, and for nothing if it fails."""
+        """Compute the result once; concurrent equal requests wait for it, and compute it themselves if it cannot be
+        cached.
+        """
         place = asyncio.get_running_loop(), key
         while (flight := self._in_flight.get(place)) is not None:
             await asyncio.wait((flight,))
             kept = await self._cached(request, key)
             if kept is not None:
                 return kept
-            if flight.result():  # it is nothing that can be kept: each has to find out alone
+            if flight.result():  # the result cannot be cached: each request computes its own
                 return await call_next(request)
         flight = self._in_flight[place] = place[0].create_future()
         ended = False
@@ -210,10 +210,10 @@ class Caching:
             raise
         finally:
             del self._in_flight[place]
-            flight.set_result(ended)  # else it was cancelled: the next one takes its place
+            flight.set_result(ended)  # otherwise it was cancelled: the next request takes its place
 
     async def _compute(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
-        """Work it out, and keep it if it is as good for whoever asks for the same. `covered`: what the key holds."""
+        """Compute the result, and cache it if it depends only on attributes in the key, which `covered` names."""
         edition, before = self._edition, dict(request.reads)
         value = await call_next(request)
         if request.asked or not _read_since(before, request).issubset(covered):
@@ -229,18 +229,18 @@ class Caching:
         return None if found is None else codec.decoder(_RESULTS[request.method]).decode(found)
 
     async def _ignore_errors(self, work: Awaitable[Any]) -> Any:
-        """A store that fails costs time, and no call."""
+        """Await an operation of the store, and log its errors instead of failing the request."""
         try:
             return await work
         except Exception as exc:
             log.warning("accord: a store of results failed, so nothing is kept: %s", exc)
             return None
 
-    # --- what is out of date -----------------------------------------------------------------------------------
+    # --- invalidation ------------------------------------------------------------------------------------------
 
     def _identity(self, server: RunningServer) -> str:
-        """What tells a server from others: its name and version, and its number among those with the same. And hear of
-        its changes, from before anything of it is kept.
+        """Return the identity of a server: its name and version, and its number among those with the same. The first
+        call subscribes to its changes, before any of its results is cached.
         """
         known = self._servers.get(server)
         if known is None:
@@ -251,12 +251,12 @@ class Caching:
         return known
 
     def _invalidate(self, prefix: str) -> None:
-        """Whatever begins like this is out of date. From any thread."""
+        """Mark all keys with this prefix as stale; callable from any thread."""
         self._edition += 1
         self._stale.add(prefix)
 
     async def _refresh(self) -> None:
-        with suppress(KeyError):  # there is nothing, or nothing any more
+        with suppress(KeyError):  # no prefix is left
             while True:
                 await self._ignore_errors(self._store.clear(self._stale.pop()))
 
@@ -265,9 +265,9 @@ def _read_since(before: Mapping[str, int], request: Request) -> set[str]:
     return {what for what, count in request.reads.items() if count != before.get(what)}
 
 
-def _of(who: Principal | None) -> Any:
-    """All that is known of a principal, always in one order."""
-    if who is None:
+def _of(principal: Principal | None) -> Any:
+    """Return all attributes of a principal, in a fixed order."""
+    if principal is None:
         return None
-    fields = {name: getattr(who, name) for name in who.__struct_fields__}
+    fields = {name: getattr(principal, name) for name in principal.__struct_fields__}
     return {name: sorted(value) if isinstance(value, Set) else value for name, value in sorted(fields.items())}

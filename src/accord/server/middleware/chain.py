@@ -1,4 +1,4 @@
-"""From middleware to the one function that is called for a request: each around the next, the handler in the middle."""
+"""Composition of middleware: each wraps the next, around the handler."""
 
 from __future__ import annotations
 
@@ -15,44 +15,46 @@ from accord.server.declare.parameters import unwrap_callable
 C = TypeVar("C", bound=Callable[..., Any])
 
 Guard = Callable[[str, Collection[str]], frozenset[str]]
-"""Says which scopes a principal must have to see something of that name and with these tags."""
+"""Returns the scopes that a principal needs for a registration of this name with these tags."""
 
 NO_SCOPES: frozenset[str] = frozenset()
 
 
 class ChainedRequest(Protocol):
-    """A request, as a chain passes it on."""
+    """A request as a chain passes it on."""
 
     @property
     def context(self) -> object:
-        """The context, for middleware that takes it."""
+        """The context, for middleware that takes one."""
 
     def run(self) -> Awaitable[Any]:
         """Call the handler."""
 
 
 Chain = Callable[[ChainedRequest], Awaitable[Any]]
-"""All middleware of a function, and the function in the middle."""
+"""A function inside all of its middleware."""
 
 _HOW = "write it as `async def middleware(request, call_next)`, with a third parameter `ctx: Context` if it wants one"
 
 
 class MiddlewareStep(msgspec.Struct, frozen=True, eq=False):
-    """One middleware."""
+    """One middleware, and its requirements."""
 
     function: Callable[..., Awaitable[Any]]
     context: bool = False
-    """Whether it takes the context: then the call may ask the client."""
+    """Whether it takes the context: then the call may request input from the client."""
     guard: Guard | None = None
-    """What the middleware has as `scopes_of`: it is asked before anything is listed, found or called, about every name
-    that it has had, and every spelling of a URI.
+    """The `scopes_of` of the middleware: called before a registration is listed, resolved or called, with all of its
+    current and former names, and every spelling of a URI.
     """
     only_guards: bool = False
-    """Whether that is all it does, so that a call need not pass through it."""
+    """Whether it does nothing else, so that calls can skip it."""
 
 
 def middleware_steps(middleware: Iterable[Callable[..., Awaitable[Any]]]) -> tuple[MiddlewareStep, ...]:
-    """Read several. Raises `DeclarationError` for what is none, and for one that stands alone."""
+    """Return the steps of several middleware. Raises `DeclarationError` for an invalid one, and for a value that is not
+    a list.
+    """
     if not isinstance(middleware, Iterable):
         name = getattr(middleware, "__qualname__", None) or f"{type(middleware).__name__}(...)"
         raise DeclarationError(f"middleware= must be a list: write middleware=[{name}]")
@@ -60,7 +62,7 @@ def middleware_steps(middleware: Iterable[Callable[..., Awaitable[Any]]]) -> tup
 
 
 def middleware_step(middleware: Callable[..., Awaitable[Any]]) -> MiddlewareStep:
-    """Read a middleware. Raises `DeclarationError` for what is none."""
+    """Return the step of a middleware. Raises `DeclarationError` for an invalid one."""
     name = getattr(middleware, "__qualname__", None) or type(middleware).__name__
     if not callable(middleware) or isinstance(middleware, type):
         raise DeclarationError(f"{name} is not a middleware: {_HOW}")
@@ -74,7 +76,7 @@ def middleware_step(middleware: Callable[..., Awaitable[Any]]) -> MiddlewareStep
 
 
 def _required_arguments(middleware: Callable[..., Awaitable[Any]]) -> int:
-    """How many arguments it has to be given; one that takes any number is given two."""
+    """Return the number of required arguments; two for a function of any number."""
     parameters = list(inspect.signature(middleware).parameters.values())
     needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
     if any(one.kind is one.VAR_POSITIONAL for one in needed):
@@ -85,24 +87,24 @@ def _required_arguments(middleware: Callable[..., Awaitable[Any]]) -> int:
 
 
 def only_guards(call: C) -> C:
-    """Mark the `__call__` of a middleware that checks nothing but what its `scopes_of` asks for."""
+    """Mark the `__call__` of a middleware that checks only what its `scopes_of` requires."""
     call.only_guards = True  # type: ignore[attr-defined]
     return call
 
 
 def guards_in(steps: Iterable[MiddlewareStep]) -> tuple[Guard, ...]:
-    """Return what those of them ask that ask for scopes."""
+    """Return the guards of the steps."""
     return tuple(step.guard for step in steps if step.guard is not None)
 
 
 def required_scopes(guards: Iterable[Guard], names: Iterable[str], tags: Collection[str]) -> frozenset[str]:
-    """Return what guards ask for something with these names, in all spellings, together."""
+    """Return all scopes that guards require for these names, in all spellings."""
     readings = {reading: None for name in names for reading in spellings(name)}
     return NO_SCOPES.union(*(guard(reading, tags) for guard in guards for reading in readings))
 
 
 def build_chain(steps: Sequence[MiddlewareStep]) -> Chain | None:
-    """All of them, the first outermost; None for none."""
+    """Return the composition of the steps, the first outermost; None without steps."""
     steps = [step for step in steps if not step.only_guards]
     if not steps:
         return None

@@ -1,7 +1,4 @@
-"""MaskErrors: what went wrong inside stays inside.
-
-Retry: another try for what failed, where trying again does no harm.
-"""
+"""`MaskErrors` hides unexpected errors from clients; `Retry` repeats failed requests that may run again."""
 
 from __future__ import annotations
 
@@ -20,21 +17,21 @@ from accord.transport.deadlines import is_cancelled
 log: logging.Logger = logging.getLogger("accord.server")
 
 _CLIENT_ERRORS = (*EXPECTED_ERRORS, ProtocolError)
-"""What says by itself what a client is to know."""
+"""Errors whose text is meant for the client."""
 
 
 class MaskErrors:
-    """Tell clients of an unexpected error no more than a reference: `an internal error, reference 7f3a91c2`.
+    """Replaces the text of unexpected errors by a reference: `an internal error, reference 7f3a91c2`.
 
-    The log has the same reference with the traceback. What is meant for the client passes: `ToolError`, arguments that
-    do not fit, errors of the protocol, time that ran out, answers that did not come; and the types in `show`.
+    The log has the same reference with the traceback. Errors meant for the client pass: `ToolError`, invalid arguments,
+    protocol errors, timeouts, missing answers; and the types in `show`.
     """
 
     def __init__(self, show: tuple[type[Exception], ...] = ()) -> None:
         self._show: tuple[type[Exception], ...] = (*_CLIENT_ERRORS, *show)
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises `ToolError` or `InternalError` in the place of what is masked."""
+        """See `Server.add_middleware`. Raises `ToolError` or `InternalError` in place of a masked error."""
         try:
             return await call_next(request)
         except self._show:
@@ -53,13 +50,13 @@ def _masked(request: Request, exc: BaseException) -> Exception:
 
 
 class Retry:
-    """Try again what ended with one of the errors `on`, up to `times` times: `Retry(times=2)`.
+    """Repeats a request that failed with one of the errors `on`, up to `times` times: `Retry(times=2)`.
 
-    Only what may run twice: prompts, resources, lists, tools marked `readOnlyHint` or `idempotentHint`, and the
-    `tools` that are named. Never what has asked the client something: a person is not asked twice.
+    Applies only to requests that may run twice: prompts, resources, lists, tools marked `readOnlyHint` or
+    `idempotentHint`, and the named `tools`. Never to a call that requested input: the user is not asked twice.
 
-    The pause before a try is a random part of `pause` seconds, doubled from one try to the next, at most `longest`.
-    Raises `DeclarationError` for numbers below 0.
+    The pause before a retry is a random part of `pause` seconds, doubled for each retry, at most `longest`. Raises
+    `DeclarationError` for numbers below 0.
     """
 
     def __init__(
@@ -80,14 +77,14 @@ class Retry:
         self._tools = frozenset(tools)
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises what the last try raised."""
+        """See `Server.add_middleware`. Raises the error of the last attempt."""
         for tried in range(self._times):
             try:
                 return await call_next(request)
             except self._on:
                 if not self._may(request):
                     raise
-            # A random part, so that many who failed together do not come back together.
+            # A random part, so that requests that failed together do not retry together.
             await asyncio.sleep(random.random() * min(self._longest, self._pause * 2**tried))
         return await call_next(request)
 

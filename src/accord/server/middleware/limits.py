@@ -1,10 +1,5 @@
-"""Timeout: a bound on the time of everything inside.
-
-SizeLimit: no result that is larger than a model, or a line, can take.
-
-RateLimit: so many requests a second, and no more.
-
-What a rate limit remembers: the contract, and two who hold it, for one process and for all of a machine.
+"""`Timeout`, `SizeLimit` and `RateLimit`; and the stores of `RateLimit`: the contract, one for this process and one
+shared by the processes of a machine.
 """
 
 from __future__ import annotations
@@ -35,10 +30,10 @@ from accord.store.database_thread import DatabaseThread
 
 
 class Timeout:
-    """Stop what takes longer than `seconds`, with an error that says so: `Timeout(30)`.
+    """Cancels calls that take longer than `seconds`: `Timeout(30)`.
 
-    As `@server.tool(timeout=...)`, for many at once; the shorter of the two holds. Waiting for an answer of the client
-    does not count. A plain `def` cannot be stopped: it runs on in its thread, and nobody waits for it.
+    As `@server.tool(timeout=...)`, for many at once; the shorter of the two applies. The time that the client takes to
+    answer does not count. A plain `def` cannot be stopped: it runs on in its thread, and its result is discarded.
     Raises `DeclarationError` unless `seconds` is above 0.
     """
 
@@ -53,15 +48,15 @@ class Timeout:
 
 
 _NOTE = 60
-"""Bytes of the note that something is missing, at most."""
+"""Maximum bytes of the note about the omitted text."""
 
 
 class SizeLimit:
-    """Refuse results of tools, prompts and resources above so many bytes of JSON: `SizeLimit(200_000)`.
+    """Rejects results of tools, prompts and resources above this many bytes of JSON: `SizeLimit(200_000)`.
 
-    With `cut`, the text of a tool's result is cut at the end instead, with a note of how much is missing. Structured
-    output is never cut: what is left would not be what the tool promises. Raises `DeclarationError` for a limit below
-    1000 bytes, in which no result fits.
+    With `cut`, the text of a tool's result is truncated instead, with a note of how much is missing. Structured output
+    is never truncated: it would not match the tool's schema. Raises `DeclarationError` for a limit below 1000 bytes, in
+    which no result fits.
     """
 
     def __init__(self, bytes: int = 1_000_000, cut: bool = False) -> None:
@@ -71,7 +66,7 @@ class SizeLimit:
         self._cut = cut
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises `ToolError` for what is too large."""
+        """See `Server.add_middleware`. Raises `ToolError` for a result that is too large."""
         value = await call_next(request)
         if request.over:
             return value
@@ -92,7 +87,7 @@ class SizeLimit:
 
 
 def _shortened(result: CallToolResult, excess: int) -> CallToolResult | None:
-    """A result that has `excess` bytes less, taken from its last texts; None where these are not enough."""
+    """Return the result without `excess` bytes, taken from its last texts; None if these are not enough."""
     content = list(result.content)
     missing = excess + _NOTE
     for index in reversed(range(len(content))):
@@ -120,19 +115,19 @@ _WRITE = "INSERT INTO rates VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET due =
 
 
 class RateStore(Protocol):
-    """Counts by key. The public contract for stores of your own, which several processes may share."""
+    """Stores rates by key. The public contract for stores of your own, which several processes may share."""
 
     async def take(self, key: str, pace: Pace) -> float:
-        """Count one more, if the pace allows it now: 0; else the seconds until it does. May raise: the request that
-        is counted fails with that.
+        """Count a request if the pace allows it now, and return 0; otherwise return the seconds until it does. May
+        raise: the request then fails with that error.
         """
         ...
 
 
 class MemoryRates:
-    """A `RateStore` in the memory of this process, of at most `most` keys: the one heard of the longest ago goes first.
+    """A `RateStore` in the memory of this process, of at most `most` keys: the least recently used is evicted first.
 
-    `clock` gives seconds. Raises `DeclarationError` for a bound below 1.
+    `clock` returns seconds. Raises `DeclarationError` for a bound below 1.
     """
 
     def __init__(self, most: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -156,10 +151,10 @@ class MemoryRates:
 
 
 class SQLiteRates:
-    """A `RateStore` in the file `path`, which all processes of a machine may share. It opens itself; `close` it.
+    """A `RateStore` in the file `path`, which all processes of a machine may share. It opens on first use; `close` it.
 
-    `clock` gives seconds that mean the same in all of them, and after a restart. Calls raise `StoreError` where the
-    file cannot be used.
+    `clock` returns seconds that all processes share, also after a restart. Calls raise `StoreError` if the file cannot
+    be used.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
@@ -167,7 +162,7 @@ class SQLiteRates:
         self._clock = clock
         self._committer = DatabaseThread(self._connect, self._explain)
         self._opened = 0
-        """How often: those who came together have each opened it."""
+        """The number of times it was opened: concurrent first calls each open it."""
 
     async def take(self, key: str, pace: Pace) -> float:
         """See `RateStore.take`."""
@@ -177,7 +172,7 @@ class SQLiteRates:
         return await self._committer.run(lambda db: self._count(db, key, pace))
 
     async def close(self) -> None:
-        """Finish what was asked so far, and let go of the file."""
+        """Finish the pending calls, and close the file."""
         while self._opened:
             self._opened -= 1
             await self._committer.stop()
@@ -186,18 +181,18 @@ class SQLiteRates:
         now = self._clock()
         db.execute(_FORGET, (now,))
         (due,) = db.execute(_READ, (key,)).fetchone() or (-inf,)
-        due = min(due, now + pace.longest)  # the clock was set back: nobody waits until it comes there again
+        due = min(due, now + pace.longest)  # the clock was set back: do not wait until it reaches the old time
         following = pace.step(due, now)
         db.execute(_WRITE, (key, due if following is None else following))
         return pace.wait(due, now) if following is None else 0
 
     def _connect(self) -> sqlite3.Connection:
-        with suppress(OSError):  # it is there; or it cannot be made, and then SQLite says why
-            # The keys say who called what: the file is its owner's alone, and so are those that SQLite puts beside it.
+        with suppress(OSError):  # it exists; or it cannot be created, and SQLite raises the reason
+            # The keys reveal who called what: only the owner may read the files, those of SQLite included.
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _TABLE, _INDEX):
-            db.execute(statement)  # what a loss of power forgets is a rate
+            db.execute(statement)  # a power failure loses only rates
         return db
 
     def _explain(self, exc: sqlite3.Error) -> str:
@@ -208,13 +203,13 @@ By = Literal["principal", "tool", "method"] | Callable[[Request], str | None]
 
 
 class RateLimit:
-    """Let `per_second` requests through on average, `burst` at once: `RateLimit(per_second=10, burst=20)`.
+    """Allows `per_second` requests on average, `burst` at once: `RateLimit(per_second=10, burst=20)`.
 
-    `by` says what is counted together: all requests of a "principal" (those of all whom nobody vouches for count as
-    one), all calls of a "tool", all requests of a "method"; or what a function of the request gives (None: it is not
-    counted). One request too many is answered with an error that says when to come back, also as a number in
-    `data.retryAfter`. What is remembered is bounded, and shared where the `store` is: `SQLiteRates(path)`.
-    Raises `DeclarationError` for numbers that are no rate.
+    `by` selects what is counted together: all requests of a "principal" (requests without authentication count as one),
+    all calls of a "tool", all requests of a "method"; or the key that a function of the request returns (None: not
+    counted). A request beyond the rate fails with an error that states when to retry, also as a number in
+    `data.retryAfter`. The stored rates are bounded, and shared if the `store` is: `SQLiteRates(path)`. Raises
+    `DeclarationError` for an invalid rate.
     """
 
     def __init__(
@@ -236,7 +231,7 @@ class RateLimit:
         self._store: RateStore = MemoryRates() if store is None else store
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """See `Server.add_middleware`. Raises `RateLimited` for a request that comes too soon."""
+        """See `Server.add_middleware`. Raises `RateLimited` for a request beyond the rate."""
         key = self._key(request)
         if key is not None:
             seconds = await self._store.take(key, self._pace)

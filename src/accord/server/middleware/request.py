@@ -1,4 +1,4 @@
-"""One request as middleware sees it, and what stands behind the next step."""
+"""`Request`: a request as middleware sees it, and the types of middleware."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ T = TypeVar("T")
 
 Handler = Callable[["Request"], Awaitable[Any]]
 RunMiddleware = Callable[[Handler, str, "Registration | None", Any, "PendingRequest", "Peer"], Awaitable[Any]]
-"""Does something through middleware: what stands at the end, and what the request says. See
-`Invoker.invoke_registration_middleware`."""
+"""Runs a handler through middleware, with the parts of the request. See `Invoker.run_middleware`."""
 
 
 class RequestInvoker(Protocol):
-    """What calls the functions of a server, as a request on its way to one uses it."""
+    """The invoker of a server, as a request uses it."""
 
     server: RunningServer
 
     def context(self, offer: Registration | None, call: HandlerCall) -> Context:
-        """What a function may know of the call it serves."""
+        """Return the context of a call for a registered function."""
 
     def invoke_registration(
         self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
     ) -> Awaitable[Any]:
-        """Call a function, without its middleware."""
+        """Call a registered function without its middleware."""
 
     def decode_result(self, request: Request, value: Any) -> Any:
-        """What a handler returned as the result that is sent."""
+        """Return the value of a handler as the result to send."""
 
     def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
-        """Await `work` for so long. Raises `OutOfTime`."""
+        """Await `work` for at most `seconds`. Raises `OutOfTime`."""
 
 
 class Request:
-    """What a client asks for, on its way to the handler. It is good for one call."""
+    """A client's request on its way to the handler. It is valid for one call."""
 
     __slots__ = (
         "_arguments",
@@ -82,10 +81,11 @@ class Request:
         call: HandlerCall | None,
     ) -> None:
         self.name: str = name
-        """The tool or the prompt, or the URI of the resource, as the server that this middleware belongs to calls it;
-        empty for a list."""
+        """The tool or the prompt, or the URI of the resource, by its name in the server that this middleware belongs
+        to; empty for a list.
+        """
         self.asked_for: str = name
-        """The same as the client calls it: another name where the server is mounted."""
+        """The name that the client used: a different one if the server is mounted."""
         self._handler = end
         self._invoker = calling
         self._pending = exchange
@@ -103,30 +103,30 @@ class Request:
 
     @property
     def method(self) -> str:
-        """The method of the protocol: "tools/call"."""
+        """The method of the request: "tools/call"."""
         return self._pending.method.name
 
     @property
     def lists(self) -> bool:
-        """Whether it asks for a list: then there is a list of definitions to give."""
+        """Whether the method is a list: then the result is a list of definitions."""
         return self.method.endswith("/list")
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the client gave, as JSON has it; changes to it go no further, see `replace`."""
+        """The arguments of the client, decoded; changes to them have no effect, see `replace`."""
         if self._arguments is None:
             raw = self._raw
             self._arguments = msgspec.json.decode(raw) if isinstance(raw, Raw) else dict(raw or {})
         return self._arguments or {}
 
     def replace(self, *, arguments: dict[str, Any]) -> Request:
-        """The same request with other arguments; they are checked as those of the client are."""
+        """Return the request with other arguments; they are validated like those of the client."""
         changed = self._copied()
         changed._raw = Raw(codec.encode(arguments)) if isinstance(self._raw, Raw) else arguments
         return changed
 
     def called(self, name: str, offer: Registration, arguments: Any) -> Request:
-        """The same request as a mounted server knows it, or a tool that is changed where it is shown."""
+        """Return the request as a mounted server or a changed tool sees it."""
         changed = self._copied()
         changed.name, changed._registration, changed._inner = name, offer, offer
         changed._raw = arguments
@@ -152,94 +152,96 @@ class Request:
 
     @property
     def definition(self) -> Any:
-        """The definition of what it is about: a `Tool`, a `Prompt`, a `Resource`, a `ResourceTemplate`; None for lists
-        and for what a provider completes.
+        """The definition of its target: a `Tool`, a `Prompt`, a `Resource`, a `ResourceTemplate`; None for lists, and
+        for what a provider completes.
         """
         return None if self._registration is None else self._registration.define(self._pending.rules)
 
     @property
     def tool(self) -> Tool | None:
-        """The definition of the tool that is called."""
+        """The definition of the called tool; None for other methods."""
         return self.definition if self.method == "tools/call" else None
 
     @property
     def version(self) -> str | None:
-        """The version of what is called, where it has one."""
+        """The version of the target, if it has one."""
         return None if self._registration is None else self._registration.metadata.version
 
     @property
     def tags(self) -> frozenset[str]:
-        """The tags of what is called."""
+        """The tags of the target."""
         return frozenset() if self._registration is None else self._registration.metadata.tags
 
     def tags_of(self, name: str) -> frozenset[str]:
-        """The tags of an item of the list that is asked for: a name, a URI, or the text of a template."""
+        """Return the tags of an item in the requested list: a name, a URI, or the text of a template."""
         offer = self._invoker.server.registry.view.listed(self.method).get(name)
         return frozenset() if offer is None else offer.metadata.tags
 
     @property
     def declared_as(self) -> str:
-        """The name; where a template answers for a URI, the text of the template."""
+        """The name; for the URI of a template, the text of the template."""
         return getattr(self.definition, "uri_template", self.name)
 
     @property
     def may_run_again(self) -> bool:
-        """Whether doing it twice does no harm: it is no tool, or one marked `readOnlyHint` or `idempotentHint`."""
+        """Whether it is safe to run it twice: it is not a tool, or one marked `readOnlyHint` or `idempotentHint`."""
         return self._registration is None or self._registration.may_run_again
 
     @property
     def may_ask(self) -> bool:
-        """Whether what is called can ask the client for something."""
+        """Whether the call can request input from the client."""
         return self._call is not None
 
     @property
     def asked(self) -> bool:
-        """Whether it has asked the client: what comes of the call then depends on the answers."""
+        """Whether the call has requested input: the result then depends on the answers."""
         return self._call is not None and self._call.requested_input
 
     @property
     def over(self) -> bool:
-        """Whether it was ended at a question, to be run again: what it returns or raises now does not count."""
+        """Whether a question ended the run, so that the call runs again: its return value or exception is then
+        ignored.
+        """
         return self._call is not None and self._call.input.is_interrupted
 
     @property
     def local(self) -> bool:
-        """Whether the client started this server, or shares its process: then it may do all that the server can."""
+        """Whether the client started this server or shares its process; it may then do all that the server can."""
         return self._peer.local
 
     @property
     def principal(self) -> Principal | None:
-        """Who asks; None where nobody was asked."""
+        """The authenticated sender; None without authentication."""
         who: Principal | None = self._pending.principal
         self._record("principal")
         return who
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the HTTP request that brought it, as `ctx.headers` has them."""
+        """The headers of the HTTP request, as in `ctx.headers`."""
         self._record("headers")
         return headers_of(self._pending)
 
     @property
     def revision(self) -> str:
-        """The revision this request is served in."""
+        """The protocol revision of the request."""
         return self._pending.rules.revision
 
     @property
     def client(self) -> Implementation | None:
-        """What the client says it is. For display and logs, never for decisions."""
+        """The name and version that the client sent. For display and logs, never for decisions."""
         self._record("client")
         return self._peer.info(self._pending)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the request, as it came."""
+        """The `_meta` of the request, unchanged."""
         self._record("meta")
         return codec.decode_params(Params, self._pending.params).meta or {}
 
     @property
     def state(self) -> dict[str, Any]:
-        """Whatever middleware and handler have to tell each other; the same as `ctx.state`."""
+        """Values that middleware and handler share; the same as `ctx.state`."""
         if self._call is not None:
             return self._call.state
         if self._state is None:
@@ -250,15 +252,16 @@ class Request:
 
     @property
     def reads(self) -> Mapping[str, int]:
-        """What the call has read of its client by now, and how often: "principal", "headers", "client", "meta",
-        "roots", "session", "state" (what others had put into it). What comes of it may depend on that.
+        """The attributes of its client that the call has read so far, with the number of reads: "principal", "headers",
+        "client", "meta", "roots", "session", "state" (values that others had put into it). The result may depend on
+        them.
         """
         return self._reads
 
     @property
     def apart(self) -> tuple[bool, bool]:
-        """Whether its session hides things, and whether something is in its state already: then the call is not equal
-        to one of which that is not so, whatever it reads.
+        """Whether its session hides registrations, and whether its state has values already: the call is then not equal
+        to one without, whatever it reads.
         """
         state = self._state if self._call is None else self._call.peek_state
         return self._peer.visibility is not None, bool(state)
@@ -268,20 +271,20 @@ class Request:
 
     @property
     def context(self) -> Context:
-        """The context of the call, of the server that the middleware belongs to. See `chain`: only for middleware that
-        has a parameter for it.
+        """The context of the call, of the server that the middleware belongs to. Only for middleware with a parameter
+        for it, see `chain`.
         """
         assert self._call is not None
         return self._invoker.context(self._inner, self._call)
 
     def pack(self, value: Any) -> Any:
-        """What a handler returned as the result that the client will get: a `CallToolResult`, `GetPromptResult`,
-        `ReadResourceResult`. Raises `ToolError` for what cannot be sent.
+        """Return the value of a handler as the result that the client will receive: a `CallToolResult`,
+        `GetPromptResult`, `ReadResourceResult`. Raises `ToolError` for a value that cannot be sent.
         """
         return self._invoker.decode_result(self, value)
 
     def within(self, seconds: float, work: Awaitable[T]) -> Awaitable[T]:
-        """Await the rest of the way, `call_next(request)`, for so long; the time of questions does not count.
+        """Await `call_next(request)` for at most `seconds`, not counting the time that the client takes to answer.
 
         Raises `OutOfTime`, which is a `TimeoutError`.
         """
@@ -289,32 +292,32 @@ class Request:
 
     @property
     def server(self) -> RunningServer:
-        """The server that is asked; where that is mounted, the one that it is mounted in."""
+        """The server that received the request; for a mounted server, its outer server."""
         return self._invoker.server
 
     @property
     def lifetime(self) -> Lifetime:
-        """What lasts as long as the server that is asked."""
+        """The lifetime of the server that received the request."""
         return self._invoker.server.lifetimes.current()
 
     def run(self) -> Awaitable[Any]:
-        """Call the handler, or do what stands at the end in its place."""
+        """Call the handler, or the function that stands in for it."""
         if self._handler is not None:
             return self._handler(self)
         return self._invoker.invoke_registration(self._registration, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer
 
-    # For `calling`, which is on the other side of it.
+    # For the invoker.
 
     @property
     def inside(self) -> tuple[Registration | None, Any, HandlerCall | None, PendingRequest]:
-        """The offer, its arguments as they stand now, the call and the exchange."""
+        """The registration, its current arguments, the call and the pending request."""
         return self._registration, self._raw, self._call, self._pending
 
 
 CallNext: TypeAlias = Callable[[Request], Awaitable[Any]]
-"""The rest of the way to the handler: what it returned, or what it raised."""
+"""Calls the rest of the middleware and the handler; returns or raises what these do."""
 
 Middleware: TypeAlias = (
     Callable[[Request, CallNext], Awaitable[Any]] | Callable[[Request, CallNext, "Context"], Awaitable[Any]]
 )
-"""`async def (request: Request, call_next: CallNext)`; with a third parameter annotated `Context`, that as well."""
+"""`async def (request: Request, call_next: CallNext)`, optionally with a third parameter annotated `Context`."""

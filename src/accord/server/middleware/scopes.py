@@ -1,4 +1,4 @@
-"""RequireScopes: what only some may see, by name or by tag."""
+"""`RequireScopes`: access control by name or by tag."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _HOW = 'say what asks for which scopes: RequireScopes({"delete_*": {"admin"}}, t
 
 
 class RequireScopes:
-    """Ask for scopes by name or tag: `RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})`.
+    """Requires scopes by name or tag: `RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})`.
 
-    Names are those of tools and prompts, URIs, and texts of templates, as patterns (`*`, `?`, `[a-z]`). What several
-    ask for is asked for together. For whoever was not granted all of it, it does not exist: it is not listed, and a
-    call is answered like that of an unknown name, since "forbidden" would say that it is there. A client that started
-    this server is asked for no scopes. Raises `DeclarationError` for scopes that are a single text.
+    Names are those of tools and prompts, URIs, and texts of templates, as patterns (`*`, `?`, `[a-z]`). The scopes of
+    several matching rules are all required. For a principal without them, the registration does not exist: it is not
+    listed, and a call fails like that of an unknown name, since "forbidden" would reveal it. A client that started this
+    server needs no scopes. Raises `DeclarationError` for scopes that are a single string.
 
-    It is the same as `scopes=` of each thing, so its place among the middleware does not matter. A pattern covers a
-    thing by every name that it has had (in a mounted server, before a `ToolChange`) and a URI in every spelling;
-    `docs://private/*` also covers `docs://private`, and the text of a template every URI that it matches.
+    It is the same as `scopes=` of each registration, so its place among the middleware does not matter. A pattern
+    covers a registration by all of its current and former names (in a mounted server, before a `ToolChange`) and a URI
+    in every spelling; `docs://private/*` also covers `docs://private`, and the text of a template every URI that it
+    matches.
     """
 
     def __init__(
@@ -47,15 +48,16 @@ class RequireScopes:
             raise DeclarationError(_HOW)
 
     def scopes_of(self, name: str, tags: Collection[str]) -> frozenset[str]:
-        """Return the scopes that something asks for: see `MiddlewareStep.guard`."""
+        """Return the scopes that a registration requires: see `MiddlewareStep.guard`."""
         found = [scopes for pattern, scopes in self._names if pattern.covers(name)]
         found += [scopes for tag, scopes in self._tags.items() if tag in tags]
         return frozenset().union(*found)
 
     @only_guards
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
-        """Check a request that a middleware of yours passes on to this one. On a server, and around one tool, it is not
-        called: `scopes_of` is asked before. Raises `InvalidParams` and `ResourceNotFound`, as for what does not exist.
+        """Check a request that your own middleware passes on to this one. On a server, and around one tool, it is not
+        called: `scopes_of` is called before. Raises `InvalidParams` and `ResourceNotFound`, as for a name that does not
+        exist.
         """
         if request.local:
             return await call_next(request)
@@ -76,7 +78,7 @@ class RequireScopes:
 
 
 def _unknown(request: Request) -> ProtocolError:
-    """The error for what does not exist."""
+    """Return the error for a name that does not exist."""
     kind, name = _KINDS.get(request.method), request.asked_for
     if request.method == "completion/complete":
         kind = "resource template" if ":" in name else "prompt"
@@ -86,8 +88,8 @@ def _unknown(request: Request) -> ProtocolError:
 class NamePattern:
     """A pattern of a rule: `delete_*`, `docs://private/*`, or the text of a template (`rows://{+table}`).
 
-    `docs://private/*` also covers `docs://private`, which lists what is in it; the text of a template covers every URI
-    that the template matches, whoever serves it.
+    `docs://private/*` also covers `docs://private`, which lists its contents; the text of a template covers every URI
+    that the template matches, whichever registration serves it.
     """
 
     def __init__(self, text: str) -> None:
@@ -100,7 +102,7 @@ class NamePattern:
         self._template = _template(text)
 
     def covers(self, name: str) -> bool:
-        """Return whether it speaks of a name, or of a URI in the spelling that is given; see `spellings`."""
+        """Return whether the pattern matches a name, or a URI in this spelling; see `spellings`."""
         if self._matches(name):
             return True
         return self._template is not None and _is_matched(self._template, name)
@@ -118,5 +120,5 @@ def _template(text: str) -> Template | None:
 def _is_matched(template: Template, uri: str) -> bool:
     literal = template.text.partition("{")[0]
     if template.text == f"{literal}{{+{template.variables[0]}}}" and "%" not in literal:
-        return uri.startswith(literal)  # as that of a directory, which has thousands of URIs
+        return uri.startswith(literal)  # such as the template of a directory with thousands of URIs
     return template.match(uri) is not None

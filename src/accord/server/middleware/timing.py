@@ -1,4 +1,4 @@
-"""Timing: one line in the log for each request."""
+"""`Timing`: logs one line for each request."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from accord.transport.deadlines import is_cancelled
 log: logging.Logger = logging.getLogger("accord.timing")
 
 _MAX_NAME_CHARACTERS = 200
-"""Characters of a name that are logged: a URI is as long as a client likes."""
+"""Characters of a name that are logged: a client can send a URI of any length."""
 
 
 class Timing:
-    """Log method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
+    """Logs method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
 
-    To `log`, at the level INFO; what takes `slow` seconds or longer, as a warning. The time is that of everything
-    inside, a person's who is asked included. Outcomes: `ok`, `error result` (a tool says so), the name of what was
-    raised, `is_cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
+    Writes to `log`, at the level INFO; requests of `slow` seconds or longer as a warning. The time includes all inner
+    middleware, and the time that the user takes to answer. Outcomes: `ok`, `error result` (of a tool), the name of the
+    exception, `cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
     """
 
     def __init__(self, log: logging.Logger = log, slow: float = 1.0) -> None:
@@ -47,7 +47,6 @@ class Timing:
 
     def _log_request(self, request: Request, seconds: float, outcome: str) -> None:
         level = logging.WARNING if seconds >= self._slow else logging.INFO
-        name = (
-            f" {request.name[:_MAX_NAME_CHARACTERS]!r}" if request.name else ""
-        )  # quoted: a line of the log stays one line
+        # quoted, so that a name cannot add lines to the log
+        name = f" {request.name[:_MAX_NAME_CHARACTERS]!r}" if request.name else ""
         self._log.log(level, "%s%s %.1f ms %s", request.method, name, 1000 * seconds, outcome)

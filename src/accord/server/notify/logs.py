@@ -1,8 +1,8 @@
-"""Log messages to one client: which it wants, how many it gets, and nothing secret in them (server, Logging).
+"""Log messages to one client: filtered by level, rate-limited, and redacted (server, Logging).
 
-After a handshake a client wants what `logging/setLevel` says, and everything before it says anything. In 2026-07-28
-each request says for itself: "The server MUST NOT emit `notifications/message` for a request that does not include
-this field", nor once it is answered. Neither is known to the other.
+After a handshake the client's level is that of `logging/setLevel`, and "debug" before. In 2026-07-28 each request has a
+level of its own: "The server MUST NOT emit `notifications/message` for a request that does not include this field", nor
+after its response. Neither level affects the other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEVERITY: dict[str, int] = {level: severity for severity, level in enumerate(get
 
 
 class LogChannel(Protocol):
-    """The way to a client, as its log uses it."""
+    """The channel to a client, as its log uses it."""
 
     def notify(
         self, name: str, params: Any = None, *, rules: Rules | None = None, of: PendingRequest | None = None
@@ -43,7 +43,7 @@ class LogChannel(Protocol):
 
 
 class LogPeer(Protocol):
-    """A client, as its log uses it."""
+    """A client as its log uses it."""
 
     loop: asyncio.AbstractEventLoop
     thread: int
@@ -51,11 +51,11 @@ class LogPeer(Protocol):
 
     @property
     def channel(self) -> LogChannel:
-        """The way to the client."""
+        """The channel to the client."""
 
 
 class ClientLog:
-    """What one client is told. `log` may be called from any thread; all else happens on the loop."""
+    """The log messages of one client. `log` may be called from any thread; everything else runs on the event loop."""
 
     def __init__(self, peer: LogPeer, per_second: float) -> None:
         self._peer = peer
@@ -64,9 +64,9 @@ class ClientLog:
         self._dropped = 0
 
     def log(self, exchange: PendingRequest, level: LoggingLevel, data: Any, logger: str | None) -> None:
-        """Tell of something that happened during a request, if that is wanted. Never waits.
+        """Send a log message of a request, if the client's level includes it. Never waits.
 
-        Raises `ValueError` for a level that does not exist.
+        Raises `ValueError` for an unknown level.
         """
         if level not in SEVERITY:
             raise ValueError(f"{level!r} is not a log level; use one of {', '.join(SEVERITY)}")
@@ -88,10 +88,12 @@ class ClientLog:
         return wanted is not None and exchange.stage == "active" and SEVERITY[level] >= SEVERITY[wanted]
 
     def _send(self, exchange: PendingRequest, params: LoggingMessageParams) -> None:
-        if not self._wants(exchange, params.level):  # answered, since a thread told it
+        if not self._wants(exchange, params.level):  # answered since a thread scheduled it
             return
         if self._rate.allow(self._peer.loop.time()):
-            with suppress(NotSupported):  # the first handler that can log has come a moment ago: nobody knows yet
+            with suppress(
+                NotSupported
+            ):  # a handler that can log was just added, and the capability is not declared yet
                 self._peer.channel.notify("notifications/message", params, rules=exchange.rules, of=exchange)
             return
         if not self._dropped:
@@ -99,7 +101,7 @@ class ClientLog:
         self._dropped += 1
 
     def _report_dropped(self, exchange: PendingRequest) -> None:
-        """There is room again: say how many were dropped, here, and to the client if it still listens."""
+        """Log the number of dropped messages when the rate allows messages again, here and to the client."""
         dropped, self._dropped = self._dropped, 0
         text = f"{dropped} log messages were dropped: the limit is {self._per_second:g} a second"
         log.warning("accord: %s", text)
@@ -107,10 +109,10 @@ class ClientLog:
 
 
 def encode_data(data: JSONValue) -> Raw:
-    """What is logged, as JSON without secrets; what JSON cannot hold as its `repr`. Raises nothing."""
+    """Return logged data as JSON without secrets; the `repr` of data that is not JSON. Raises nothing."""
     try:
         plain = msgspec.json.decode(to_json(data))
-    except Exception:  # an object may raise anything when it is looked at
+    except Exception:  # the methods of an object may raise anything
         plain = escape_surrogates(_safe_repr(data))
     return Raw(msgspec.json.encode(redact(plain)))
 
@@ -123,5 +125,5 @@ def _safe_repr(data: object) -> str:
 
 
 def escape_surrogates(text: str) -> str:
-    """A text that UTF-8 can hold: half characters are spelt out."""
+    """Return the text with lone surrogates escaped, so that UTF-8 can encode it."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,7 +1,7 @@
-"""Who is told of changes, and how: untagged after a handshake, tagged for a subscription.
+"""Subscribers, which receive notifications of changes: untagged after a handshake, tagged for a subscription.
 
-A client that does not read is told no more until it does, and then each change once: changes have no order that
-matters between them, and nothing is said by a repetition.
+A client that does not read receives no more until it does, and then each change once: the order of changes does not
+matter, and repetitions add nothing.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord.server")
 
 _ENVELOPE = 150
-"""Bytes of a notification beside its params, about."""
+"""Approximate bytes of a notification besides its params."""
 
 NO_PARAMS = b"{}"
-"""Params that say no more than the method does."""
+"""The params of notifications without content."""
 
 QueuedNotification = tuple["Subscriber", str, bytes]
-"""Who is told, the method, and the params."""
+"""The subscriber, the method, and the params."""
 
 
 class NotificationQueue:
-    """The way to one client, shared by its listeners."""
+    """The notifications to one client, shared by its subscribers."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer: Peer = peer
         self.channel: PeerChannel = peer.channel
         self.principal: str = peer.principal
-        """Who the client is, or an empty string."""
+        """The id of the principal, or an empty string."""
         self.uris: int = 0
-        """Resources that its listeners want to be told of, in all."""
+        """The number of resources that its subscribers subscribe to."""
         self.bytes: int = 0
-        """Memory for that, about."""
+        """The approximate memory of these subscriptions."""
         self._limits = self.channel.session.limits
-        self._sent = 0  # bytes, about, since it was last known to read
+        self._sent = 0  # approximate bytes since the client last read
         self._queue: OrderedDict[QueuedNotification, None] = OrderedDict()
         self._draining: asyncio.Task[None] | None = None
         self._dropped = 0
 
     def send(self, listener: Subscriber, method: str, params: bytes) -> None:
-        """Send, or keep for when the client reads again."""
+        """Send a notification, or queue it until the client reads again."""
         if self._draining is not None:
             self._enqueue((listener, method, params))
             return
@@ -80,7 +80,7 @@ class NotificationQueue:
                 self.send(*notice)
 
     def close(self) -> None:
-        """The client is gone."""
+        """Stop sending after the client has disconnected."""
         if self._draining is not None:
             self._draining.cancel()
         if self._dropped:
@@ -88,56 +88,58 @@ class NotificationQueue:
 
 
 class Subscriber:
-    """One who is told of something."""
+    """A receiver of notifications."""
 
     rules: Rules | None = None
 
-    def __init__(self, outlet: NotificationQueue) -> None:
-        self.queue: NotificationQueue = outlet
+    def __init__(self, queue: NotificationQueue) -> None:
+        self.queue: NotificationQueue = queue
         self.uris: set[str] = set()
-        """Resources that it wants to be told of."""
+        """The resources that it subscribes to."""
         self.open: bool = True
 
     def tagged(self, params: bytes) -> Raw | None:
-        """Params as it gets them."""
+        """Return the params as this subscriber receives them."""
         return None if params == NO_PARAMS else Raw(params)
 
     def notify(self, method: str, params: bytes) -> None:
-        """Send a notification that it wants."""
+        """Send a notification that the subscriber requested."""
         self.queue.send(self, method, params)
 
 
 class ListenSubscriber(Subscriber):
-    """A `subscriptions/listen`: "all notifications delivered on the stream carry" the id of that request."""
+    """A `subscriptions/listen` request: "all notifications delivered on the stream carry" its id."""
 
-    def __init__(self, outlet: NotificationQueue, exchange: PendingRequest) -> None:
-        super().__init__(outlet)
+    def __init__(self, queue: NotificationQueue, exchange: PendingRequest) -> None:
+        super().__init__(queue)
         self.rules: Rules | None = exchange.rules
         self._meta = codec.encode({SUBSCRIPTION_ID: exchange.id})
 
     def tagged(self, params: bytes) -> Raw:
-        """With its tag."""
+        """Return the params with the subscription's id."""
         return Raw(codec.with_meta(params, self._meta))
 
 
 class SessionSubscriber(Subscriber):
-    """A client by itself: it is told only after a handshake, and of no lists that it was not promised to be."""
+    """The session of a client: it receives notifications only after a handshake, and only of lists whose `listChanged`
+    was declared.
+    """
 
-    def __init__(self, outlet: NotificationQueue) -> None:
-        super().__init__(outlet)
+    def __init__(self, queue: NotificationQueue) -> None:
+        super().__init__(queue)
         self._announced: PeerInfo | None = None
         self._deferred: dict[str, None] = {}
         self._deferral: asyncio.Task[None] | None = None
 
     def update_server_info(self, profile: PeerInfo) -> None:
-        """The server says something else of itself from now on; what the opening said is what was promised."""
+        """Set the current capabilities of the server; those declared in the handshake determine the notifications."""
         session = self.queue.channel.session
         if self._announced is None and session.phase is not Phase.NEW:
             self._announced = session.local_info
         session.local_info = profile
 
     def notify(self, method: str, params: bytes) -> None:
-        """Send it; a change of a list when the client is ready, and not at all where there was no handshake."""
+        """Send a notification; a change of a list when the client is ready, and not at all without a handshake."""
         phase = self.queue.channel.session.phase
         if params != NO_PARAMS:
             super().notify(method, params)
@@ -147,9 +149,9 @@ class SessionSubscriber(Subscriber):
             super().notify(method, params)
 
     def _is_announced(self, method: str) -> bool:
-        promised = self._announced or self.queue.channel.session.local_info
+        declared = self._announced or self.queue.channel.session.local_info
         what = method.split("/")[1]
-        return promised.declares(f"{what}.list_changed")
+        return declared.declares(f"{what}.list_changed")
 
     def _defer(self, method: str) -> None:
         self._deferred[method] = None
@@ -158,17 +160,17 @@ class SessionSubscriber(Subscriber):
 
     async def _when_ready(self) -> None:
         await self.queue.channel.ready.wait()
-        owed, self._deferred, self._deferral = self._deferred, {}, None
-        for method in owed:
+        methods, self._deferred, self._deferral = self._deferred, {}, None
+        for method in methods:
             self.notify(method, NO_PARAMS)
 
     def restart(self) -> None:
-        """The client begins anew: its next handshake says what it is promised."""
+        """Discard the declared capabilities; the next handshake declares new ones."""
         self._announced = None
         self._deferred.clear()
 
     def close(self) -> None:
-        """The client is gone."""
+        """Stop sending after the client has disconnected."""
         self.queue.close()
         if self._deferral is not None:
             self._deferral.cancel()

@@ -1,16 +1,12 @@
-"""The clients of one event loop, and what each of them wants to be told.
+"""The subscribers on one event loop, and the notification of changes to all of them.
 
-A `Subscriber` is one who wants something: a client after its handshake, which gets what it was promised, untagged; or
-one `subscriptions/listen`, which gets what it asked for, tagged with its id. Both may hold for one client. Listeners
-are found by what they want, so that an update costs no more than those who get it.
+A `Subscriber` is the session of a client, which receives the changes declared in its handshake, untagged; or one
+`subscriptions/listen`, which receives what it requested, tagged with its id. One client may have both. Subscribers are
+indexed by what they subscribe to, so that the cost of an update depends only on its receivers. Changes in one iteration
+of the loop are sent at its end, each once.
 
-What changes in one turn of the loop is told at its end, each change once.
-
-What changes on a server, told to everyone who is connected to it, from any thread.
-
-The clients of one event loop are an `SubscriptionIndex` (see `audience`), which looks at them on that loop alone; a
-server has as many of these as loops that serve it, however many ways it is reached on one of them, and before it is
-served none. So there is nothing to lock.
+A `SubscriptionIndex` is used on its event loop alone; a `ChangeBus` passes changes on a server, from any thread, to the
+index of each loop that serves it. So there is nothing to lock.
 """
 
 from __future__ import annotations
@@ -56,26 +52,28 @@ MayNotify = Callable[["Peer", str], bool]
 
 
 class SubscriptionIndex:
-    """Touched on its own loop only. `profile` gives what the server says of itself by now."""
+    """The clients and subscriptions on one event loop; used on that loop only. `profile` returns the current server
+    info.
+    """
 
-    def __init__(self, profile: Callable[[], PeerInfo], limits: Limits, may_hear: MayNotify) -> None:
+    def __init__(self, profile: Callable[[], PeerInfo], limits: Limits, may_notify: MayNotify) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._server_info = profile
         self._limits = limits
-        self._may_notify = may_hear
+        self._may_notify = may_notify
         self._clients: dict[Peer, SessionSubscriber] = {}
         self._by_list: dict[str, dict[Subscriber, None]] = {method: {} for method in LIST_CHANGES.values()}
         self._by_uri: dict[str, dict[Subscriber, None]] = {}
         self._bytes: Counter[str] = Counter()  # by principal: memory for what is subscribed to
         self._queued_changes: dict[tuple[str, str], None] = {}
         self.renewals: dict[Callable[[], None], None] = {}
-        """Called when the server offers other lists than before."""
+        """Called after the lists of the server have changed."""
 
-    # --- who is there ------------------------------------------------------------------------------------------
+    # --- subscribers -------------------------------------------------------------------------------------------
 
     @contextmanager
     def with_peer(self, peer: Peer, held: int = 0) -> Iterator[None]:
-        """As long as a client is connected, which takes so many bytes meanwhile beside what it subscribes to."""
+        """Include a client while it is connected; `held` is its memory in bytes besides its subscriptions."""
         client = self._clients[peer] = SessionSubscriber(NotificationQueue(peer))
         self._add(client, LIST_CHANGES.values(), ())
         self._charge(client.queue, held)
@@ -91,7 +89,7 @@ class SubscriptionIndex:
     def with_subscription(
         self, exchange: PendingRequest, peer: Peer, methods: Iterable[str], uris: Iterable[str]
     ) -> Iterator[None]:
-        """As long as a subscription is open. See `check_capacity` first."""
+        """Include a `subscriptions/listen` while it is open. Call `check_capacity` first."""
         listen = ListenSubscriber(self._clients[peer].queue, exchange)
         self._add(listen, methods, uris)
         try:
@@ -100,43 +98,43 @@ class SubscriptionIndex:
             self._remove(listen)
 
     def check_capacity(self, peer: Peer, uris: Collection[str]) -> None:
-        """Raise `InternalError` if a client may not have these resources as well."""
-        limits, outlet = self._limits, self._clients[peer].queue
-        if outlet.uris + len(uris) > limits.subscriptions:
+        """Raise `InternalError` if these resources exceed the limits of a client."""
+        limits, queue = self._limits, self._clients[peer].queue
+        if queue.uris + len(uris) > limits.subscriptions:
             raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions} resources")
-        more, held = sum(map(_cost, uris)), self._bytes[outlet.principal]
-        whose = "yours" if outlet.principal else "of this connection"
-        if (held if outlet.principal else outlet.bytes) + more > limits.subscribed_bytes:
+        more, held = sum(map(_cost, uris)), self._bytes[queue.principal]
+        whose = "yours" if queue.principal else "of this connection"
+        if (held if queue.principal else queue.bytes) + more > limits.subscribed_bytes:
             raise InternalError(f"too many subscriptions: the limit is {limits.subscribed_bytes:,} bytes, {whose}")
-        if not outlet.principal and held + more > limits.subscribed_total_bytes:
+        if not queue.principal and held + more > limits.subscribed_total_bytes:
             raise InternalError("too many subscriptions of all clients together: come back later")
 
     def check_length(self, uri: str) -> None:
-        """Raise `InvalidParams` for a URI that is too long to be kept."""
+        """Raise `InvalidParams` for a URI that is too long."""
         limit = self._limits.uri_bytes
         if len(uri) > limit or len(uri.encode()) > limit:
             raise InvalidParams(f"the URI {uri[:100]!r}... has more than {limit:,} bytes: subscribe to one above it")
 
     def subscribe(self, peer: Peer, uri: str) -> None:
-        """Tell a client, after a handshake, of a resource. Raises `InternalError` beyond the limit."""
+        """Subscribe the session of a client to a resource. Raises `InternalError` beyond the limit."""
         client = self._clients[peer]
         if uri not in client.uris:
             self.check_capacity(peer, (uri,))
             self._add(client, (), (uri,))
 
     def unsubscribe(self, peer: Peer, uri: str) -> None:
-        """Tell it no more; if it was told at all."""
+        """Unsubscribe the session of a client from a resource; does nothing without a subscription."""
         self._remove_uri(self._clients[peer], uri)
 
     def restart(self, peer: Peer) -> None:
-        """Forget what a client has subscribed to, and what it was promised: it begins anew."""
+        """Remove the subscriptions of a client's session for a new handshake."""
         client = self._clients[peer]
         for uri in list(client.uris):
             self._remove_uri(client, uri)
         client.restart()
 
     def uris(self, peer: Peer) -> list[str]:
-        """What a client has subscribed to, after a handshake."""
+        """Return the resources that the session of a client subscribes to."""
         return list(self._clients[peer].uris)
 
     def _add(self, listener: Subscriber, methods: Iterable[str], uris: Iterable[str]) -> None:
@@ -167,32 +165,32 @@ class SubscriptionIndex:
         if not listeners:
             del self._by_uri[uri]
 
-    def _charge(self, outlet: NotificationQueue, size: int) -> None:
-        outlet.bytes += size
-        self._bytes[outlet.principal] += size
-        if not self._bytes[outlet.principal]:
-            del self._bytes[outlet.principal]
+    def _charge(self, queue: NotificationQueue, size: int) -> None:
+        queue.bytes += size
+        self._bytes[queue.principal] += size
+        if not self._bytes[queue.principal]:
+            del self._bytes[queue.principal]
 
-    # --- what is told ------------------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------------------
 
     def queue_change(self, method: str, uri: str) -> None:
-        """Something has changed; it is told when this turn of the loop is over."""
+        """Queue a change; it is sent at the end of this iteration of the loop."""
         if not self._queued_changes:
             self.loop.call_soon(self.flush)
         self._queued_changes[method, uri] = None
 
     def flush(self) -> None:
-        """Tell now what was noted."""
-        noted, self._queued_changes = self._queued_changes, {}
-        if not all(uri for _, uri in noted):
+        """Send the queued changes now."""
+        changes, self._queued_changes = self._queued_changes, {}
+        if not all(uri for _, uri in changes):
             self._update_server_info()
-        for method, uri in noted:
+        for method, uri in changes:
             params = codec.encode(ResourceUpdatedParams(uri=uri)) if uri else NO_PARAMS
             for listener in self._subscribers_of(method, uri):
                 listener.notify(method, params)
 
     def _update_server_info(self) -> None:
-        """What the server offers is no longer what it was: that goes for those who are connected already."""
+        """Update the server info of connected clients after a change of a list."""
         profile = self._server_info()
         for client in self._clients.values():
             client.update_server_info(profile)
@@ -211,19 +209,20 @@ class SubscriptionIndex:
 def make_subscription_index(
     registry: Registry, server_info: Callable[[], PeerInfo], limits: Limits
 ) -> SubscriptionIndex:
-    """The clients of a server on this loop."""
+    """Return the subscription index of a server for the running loop."""
     return SubscriptionIndex(server_info, limits, lambda peer, uri: viewer_of(peer).may_know(registry, "resource", uri))
 
 
 def _cost(uri: str) -> int:
-    """Bytes of memory for a subscription to a resource, about."""
+    """Return the approximate bytes of memory of a subscription to a resource."""
     return _SUBSCRIPTION_BYTES + sys.getsizeof(uri)
 
 
 def parent_uris(uri: str, longest: int) -> Iterator[str]:
-    """A URI, and those of which it may be a part: "The URI [...] might be a sub-resource of the one that the client
-    actually subscribed to". Parts are cut off at `/`, `?` and `#`, and a directory is meant with its `/` and without.
-    Those have at most `longest` characters: nobody subscribes to more, and all of them take time with its square.
+    """Yield a URI, and those of which it may be a part: "The URI [...] might be a sub-resource of the one that the
+    client actually subscribed to". Parts are cut off at `/`, `?` and `#`, and a directory counts with its `/` and
+    without. Parents have at most `longest` characters: subscriptions to longer ones do not exist, and the time for all
+    parents grows with the square of the length.
     """
     yield uri
     authority = uri.find("://")
@@ -231,68 +230,70 @@ def parent_uris(uri: str, longest: int) -> Iterator[str]:
     for at in range(min(len(uri) - 1, longest), max(first, 1) - 1, -1):
         if uri[at] == "/" and at + 1 < len(uri) and at < longest:
             yield uri[: at + 1]
-        if uri[at] in "/?#" or at == first:  # `docs://` is the root of a directory as well
+        if uri[at] in "/?#" or at == first:  # `docs://` is the root of a directory, too
             yield uri[:at]
 
 
 class ChangeBus:
-    """The audiences of one server."""
+    """The subscription indexes of one server, by event loop."""
 
     def __init__(self) -> None:
         self.indexes: dict[AbstractEventLoop, SubscriptionIndex] = {}
         self._joined: Counter[AbstractEventLoop] = Counter()
         self._listeners: list[Callable[[str, str], None]] = []
 
-    def add_listener(self, follower: Callable[[str, str], None]) -> None:
-        """Have somebody else hear what has changed: a server that this one is mounted in. Of lists, `what`; of
-        resources, the URI.
+    def add_listener(self, listener: Callable[[str, str], None]) -> None:
+        """Call `listener(what, uri)` after each change, such as for the outer server of a mounted one: `what` for
+        lists, the URI for resources.
         """
-        self._listeners.append(follower)
+        self._listeners.append(listener)
 
-    def remove_listener(self, follower: Callable[[str, str], None]) -> None:
-        """No more."""
-        self._listeners.remove(follower)
+    def remove_listener(self, listener: Callable[[str, str], None]) -> None:
+        """Remove a listener."""
+        self._listeners.remove(listener)
 
     def join(self, make: Callable[[], SubscriptionIndex]) -> SubscriptionIndex:
-        """The audience of the loop that runs, for one who serves there; the first makes it. `leave` it at the end."""
+        """Return the index of the running loop for one more connection; the first creates it. Pair with `leave`."""
         loop = _running_loop()
         assert loop is not None
-        audience = self.indexes.get(loop)
-        if audience is None:
-            audience = self.indexes[loop] = make()
+        index = self.indexes.get(loop)
+        if index is None:
+            index = self.indexes[loop] = make()
         self._joined[loop] += 1
-        return audience
+        return index
 
-    def leave(self, audience: SubscriptionIndex) -> None:
-        """One serves no more; with the last, the audience goes. On its loop, or when that is closed."""
-        self._joined[audience.loop] -= 1
-        if not self._joined[audience.loop]:
-            del self._joined[audience.loop]
-            self.indexes.pop(audience.loop, None)
+    def leave(self, index: SubscriptionIndex) -> None:
+        """Remove a connection; the last one removes the index. Call on its loop, or after that has closed."""
+        self._joined[index.loop] -= 1
+        if not self._joined[index.loop]:
+            del self._joined[index.loop]
+            self.indexes.pop(index.loop, None)
 
     def list_changed(self, what: str) -> None:
-        """Its "tools", "prompts" or "resources" are no longer what they were. From any thread."""
-        for follower in list(self._listeners):
-            follower(what, "")
+        """Notify of a change of "tools", "prompts" or "resources"; callable from any thread."""
+        for listener in list(self._listeners):
+            listener(what, "")
         self._notify(f"notifications/{what}/list_changed", "")
 
     def resource_updated(self, uri: str) -> None:
-        """A resource is no longer what it was. From any thread."""
-        for follower in list(self._listeners):
-            follower("", uri)
+        """Notify of a change of a resource; callable from any thread."""
+        for listener in list(self._listeners):
+            listener("", uri)
         self._notify("notifications/resources/updated", uri)
 
     def _notify(self, method: str, uri: str) -> None:
-        for audience in list(self.indexes.values()):
+        for index in list(self.indexes.values()):
             with suppress(RuntimeError):  # that loop was closed
-                if audience.loop is _running_loop():
-                    audience.queue_change(method, uri)
+                if index.loop is _running_loop():
+                    index.queue_change(method, uri)
                 else:
-                    audience.loop.call_soon_threadsafe(audience.queue_change, method, uri)
+                    index.loop.call_soon_threadsafe(index.queue_change, method, uri)
 
 
 def _running_loop() -> AbstractEventLoop | None:
-    """The loop of who asks. A thread may run several, one after the other, and its number is given again."""
+    """Return the running loop of the caller. A thread may run several, one after the other, and its number is
+    reused.
+    """
     import asyncio
 
     return asyncio._get_running_loop()

@@ -1,5 +1,5 @@
-"""The verbs by which a client says of what it wants to be told: `resources/subscribe` and `unsubscribe` through
-2025-11-25, `subscriptions/listen` from 2026-07-28 on.
+"""The subscription methods: `resources/subscribe` and `resources/unsubscribe` through 2025-11-25,
+`subscriptions/listen` from 2026-07-28 on.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from accord.session.pending_request import PendingRequest
 
 
 class SubscriptionHandler:
-    """The verbs, for one running server."""
+    """The handler of the subscription methods for one running server."""
 
-    def __init__(self, finding: Resolver, audience: SubscriptionIndex, surround: RunMiddleware) -> None:
-        self._resolver = finding
-        self._subscription_index = audience
-        self._surround = surround
+    def __init__(
+        self, resolver: Resolver, subscription_index: SubscriptionIndex, run_middleware: RunMiddleware
+    ) -> None:
+        self._resolver = resolver
+        self._subscription_index = subscription_index
+        self._run_middleware = run_middleware
 
     async def subscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
-        """Raises `InvalidParams` for a long URI, `ResourceNotFound`, and `InternalError` beyond the limit."""
+        """Subscribe the session to a resource. Raises `InvalidParams` for a long URI, `ResourceNotFound`, and
+        `InternalError` beyond the limit.
+        """
         params = codec.decode_params(SubscribeParams, exchange.params)
         self._subscription_index.check_length(params.uri)
         await self._check(params.uri, exchange, peer)
@@ -36,13 +40,13 @@ class SubscriptionHandler:
         return EmptyResult()
 
     async def unsubscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
-        """Also of what is not there any more, or was not subscribed to."""
+        """Unsubscribe the session from a resource, also from one that no longer exists or has no subscription."""
         self._subscription_index.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
         return EmptyResult()
 
     async def listen(self, exchange: PendingRequest, peer: Peer) -> None:
-        """Stays until the client cancels it, or the connection ends it. Raises `InvalidParams` for a long URI, and
-        `InternalError` beyond the limit.
+        """Keep a subscription open until the client cancels it, or the connection ends. Raises `InvalidParams` for a
+        long URI, and `InternalError` beyond the limit.
 
         "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
         subscription's ID": nothing else happens between that and the wait.
@@ -60,7 +64,9 @@ class SubscriptionHandler:
             await asyncio.get_running_loop().create_future()
 
     async def _granted(self, wanted: SubscriptionFilter, exchange: PendingRequest, peer: Peer) -> SubscriptionFilter:
-        """ "Notification types the server does not support are omitted", and so are resources that are not there."""
+        """Return the part of a filter that the server grants: "Notification types the server does not support are
+        omitted", and so are unknown resources.
+        """
         profile = peer.channel.session.local_info
         lists = {f"{what}_list_changed" for what in LIST_CHANGES if profile.declares(f"{what}.list_changed")}
         uris: Collection[str] = dict.fromkeys(wanted.resource_subscriptions or ())
@@ -81,10 +87,10 @@ class SubscriptionHandler:
         return True
 
     async def _check(self, uri: str, exchange: PendingRequest, peer: Peer) -> None:
-        """Whether this client may be told of it, as middleware has it too. Raises `ResourceNotFound`."""
+        """Raise `ResourceNotFound` unless this client, and the middleware, allow notifications of the resource."""
         offer, variables = await self._resolver.resolve_resource(uri, exchange, peer)
-        await self._surround(_no_op, uri, offer, variables, exchange, peer)
+        await self._run_middleware(_no_op, uri, offer, variables, exchange, peer)
 
 
 async def _no_op(request: Request) -> None:
-    """There is nothing to do but to let it pass."""
+    """Return nothing: the request only has to pass the middleware."""
