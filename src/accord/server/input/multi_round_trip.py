@@ -1,8 +1,9 @@
 """A call from its first request to its result: selects how it requests input, and answers each of its requests.
 
-handler may send requests (through 2025-11-25) direct a request and its response handler may run again replay run to the
-question; run again with the answer any other handler suspended_call declared questions first; then it runs, once a
-revision with a handshake, without sessions unavailable no questions
+handler may send requests (through 2025-11-25)     direct          a request and its response
+handler may run again                              replay          run to the question; run again with the answer
+any other handler                                  suspended_call  declared questions first; then it runs, once
+a revision with a handshake, without sessions      unavailable     no questions
 """
 
 from __future__ import annotations
