@@ -52,17 +52,19 @@ async def serve(
     """
     await transport.open()  # from now on, printed text must not reach the wire
     await server.lifetimes.enter()
-    audience = server.change_bus.join(lambda: make_subscription_index(server.registry, server.profile, server.limits))
+    subscription_index = server.change_bus.join(
+        lambda: make_subscription_index(server.registry, server.profile, server.limits)
+    )
     try:
-        await _serve(server, transport, audience, stop, principal)
+        await _serve(server, transport, subscription_index, stop, principal)
     finally:
-        server.change_bus.leave(audience)
+        server.change_bus.leave(subscription_index)
 
 
 async def _serve(
     server: Server,
     transport: Transport,
-    audience: SubscriptionIndex,
+    subscription_index: SubscriptionIndex,
     stop: asyncio.Event | None,
     principal: Principal | None,
 ) -> None:
@@ -70,45 +72,48 @@ async def _serve(
     session = Session(
         "server", profile, revisions=server.revisions, limits=server.limits, methods=server.extension_methods.methods
     )
-    watched = server.instrumentation
-    begin = Dispatcher if watched is None else watched.make_dispatcher
-    dispatch = begin(server, ResultEncoder(profile.raw_info), server.limits, audience)
-    hearing = ClientNotifications(
-        lambda event: dispatch.receive_notification(event, peer), server.extension_methods.registrations, server.limits
+    instrumentation = server.instrumentation
+    make_dispatcher = Dispatcher if instrumentation is None else instrumentation.make_dispatcher
+    dispatcher = make_dispatcher(server, ResultEncoder(profile.raw_info), server.limits, subscription_index)
+    notifications = ClientNotifications(
+        lambda event: dispatcher.receive_notification(event, peer),
+        server.extension_methods.registrations,
+        server.limits,
     )
 
-    def handle(exchange: PendingRequest, _: object) -> Coroutine[Any, Any, Any]:
-        exchange.principal = principal
-        return dispatch.handle(exchange, peer)
+    def handle(pending: PendingRequest, _: object) -> Coroutine[Any, Any, Any]:
+        pending.principal = principal
+        return dispatcher.handle(pending, peer)
 
     connection = Connection(
         session,
         transport,
         handle,
-        on_notification=hearing.receive,
+        on_notification=notifications.receive,
         limits=server.limits,
     )
     peer = Peer(
-        connection if watched is None else watched.wrap_channel(connection), "" if principal is None else principal.id
+        connection if instrumentation is None else instrumentation.wrap_channel(connection),
+        "" if principal is None else principal.id,
     )
     peer.local, peer.identity = principal is None, principal
     began = asyncio.get_running_loop().time()
     connection.resources.push_async_callback(server.lifetimes.leave)
     connection.resources.push_async_callback(_close_round_trips, server, peer)
-    connection.resources.push_async_callback(hearing.finish, server.limits.close_seconds / 2)
+    connection.resources.push_async_callback(notifications.finish, server.limits.close_seconds / 2)
     connection.start_reading()
     try:
-        with audience.with_peer(peer):
+        with subscription_index.with_peer(peer):
             await _wait_for_end(connection, stop)
-            audience.flush()  # changes are sent before the connection ends
+            subscription_index.flush()  # changes are sent before the connection ends
             if not await connection.finish(server.limits.grace_seconds):
                 why = f"the server has ended; the call had {server.limits.grace_seconds:g} s to finish"
                 connection.end_requests(list(connection.session.incoming.values()), why)
     finally:
         await connection.close()
-        dispatch.close()
-        if watched is not None:
-            watched.client_disconnected(connection, began)
+        dispatcher.close()
+        if instrumentation is not None:
+            instrumentation.client_disconnected(connection, began)
 
 
 async def _close_round_trips(server: Server, peer: Peer) -> None:

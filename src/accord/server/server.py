@@ -210,7 +210,7 @@ class Server(DeclarationMixin, CompositionMixin):
         """Return the server info: its name, version, capabilities and instructions."""
         capabilities = msgspec.structs.replace(
             self.registry.capabilities(
-                may_log=any(offer.context for offer in self.extension_methods.registrations.values())
+                may_log=any(registration.context for registration in self.extension_methods.registrations.values())
             ),
             extensions=settings_of(self.extension_methods.extensions),
             experimental=self._experimental,

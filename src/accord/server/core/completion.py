@@ -47,42 +47,42 @@ class CompletionHandler:
     """The handler of `completion/complete` for one running server."""
 
     def __init__(
-        self, registry: Registry, finding: Resolver, limits: Limits, call: CallFunction, surround: RunMiddleware
+        self, registry: Registry, resolver: Resolver, limits: Limits, call: CallFunction, run_middleware: RunMiddleware
     ) -> None:
         self._registry = registry
-        self._resolver = finding
+        self._resolver = resolver
         self._limits = limits
         self._call = call
-        self._surround = surround
+        self._run_middleware = run_middleware
 
-    async def complete(self, exchange: PendingRequest, peer: Peer) -> CompleteResult:
+    async def complete(self, pending: PendingRequest, peer: Peer) -> CompleteResult:
         """Return proposals for one argument; none if no function or type completes it.
 
         Raises `InvalidParams` for an unknown prompt, template or argument, `RateLimited` for too many requests, and
         `InternalError` for a function that fails.
         """
-        params = codec.decode_params(CompleteParams, exchange.params)
+        params = codec.decode_params(CompleteParams, pending.params)
         self._check_rate(peer)
-        offer, provided = await self._resolve(params, exchange, peer)
+        registration, provided = await self._resolve(params, pending, peer)
 
         async def end(request: Request) -> Any:
             given = _with_arguments(params, request.inside[1])
-            return provided if offer is None else await self._complete(offer, given, exchange, peer)
+            return provided if registration is None else await self._complete(registration, given, pending, peer)
 
-        found = await self._surround(end, _subject(params.ref), offer, _arguments(params), exchange, peer)
+        found = await self._run_middleware(end, _subject(params.ref), registration, _arguments(params), pending, peer)
         made = bounded(found, self._limits.completions)
-        return CompleteResult(completion=self._visible_values(made, params, offer, exchange, peer))
+        return CompleteResult(completion=self._visible_values(made, params, registration, pending, peer))
 
     async def _resolve(
-        self, params: CompleteParams, exchange: PendingRequest, peer: Peer
+        self, params: CompleteParams, pending: PendingRequest, peer: Peer
     ) -> tuple[Registration | None, Any]:
         """Return the registration to complete; for one that was not declared, None and the proposals of a provider.
 
         Raises `InvalidParams`, also for a target that this client may not see.
         """
-        offer = await self._resolver.resolve_completion(params.ref, exchange, peer)
-        if offer is not None:
-            return offer, None
+        registration = await self._resolver.resolve_completion(params.ref, pending, peer)
+        if registration is not None:
+            return registration, None
         provided = await self._provided(params)
         if provided is None:
             raise _unknown(params.ref)
@@ -92,8 +92,8 @@ class CompletionHandler:
         self,
         found: Completion,
         params: CompleteParams,
-        offer: Registration | None,
-        exchange: PendingRequest,
+        registration: Registration | None,
+        pending: PendingRequest,
         peer: Peer,
     ) -> Completion:
         """Return only the values of a template that expand to a URI which this client may see."""
@@ -102,21 +102,27 @@ class CompletionHandler:
             shown.requires_scopes or shown.has_rules or peer.visibility is not None
         ):
             return found
-        text = params.ref.uri if offer is None else getattr(offer.define(exchange.rules), "uri_template", None)
-        uri_of = _expanding(text, params, _defaults(offer, params.argument.name))
+        text = (
+            params.ref.uri
+            if registration is None
+            else getattr(registration.define(pending.rules), "uri_template", None)
+        )
+        uri_of = _expanding(text, params, _defaults(registration, params.argument.name))
         uris = _judged((value, uri_of(value)) for value in found.values)
-        values = [value for value, uri in uris if self._resolver.may_see_uri(uri, exchange, peer)]
+        values = [value for value, uri in uris if self._resolver.may_see_uri(uri, pending, peer)]
         if len(values) == len(found.values) and found.total in (None, len(values)):
             return found  # a larger total would count values that no rule has checked
         return Completion(values=values, total=None, has_more=found.has_more)
 
-    async def _complete(self, offer: Registration, params: CompleteParams, exchange: PendingRequest, peer: Peer) -> Any:
-        proposals, name = offer.completions, params.argument.name
+    async def _complete(
+        self, registration: Registration, params: CompleteParams, pending: PendingRequest, peer: Peer
+    ) -> Any:
+        proposals, name = registration.completions, params.argument.name
         if proposals is None or not proposals.has(name):
             raise InvalidParams(f"there is no argument {name!r} to complete")
         completer = proposals.completers.get(name)
         if completer is not None:
-            return await self._call_completer(completer, params, exchange, peer)
+            return await self._call_completer(completer, params, pending, peer)
         return proposals.choices(name, params.argument.value)
 
     async def _provided(self, params: CompleteParams) -> Any:
@@ -132,14 +138,14 @@ class CompletionHandler:
             raise RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
 
     async def _call_completer(
-        self, completer: Completer, params: CompleteParams, exchange: PendingRequest, peer: Peer
+        self, completer: Completer, params: CompleteParams, pending: PendingRequest, peer: Peer
     ) -> Completion:
         known = (params.context.arguments if params.context is not None else None) or {}
         if not completer.is_ready(known):
             return Completion(values=[], total=0, has_more=False)
         try:
             found = await self._call(
-                completer.registration, completer.name, (params.argument.value, known), exchange, peer
+                completer.registration, completer.name, (params.argument.value, known), pending, peer
             )
             return bounded(found, self._limits.completions)
         except ProtocolError:
@@ -157,9 +163,9 @@ def _unknown(ref: Reference) -> InvalidParams:
     return InvalidParams(f"no resource template {ref.uri!r:.200}")
 
 
-def _defaults(offer: Registration | None, argument: str) -> dict[str, str]:
+def _defaults(registration: Registration | None, argument: str) -> dict[str, str]:
     """Return the defaults that the completer of an argument has for the other arguments."""
-    completers = {} if offer is None or offer.completions is None else offer.completions.completers
+    completers = {} if registration is None or registration.completions is None else registration.completions.completers
     return completers[argument].defaults if argument in completers else {}
 
 

@@ -116,10 +116,10 @@ class Context:
 
     __slots__ = ("_call", "_invoker", "server")
 
-    def __init__(self, server: RunningServer, calling: ContextInvoker, call: HandlerCall) -> None:
+    def __init__(self, server: RunningServer, invoker: ContextInvoker, call: HandlerCall) -> None:
         self.server: RunningServer = server
         """The server that declares the handler."""
-        self._invoker = calling
+        self._invoker = invoker
         self._call = call
 
     # --- the request -------------------------------------------------------------------------------------------

@@ -94,26 +94,26 @@ class Dispatcher:
     """The request handlers of one running server, by method."""
 
     def __init__(
-        self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
+        self, server: DispatchedServer, encoder: ResultEncoder, limits: Limits, subscription_index: SubscriptionIndex
     ) -> None:
         self._server = server
         self._registry = server.registry
-        self._encoder = packer
+        self._encoder = encoder
         self._limits = limits
-        self._invoker = self.make_invoker(server, packer, limits)
+        self._invoker = self.make_invoker(server, encoder, limits)
         self._resolver = Resolver(server.registry, limits)
         self._kinds = server.extension_methods.result_types
-        surround = self._invoker.run_middleware
-        subscriptions = SubscriptionHandler(self._resolver, audience, surround)
+        run_middleware = self._invoker.run_middleware
+        subscriptions = SubscriptionHandler(self._resolver, subscription_index, run_middleware)
         lists = ListHandler(self._registry, self._resolver, self._invoker)
-        self._subscription_index = audience
+        self._subscription_index = subscription_index
         self._handlers: dict[str, RequestHandler] = {
             "initialize": self._initialize,
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
             "completion/complete": CompletionHandler(
-                self._registry, self._resolver, limits, self._call_function, surround
+                self._registry, self._resolver, limits, self._call_function, run_middleware
             ).complete,
             "logging/setLevel": self._set_level,
             "resources/subscribe": subscriptions.subscribe,
@@ -122,19 +122,19 @@ class Dispatcher:
             **dict.fromkeys(self._registry.lists, lists.list),
         }
 
-    def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
+    def make_invoker(self, server: RunningServer, encoder: ResultEncoder, limits: Limits) -> Invoker:
         """Return the invoker of the handlers."""
-        return Invoker(server, packer, limits)
+        return Invoker(server, encoder, limits)
 
     def close(self) -> None:
         """Stop the worker threads."""
         self._invoker.close()
 
-    async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
+    async def handle(self, pending: PendingRequest, peer: Peer) -> Any:
         """Serve one request. Raises only `ProtocolError`, or `CancelledError` when the request was cancelled."""
-        verb = self._handlers.get(exchange.method.name) or self._call_extension
+        verb = self._handlers.get(pending.method.name) or self._call_extension
         try:
-            return await verb(exchange, peer)
+            return await verb(pending, peer)
         except ProtocolError:
             raise
         except BaseException as exc:
@@ -142,74 +142,81 @@ class Dispatcher:
                 raise
             trace = None if isinstance(exc, EXPECTED_ERRORS) else exc
             text = describe_redacted(exc)
-            log.error("accord: %s failed: %s", exchange.method.name, text, exc_info=trace)
-            raise InternalError(f"{exchange.method.name} failed: {text}") from exc
+            log.error("accord: %s failed: %s", pending.method.name, text, exc_info=trace)
+            raise InternalError(f"{pending.method.name} failed: {text}") from exc
 
-    async def _initialize(self, exchange: PendingRequest, peer: Peer) -> InitializeResult:
+    async def _initialize(self, pending: PendingRequest, peer: Peer) -> InitializeResult:
         """Initialize the session. A repeated `initialize` resets it after its running requests have ended. Raises
         `ProtocolError`.
         """
         opening = peer.channel.session.handshake
         assert isinstance(opening, ServerHandshake)
-        params = opening.read_params(exchange)
-        await peer.channel.restart(exchange)
+        params = opening.read_params(pending)
+        await peer.channel.restart(pending)
         self._subscription_index.restart(peer)
         peer.restart()
-        return opening.accept(exchange, params)
+        return opening.accept(pending, params)
 
-    async def _set_level(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
-        peer.log_level = codec.decode_params(SetLevelParams, exchange.params).level
+    async def _set_level(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
+        peer.log_level = codec.decode_params(SetLevelParams, pending.params).level
         return EmptyResult()
 
     # --- tools -------------------------------------------------------------------------------------------------
 
-    def _call_tool(self, exchange: PendingRequest, peer: Peer) -> Coroutine[Any, Any, Any]:
-        sent = read_tool_call(exchange.params)
+    def _call_tool(self, pending: PendingRequest, peer: Peer) -> Coroutine[Any, Any, Any]:
+        sent = read_tool_call(pending.params)
         if peer.call_limiter is not None:
             self._check_rate(peer.call_limiter)
-        offer = self._registry.tools.get(sent.name)
-        if offer is None or not offer.is_public or peer.visibility is not None:
-            return self._call_resolved_tool(sent, exchange, peer)
-        if offer.may_request_input:
-            return self._call_tool_with_input(sent, offer, exchange, peer)
-        return self._run_tool(sent, offer, exchange, peer, None)
+        registration = self._registry.tools.get(sent.name)
+        if registration is None or not registration.is_public or peer.visibility is not None:
+            return self._call_resolved_tool(sent, pending, peer)
+        if registration.may_request_input:
+            return self._call_tool_with_input(sent, registration, pending, peer)
+        return self._run_tool(sent, registration, pending, peer, None)
 
-    async def _call_resolved_tool(self, sent: RawToolCall, exchange: PendingRequest, peer: Peer) -> Any:
+    async def _call_resolved_tool(self, sent: RawToolCall, pending: PendingRequest, peer: Peer) -> Any:
         """Call a tool that is not public, or that a provider has. Raises `ProtocolError`."""
-        offer = await self._resolver.resolve_call(sent.name, sent.arguments, exchange, peer)
-        if offer.rewrite_call is not None:
+        registration = await self._resolver.resolve_call(sent.name, sent.arguments, pending, peer)
+        if registration.rewrite_call is not None:
             try:
-                sent, offer = await self._rewrite_call(sent, offer, offer.rewrite_call, exchange, peer)
+                sent, registration = await self._rewrite_call(
+                    sent, registration, registration.rewrite_call, pending, peer
+                )
             except InvalidParams as error:  # the model wrote the name and the arguments, and can correct them
-                return self._encoder.encode_text(error.message, exchange.rules, is_error=True)
-        if offer.may_request_input:
-            return await self._call_tool_with_input(sent, offer, exchange, peer)
-        return await self._run_tool(sent, offer, exchange, peer, None)
+                return self._encoder.encode_text(error.message, pending.rules, is_error=True)
+        if registration.may_request_input:
+            return await self._call_tool_with_input(sent, registration, pending, peer)
+        return await self._run_tool(sent, registration, pending, peer, None)
 
     async def _rewrite_call(
-        self, sent: RawToolCall, offer: Registration, stands_for: CallRewriter, exchange: PendingRequest, peer: Peer
+        self,
+        sent: RawToolCall,
+        registration: Registration,
+        stands_for: CallRewriter,
+        pending: PendingRequest,
+        peer: Peer,
     ) -> tuple[RawToolCall, Registration]:
         """Return the call that this call stands for, and its tool. Raises `InvalidParams`."""
-        name, arguments = stands_for(offer, sent.arguments)
-        meant = await self._resolver.resolve_tool(name, exchange, peer)
+        name, arguments = stands_for(registration, sent.arguments)
+        meant = await self._resolver.resolve_tool(name, pending, peer)
         if meant.rewrite_call is not None:
             raise InvalidParams(f"{name!r} cannot call itself")
         return msgspec.structs.replace(sent, name=name, arguments=arguments), meant
 
     async def _call_tool_with_input(
-        self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer
+        self, sent: RawToolCall, registration: Registration, pending: PendingRequest, peer: Peer
     ) -> Any:
         """Call a tool that may request input from the client. Raises `ProtocolError`."""
         try:
             return await self._server.round_trips.run(
-                Attempt(offer, sent.name, sent.arguments, sent.request_state, sent.input_responses),
-                exchange,
+                Attempt(registration, sent.name, sent.arguments, sent.request_state, sent.input_responses),
+                pending,
                 peer,
                 self._encoder.encode_input_required,
-                lambda call: self._run_tool(sent, offer, call.exchange, call.peer, call),
+                lambda call: self._run_tool(sent, registration, call.exchange, call.peer, call),
             )
         except EXPECTED_ERRORS as error:
-            return self._encoder.encode_text(error_text(error), exchange.rules, is_error=True)
+            return self._encoder.encode_text(error_text(error), pending.rules, is_error=True)
 
     def _check_rate(self, rate: RateLimiter) -> None:
         """Raise `RateLimited` for too many calls: "Servers MUST [...] Rate limit tool invocations" (Tools,
@@ -224,21 +231,26 @@ class Dispatcher:
             raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
 
     async def _run_tool(
-        self, sent: RawToolCall, offer: Registration, exchange: PendingRequest, peer: Peer, call: HandlerCall | None
+        self,
+        sent: RawToolCall,
+        registration: Registration,
+        pending: PendingRequest,
+        peer: Peer,
+        call: HandlerCall | None,
     ) -> Any:
         """Return the result of a tool, also for a tool that fails. Raises `ProtocolError`."""
-        rules = exchange.rules
+        rules = pending.rules
         try:
-            if offer.chain is None:
-                value = await self._invoker.invoke_registration(offer, sent.arguments, call)
+            if registration.chain is None:
+                value = await self._invoker.invoke_registration(registration, sent.arguments, call)
             else:
                 value = await self._invoker.invoke_with_middleware(
-                    offer, sent.name, sent.arguments, exchange, peer, call
+                    registration, sent.name, sent.arguments, pending, peer, call
                 )
             if self._kinds and isinstance(value, self._kinds):
-                self._server.extension_methods.check(value, exchange, peer.channel.session)
+                self._server.extension_methods.check(value, pending, peer.channel.session)
                 return self._encoder.encode(value, rules)
-            return self._encoder.encode_tool(value, offer.output, rules)
+            return self._encoder.encode_tool(value, registration.output, rules)
         except EXPECTED_ERRORS as error:
             text = error_text(error)
         except MissingClientCapability as error:
@@ -256,83 +268,89 @@ class Dispatcher:
 
     # --- resources ---------------------------------------------------------------------------------------------
 
-    async def _read_resource(self, exchange: PendingRequest, peer: Peer) -> Any:
-        params = codec.decode_params(ReadResourceParams, exchange.params)
-        offer, variables = await self._resolver.resolve_resource(params.uri, exchange, peer)
-        turn = Attempt(offer, params.uri, variables, params.request_state, params.input_responses)
+    async def _read_resource(self, pending: PendingRequest, peer: Peer) -> Any:
+        params = codec.decode_params(ReadResourceParams, pending.params)
+        registration, variables = await self._resolver.resolve_resource(params.uri, pending, peer)
+        attempt = Attempt(registration, params.uri, variables, params.request_state, params.input_responses)
         # "Results produced by retrying a request [...] depend on inputs that are not part of the cache key"
-        cache = offer.cache if params.request_state is None and params.input_responses is None else NO_CACHE
+        cache = registration.cache if params.request_state is None and params.input_responses is None else NO_CACHE
 
         async def work(call: HandlerCall | None) -> Raw:
             try:
-                value = await self._invoker.invoke_with_middleware(offer, params.uri, variables, exchange, peer, call)
+                value = await self._invoker.invoke_with_middleware(
+                    registration, params.uri, variables, pending, peer, call
+                )
             except ResourceNotFound as error:  # without a URI it means the requested one
                 raise error if error.uri else ResourceNotFound(error.message, uri=params.uri) from error
-            about, personal = offer.define(exchange.rules), call is not None and call.is_personal
-            public = not personal and self._resolver.is_public(offer, params.uri)
-            return self._encoder.encode_resource(value, params.uri, about, cache, exchange.rules, public=public)
+            about, personal = registration.define(pending.rules), call is not None and call.is_personal
+            public = not personal and self._resolver.is_public(registration, params.uri)
+            return self._encoder.encode_resource(value, params.uri, about, cache, pending.rules, public=public)
 
-        return await self._run_with_input(turn, exchange, peer, work)
+        return await self._run_with_input(attempt, pending, peer, work)
 
     # --- prompts -----------------------------------------------------------------------------------------------
 
-    async def _get_prompt(self, exchange: PendingRequest, peer: Peer) -> Any:
-        params = codec.decode_params(GetPromptParams, exchange.params)
-        offer = await self._resolver.resolve_prompt(params.name, exchange, peer)
-        turn = Attempt(offer, params.name, params.arguments, params.request_state, params.input_responses)
+    async def _get_prompt(self, pending: PendingRequest, peer: Peer) -> Any:
+        params = codec.decode_params(GetPromptParams, pending.params)
+        registration = await self._resolver.resolve_prompt(params.name, pending, peer)
+        attempt = Attempt(registration, params.name, params.arguments, params.request_state, params.input_responses)
 
         async def work(call: HandlerCall | None) -> Raw:
             value = await self._invoker.invoke_with_middleware(
-                offer, params.name, params.arguments, exchange, peer, call
+                registration, params.name, params.arguments, pending, peer, call
             )
-            return self._encoder.encode_prompt(value, offer.define(exchange.rules).description, exchange.rules)
+            return self._encoder.encode_prompt(value, registration.define(pending.rules).description, pending.rules)
 
-        return await self._run_with_input(turn, exchange, peer, work)
+        return await self._run_with_input(attempt, pending, peer, work)
 
     # --- extensions --------------------------------------------------------------------------------------------
 
-    async def _call_extension(self, exchange: PendingRequest, peer: Peer) -> Any:
-        name = exchange.method.name
-        offer = self._server.extension_methods.registrations.get(name)
-        if offer is None:
+    async def _call_extension(self, pending: PendingRequest, peer: Peer) -> Any:
+        name = pending.method.name
+        registration = self._server.extension_methods.registrations.get(name)
+        if registration is None:
             raise MethodNotFound(f"{name} is not offered by this server")
-        params = codec.decode_params(exchange.method.params, exchange.params)
+        params = codec.decode_params(pending.method.params, pending.params)
 
         async def work(call: HandlerCall | None) -> Raw:
             return self._encoder.encode_extension(
-                await self._invoker.invoke_registration(offer, params, call), exchange.rules
+                await self._invoker.invoke_registration(registration, params, call), pending.rules
             )
 
-        return await self._run_with_input(Attempt(offer, name, exchange.params), exchange, peer, work)
+        return await self._run_with_input(Attempt(registration, name, pending.params), pending, peer, work)
 
     def receive_notification(self, event: NotificationReceived, peer: Peer) -> Any:
         """Handle a notification that belongs to no request; return None or an awaitable.
 
         Raises `InvalidParams` for invalid params.
         """
-        offer = self._server.extension_methods.registrations.get(event.method.name)
-        if offer is None:
+        registration = self._server.extension_methods.registrations.get(event.method.name)
+        if registration is None:
             return peer.receive_notification(event)
-        bound = offer.bind(codec.decode_params(event.method.params, event.params), None)
-        return self._invoker.invoke_bound(offer, *bound, None)
+        bound = registration.bind(codec.decode_params(event.method.params, event.params), None)
+        return self._invoker.invoke_bound(registration, *bound, None)
 
     # --- calling -----------------------------------------------------------------------------------------------
 
     async def _run_with_input(
-        self, turn: Attempt, exchange: PendingRequest, peer: Peer, work: Callable[[HandlerCall | None], Awaitable[Any]]
+        self,
+        attempt: Attempt,
+        pending: PendingRequest,
+        peer: Peer,
+        work: Callable[[HandlerCall | None], Awaitable[Any]],
     ) -> Any:
         """Return the result of `work`; it receives a `HandlerCall` only if the handler may request input."""
-        if not turn.registration.may_request_input:
+        if not attempt.registration.may_request_input:
             return await work(None)
-        return await self._server.round_trips.run(turn, exchange, peer, self._encoder.encode_input_required, work)
+        return await self._server.round_trips.run(attempt, pending, peer, self._encoder.encode_input_required, work)
 
     async def _call_function(
-        self, offer: Registration, subject: str, arguments: Any, exchange: PendingRequest, peer: Peer
+        self, registration: Registration, subject: str, arguments: Any, pending: PendingRequest, peer: Peer
     ) -> Any:
         """Return the value of a function, not encoded."""
-        turn = Attempt(offer, subject, None)
+        attempt = Attempt(registration, subject, None)
         return await self._run_with_input(
-            turn, exchange, peer, lambda call: self._invoker.invoke_registration(offer, arguments, call)
+            attempt, pending, peer, lambda call: self._invoker.invoke_registration(registration, arguments, call)
         )
 
 

@@ -35,22 +35,22 @@ class ExtensionMethods:
             raise DeclarationError(f"no extension of this server declares the method {name!r}")
         if name in self.registrations:
             raise DeclarationError(f"{name!r} is declared twice")
-        offer = self.registrations[name] = _registration(function, context)
-        if row.notification and offer.context:
+        registration = self.registrations[name] = _registration(function, context)
+        if row.notification and registration.context:
             raise DeclarationError(f"{name!r} is a notification, so its handler gets no Context")
 
-    def check(self, result: Result, exchange: PendingRequest, session: Session) -> None:
+    def check(self, result: Result, pending: PendingRequest, session: Session) -> None:
         """Raise `MissingClientCapability` or `NotSupported` if the client does not support this result type.
 
         "The set of supported ResultType values MUST be created from the set defined in the core protocol and include
         any additional values of supported extensions" (2026-07-28, basic): other clients could not read it.
         """
-        if not exchange.rules.result_type:
-            raise NotSupported(f"{exchange.rules.revision} has no result types")
+        if not pending.rules.result_type:
+            raise NotSupported(f"{pending.rules.revision} has no result types")
         extension = self._by_result_type.get(result.result_type or "")
         if extension is None:
             raise ToolError(f"no extension of this server has results of type {result.result_type!r}")
-        session.require_client_capability(exchange, extension.capability)
+        session.require_client_capability(pending, extension.capability)
 
 
 def _registration(function: Callable[..., Any], context: type) -> Registration:

@@ -53,30 +53,30 @@ class InstrumentedInvoker(Invoker):
     """An invoker that records failed handlers."""
 
     def __init__(
-        self, server: RunningServer, packer: ResultEncoder, limits: Limits, recorder: TelemetryRecorder
+        self, server: RunningServer, encoder: ResultEncoder, limits: Limits, recorder: TelemetryRecorder
     ) -> None:
-        super().__init__(server, packer, limits)
+        super().__init__(server, encoder, limits)
         self._recorder = recorder
 
     async def invoke_with_middleware(
         self,
-        offer: Registration,
+        registration: Registration,
         name: str,
         arguments: Any,
-        exchange: PendingRequest,
+        pending: PendingRequest,
         peer: Peer,
         call: HandlerCall | None,
     ) -> Any:
         """As `Invoker.invoke_with_middleware`."""
         with self._recorder.handling():
-            return await super().invoke_with_middleware(offer, name, arguments, exchange, peer, call)
+            return await super().invoke_with_middleware(registration, name, arguments, pending, peer, call)
 
     async def invoke_registration(
-        self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
+        self, registration: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
     ) -> Any:
         """As `Invoker.invoke_registration`."""
         with self._recorder.handling():
-            return await super().invoke_registration(offer, arguments, call, prefix)
+            return await super().invoke_registration(registration, arguments, call, prefix)
 
 
 class InstrumentedDispatcher(Dispatcher):
@@ -85,31 +85,31 @@ class InstrumentedDispatcher(Dispatcher):
     def __init__(
         self,
         server: DispatchedServer,
-        packer: ResultEncoder,
+        encoder: ResultEncoder,
         limits: Limits,
-        audience: SubscriptionIndex,
+        subscription_index: SubscriptionIndex,
         recorder: TelemetryRecorder,
     ) -> None:
         self._recorder = recorder
-        super().__init__(server, packer, limits, audience)
+        super().__init__(server, encoder, limits, subscription_index)
 
-    def make_invoker(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> Invoker:
+    def make_invoker(self, server: RunningServer, encoder: ResultEncoder, limits: Limits) -> Invoker:
         """Return an instrumented invoker."""
-        return InstrumentedInvoker(server, packer, limits, self._recorder)
+        return InstrumentedInvoker(server, encoder, limits, self._recorder)
 
-    async def handle(self, exchange: PendingRequest, peer: Peer) -> Any:
+    async def handle(self, pending: PendingRequest, peer: Peer) -> Any:
         """As `Dispatcher.handle`. A subscription is not recorded as an operation: it lasts as long as the client
         stays.
         """
-        if exchange.method.stays:
-            return await super().handle(exchange, peer)
-        watch = self._recorder
-        with watch.operation(_operation_of(exchange, peer)) as operation:
-            exchange.on_resume = partial(watch.continue_operation, operation)
+        if pending.method.stays:
+            return await super().handle(pending, peer)
+        recorder = self._recorder
+        with recorder.operation(_operation_of(pending, peer)) as operation:
+            pending.on_resume = partial(recorder.continue_operation, operation)
             try:
-                result = await super().handle(exchange, peer)
+                result = await super().handle(pending, peer)
             except ProtocolError as error:
-                operation.code = code_of(error, exchange.rules)
+                operation.code = code_of(error, pending.rules)
                 raise
             operation.answered(result)
             return result
@@ -118,15 +118,15 @@ class InstrumentedDispatcher(Dispatcher):
 class InstrumentedChannel:
     """A channel to a client that records the requests sent to it. Otherwise as `SessionDriver`."""
 
-    def __init__(self, conversation: SessionDriver, watch: TelemetryRecorder) -> None:
-        self._driver = conversation
-        self._recorder = watch
-        self.session: Session = conversation.session
-        self.sink: MessageSink = conversation.sink
-        self.report: Callable[[PendingRequest, float, float | None, str | None], None] = conversation.report
-        self.notify: Callable[..., None] = conversation.notify
-        self.close_stream: Callable[[PendingRequest, int | None], None] = conversation.close_stream
-        self.restart: Callable[[PendingRequest], Coroutine[Any, Any, None]] = conversation.restart
+    def __init__(self, driver: SessionDriver, recorder: TelemetryRecorder) -> None:
+        self._driver = driver
+        self._recorder = recorder
+        self.session: Session = driver.session
+        self.sink: MessageSink = driver.sink
+        self.report: Callable[[PendingRequest, float, float | None, str | None], None] = driver.report
+        self.notify: Callable[..., None] = driver.notify
+        self.close_stream: Callable[[PendingRequest, int | None], None] = driver.close_stream
+        self.restart: Callable[[PendingRequest], Coroutine[Any, Any, None]] = driver.restart
 
     @property
     def ready(self) -> asyncio.Event:
@@ -150,39 +150,39 @@ class ServerInstrumentation:
         self.recorder: TelemetryRecorder = TelemetryRecorder(telemetry)
 
     def make_dispatcher(
-        self, server: DispatchedServer, packer: ResultEncoder, limits: Limits, audience: SubscriptionIndex
+        self, server: DispatchedServer, encoder: ResultEncoder, limits: Limits, subscription_index: SubscriptionIndex
     ) -> Dispatcher:
         """Return an instrumented dispatcher. Arguments as for `Dispatcher`."""
-        return InstrumentedDispatcher(server, packer, limits, audience, self.recorder)
+        return InstrumentedDispatcher(server, encoder, limits, subscription_index, self.recorder)
 
-    def wrap_channel(self, conversation: SessionDriver) -> PeerChannel:
+    def wrap_channel(self, driver: SessionDriver) -> PeerChannel:
         """Return the instrumented channel to a client."""
-        return InstrumentedChannel(conversation, self.recorder)
+        return InstrumentedChannel(driver, self.recorder)
 
     def http_request_received(self, request: ASGIRequest) -> None:
         """Store the HTTP request that this context is about to answer."""
         _http_request.set(request)
 
-    def client_disconnected(self, conversation: SessionDriver, began: float) -> None:
+    def client_disconnected(self, driver: SessionDriver, began: float) -> None:
         """Record the session of a client that was connected since `began`, in seconds of its event loop."""
         seconds = asyncio.get_running_loop().time() - began
-        place = _transport_info(conversation.sink) if isinstance(conversation, Connection) else _HTTP_INFO
-        revision = conversation.session.agreed.revision
+        place = _transport_info(driver.sink) if isinstance(driver, Connection) else _HTTP_INFO
+        revision = driver.session.agreed.revision
         self.recorder.session(SessionOver("server", seconds, revision, place))
 
 
 # --- attributes of a request -----------------------------------------------------------------------------------
 
 
-def _operation_of(exchange: PendingRequest, peer: Peer) -> Operation:
-    sent = read(exchange)
+def _operation_of(pending: PendingRequest, peer: Peer) -> Operation:
+    sent = read(pending)
     return Operation(
         "server",
-        exchange.method.name,
+        pending.method.name,
         name=text_or_empty(sent.name),
         uri=text_or_empty(sent.uri),
-        id=exchange.id,
-        revision=exchange.rules.revision,
+        id=pending.id,
+        revision=pending.rules.revision,
         place=_transport_info(peer.channel.sink),
         arguments=None if sent.arguments is UNSET else sent.arguments,
         carrier=sent.carrier if "traceparent" in sent.carrier else {**sent.carrier, **_carried_by_http()},
@@ -197,9 +197,9 @@ def _carried_by_http() -> dict[str, str]:
     return trace_context({key: value.decode("latin-1") for key, value in found.items() if value is not None})
 
 
-def _transport_info(way: Any) -> TransportInfo:
+def _transport_info(sink: Any) -> TransportInfo:
     if (request := _http_request.get()) is None:
-        return _PIPE_INFO if isinstance(way, StdioTransport) else UNKNOWN_TRANSPORT
+        return _PIPE_INFO if isinstance(sink, StdioTransport) else UNKNOWN_TRANSPORT
     address, port = request.scope.get("client") or ("", None)
     session = request.headers.get(SESSION_ID)
     return TransportInfo(

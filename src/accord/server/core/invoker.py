@@ -36,9 +36,9 @@ T = TypeVar("T")
 class Invoker:
     """The invoker of the functions of one running server."""
 
-    def __init__(self, server: RunningServer, packer: ResultEncoder, limits: Limits) -> None:
+    def __init__(self, server: RunningServer, encoder: ResultEncoder, limits: Limits) -> None:
         self.server: RunningServer = server
-        self._encoder = packer
+        self._encoder = encoder
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the server; plain `def` handlers run in threads beside it."""
         self._limits = limits
@@ -50,49 +50,57 @@ class Invoker:
 
     def invoke_with_middleware(
         self,
-        offer: Registration,
+        registration: Registration,
         name: str,
         arguments: Any,
-        exchange: PendingRequest,
+        pending: PendingRequest,
         peer: Peer,
         call: HandlerCall | None,
     ) -> Awaitable[Any]:
         """Call a registered function through its middleware; await the result at once. Raises what the function and the
         middleware raise.
         """
-        if offer.chain is None:
-            return self.invoke_registration(offer, arguments, call)
-        return offer.chain(Request(None, self, exchange, peer, name, offer, arguments, call))
+        if registration.chain is None:
+            return self.invoke_registration(registration, arguments, call)
+        return registration.chain(Request(None, self, pending, peer, name, registration, arguments, call))
 
     def run_middleware(
-        self, end: Handler, name: str, offer: Registration | None, arguments: Any, exchange: PendingRequest, peer: Peer
+        self,
+        end: Handler,
+        name: str,
+        registration: Registration | None,
+        arguments: Any,
+        pending: PendingRequest,
+        peer: Peer,
     ) -> Awaitable[Any]:
         """Run `end` instead of a function through the middleware of the server and of the registration, without
         middleware that takes a context; await the result at once. As `invoke_with_middleware`.
         """
         around = (
-            self.server.registry.middleware if offer is None else (*self.server.registry.middleware, *offer.middleware)
+            self.server.registry.middleware
+            if registration is None
+            else (*self.server.registry.middleware, *registration.middleware)
         )
         chain = build_chain([step for step in around if not step.context])
-        return (chain or end)(Request(end, self, exchange, peer, name, offer, arguments, None))
+        return (chain or end)(Request(end, self, pending, peer, name, registration, arguments, None))
 
     def invoke_registration(
-        self, offer: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
+        self, registration: Registration, arguments: Any, call: HandlerCall | None, prefix: str = ""
     ) -> Awaitable[Any]:
         """Call a registered function without its middleware. As `invoke_with_middleware`."""
         if call is None:
-            args, kwargs = offer.bind(arguments, None)
-            return self.invoke_bound(offer, args, kwargs, None)
-        args, kwargs = offer.bind(arguments, self.context(offer, call) if offer.context else None)
-        if not offer.input_parameters:
-            return self.invoke_bound(offer, args, kwargs, call)
+            args, kwargs = registration.bind(arguments, None)
+            return self.invoke_bound(registration, args, kwargs, None)
+        args, kwargs = registration.bind(arguments, self.context(registration, call) if registration.context else None)
+        if not registration.input_parameters:
+            return self.invoke_bound(registration, args, kwargs, call)
         return self._invoke_with_input(
-            offer, args, kwargs, call, call.resolve_input(offer.input_parameters, arguments, prefix)
+            registration, args, kwargs, call, call.resolve_input(registration.input_parameters, arguments, prefix)
         )
 
-    def context(self, offer: Registration | None, call: HandlerCall) -> Context:
+    def context(self, registration: Registration | None, call: HandlerCall) -> Context:
         """Return the context of a call for a registered function."""
-        server = offer.owner if isinstance(offer, MountedRegistration) else self.server
+        server = registration.owner if isinstance(registration, MountedRegistration) else self.server
         return server.context_type(server, self, call)
 
     async def read_resource(self, server: RunningServer, uri: str, call: HandlerCall) -> list[ResourceContents]:
@@ -105,79 +113,83 @@ class Invoker:
             call.is_personal = True
         if server is not self.server:
             check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
-        offer, variables = await Resolver(server.registry, self._limits).resolve_resource(uri, call.exchange, call.peer)
-        home = owner_of(offer) or server
+        registration, variables = await Resolver(server.registry, self._limits).resolve_resource(
+            uri, call.exchange, call.peer
+        )
+        home = owner_of(registration) or server
         if home is not self.server:  # a mounted server must run, and its functions need it as their owner
             await self.server.lifetimes.current().start_mounted(home.lifetimes)
-            offer = MountedRegistration.of(offer, home)
-        value = await self.invoke_registration(offer, variables, call, f"{uri} ")
-        return contents_of(value, uri, offer.define(call.exchange.rules).mime_type)
+            registration = MountedRegistration.of(registration, home)
+        value = await self.invoke_registration(registration, variables, call, f"{uri} ")
+        return contents_of(value, uri, registration.define(call.exchange.rules).mime_type)
 
     def decode_result(self, request: Request, value: Any) -> Any:
         """Return the value of a handler as the decoded result to send; the results of extensions stay unchanged. Raises
         `ToolError`.
         """
-        offer, _, call, exchange = request.inside
+        registration, _, call, pending = request.inside
         if isinstance(value, self.server.extension_methods.result_types):
             return value
         public = call is None or not call.is_personal
-        return self._encoder.decode_handled(value, request.asked_for, offer, exchange, public=public)
+        return self._encoder.decode_handled(value, request.asked_for, registration, pending, public=public)
 
     async def _invoke_with_input(
-        self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]
+        self, registration: Registration, args: Any, kwargs: Any, call: HandlerCall, filled: Awaitable[Any]
     ) -> Any:
         """Request the input parameters from the client, then call the function."""
-        return await self.invoke_bound(offer, args, {**kwargs, **await filled}, call)
+        return await self.invoke_bound(registration, args, {**kwargs, **await filled}, call)
 
-    def invoke_bound(self, offer: Registration, args: Any, kwargs: Any, call: HandlerCall | None) -> Awaitable[Any]:
+    def invoke_bound(
+        self, registration: Registration, args: Any, kwargs: Any, call: HandlerCall | None
+    ) -> Awaitable[Any]:
         """Call the function with these arguments and its dependencies, within its timeout."""
-        if offer.dependencies is not None:
-            work = self._invoke_with_dependencies(offer.dependencies, offer, args, kwargs, call)
+        if registration.dependencies is not None:
+            work = self._invoke_with_dependencies(registration.dependencies, registration, args, kwargs, call)
         else:
-            work = self.invoke(offer, args, kwargs)
-        seconds = offer.timeout or self._limits.tool_seconds
+            work = self.invoke(registration, args, kwargs)
+        seconds = registration.timeout or self._limits.tool_seconds
         return work if seconds is None else self.with_deadline(seconds, work, call)
 
     def _invoke_with_dependencies(
         self,
         wanted: Dependencies,
-        offer: Registration,
+        registration: Registration,
         args: Any,
         kwargs: dict[str, Any],
         call: HandlerCall | None,
     ) -> Awaitable[Any]:
         """Resolve the dependencies of a function, and call it. Raises what either raises."""
-        overrides, owner = self.server.overrides, owner_of(offer)
+        overrides, owner = self.server.overrides, owner_of(registration)
         if owner is not None and owner.overrides:
             overrides = {**owner.overrides, **overrides}
         plan = wanted.plan(overrides)
         if plan.simple is not None and not wanted.handles:
             for name, make in plan.simple:
                 kwargs[name] = make()
-            return self.invoke(offer, args, kwargs)
-        context = self.context(offer, call) if call is not None else None
+            return self.invoke(registration, args, kwargs)
+        context = self.context(registration, call) if call is not None else None
         if plan.context and context is None:
             raise DeclarationError(f"{wanted.name}: an override may take a Context only if the dependency does")
         if wanted.handles and context is not None:
             kwargs = {**kwargs, **_resolve_handles(wanted.handles, kwargs, context)}
         if plan.plain:
-            return self.invoke(offer, args, {**kwargs, **plan.fill_plain(context)})
-        return self._invoke_entered(wanted.name, plan, offer, args, kwargs, context)
+            return self.invoke(registration, args, {**kwargs, **plan.fill_plain(context)})
+        return self._invoke_entered(wanted.name, plan, registration, args, kwargs, context)
 
     async def _invoke_entered(
         self,
         name: str,
         plan: DependencyPlan,
-        offer: Registration,
+        registration: Registration,
         args: Any,
         kwargs: dict[str, Any],
         context: Context | None,
     ) -> Any:
         entered = FastExitStack()
         try:
-            lifetime = (owner_of(offer) or self.server).lifetimes.current()
+            lifetime = (owner_of(registration) or self.server).lifetimes.current()
             filled = await plan.fill(entered, context, lifetime.get_dependency)
-            value = await self.invoke(offer, args, {**kwargs, **filled})
+            value = await self.invoke(registration, args, {**kwargs, **filled})
         except BaseException as exc:
             await entered.fail(exc)
             raise ToolError(f"a dependency of {name} swallowed an exception: raise it at its `yield`") from exc
@@ -190,9 +202,13 @@ class Invoker:
         """
         return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
 
-    def invoke(self, offer: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
+    def invoke(self, registration: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Call the function with all of its arguments."""
-        return offer.function(*args, **kwargs) if offer.is_async else self._workers.run(offer.function, *args, **kwargs)
+        return (
+            registration.function(*args, **kwargs)
+            if registration.is_async
+            else self._workers.run(registration.function, *args, **kwargs)
+        )
 
 
 def _resolve_handles(handles: Mapping[str, HandleMarker], given: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -31,58 +31,58 @@ if TYPE_CHECKING:
 class ListHandler:
     """The handler of the list methods for one running server."""
 
-    def __init__(self, registry: Registry, finding: Resolver, calling: Invoker) -> None:
+    def __init__(self, registry: Registry, resolver: Resolver, invoker: Invoker) -> None:
         self._registry = registry
-        self._resolver = finding
-        self._invoker = calling
+        self._resolver = resolver
+        self._invoker = invoker
 
-    async def list(self, exchange: PendingRequest, peer: Peer) -> Raw:
+    async def list(self, pending: PendingRequest, peer: Peer) -> Raw:
         """Return one page. Raises `InvalidParams` for an unknown cursor."""
-        registry, method = self._registry, exchange.method.name
-        params = codec.decode_params(PaginatedParams, exchange.params)
+        registry, method = self._registry, pending.method.name
+        params = codec.decode_params(PaginatedParams, pending.params)
         shown = registry.view
         if not (shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None):
-            return registry.lists[method].page(params.cursor, exchange.rules)
-        who = viewer_of(peer, exchange)
-        items = await self._visible_items(exchange, who)
+            return registry.lists[method].page(params.cursor, pending.rules)
+        who = viewer_of(peer, pending)
+        items = await self._visible_items(pending, who)
         if registry.middleware:
-            items = await self._through_middleware(items, exchange, peer, who)
-        return self._page(items, params.cursor, exchange)
+            items = await self._through_middleware(items, pending, peer, who)
+        return self._page(items, params.cursor, pending)
 
-    async def _visible_items(self, exchange: PendingRequest, who: Viewer) -> dict[str, Any]:
+    async def _visible_items(self, pending: PendingRequest, who: Viewer) -> dict[str, Any]:
         """Return the definitions that the viewer may see, by name."""
         items: dict[str, Any] = {}
-        for name, versions in (await self._resolver.list_visible(exchange.method.name, who)).items():
+        for name, versions in (await self._resolver.list_visible(pending.method.name, who)).items():
             *_, newest = versions.values()
             define = newest.define
             if newest.metadata.version is not None:
                 define = partial(versioned_definition, newest, versions=[*filter(None, versions)])
-            definition = defined(name, define, exchange.rules)
+            definition = defined(name, define, pending.rules)
             if definition is not None:
                 items[name] = definition
         return items
 
     async def _through_middleware(
-        self, items: dict[str, Any], exchange: PendingRequest, peer: Peer, who: Viewer
+        self, items: dict[str, Any], pending: PendingRequest, peer: Peer, who: Viewer
     ) -> dict[str, Any]:
         """Pass a list through the middleware; access rules apply to the definitions that it adds, too."""
 
         async def end(request: Request) -> list[Any]:
             return [*items.values()]
 
-        found = await self._invoker.run_middleware(end, "", None, None, exchange, peer)
+        found = await self._invoker.run_middleware(end, "", None, None, pending, peer)
         named = {definition_key(each): each for each in found}
         shown = {
             name: each
             if each is items.get(name)
-            else self._resolver.visible_definition(exchange, name, each, items, who)
+            else self._resolver.visible_definition(pending, name, each, items, who)
             for name, each in named.items()
         }
         return {name: each for name, each in shown.items() if each is not None}
 
-    def _page(self, items: dict[str, Any], cursor: str | None, exchange: PendingRequest) -> Raw:
+    def _page(self, items: dict[str, Any], cursor: str | None, pending: PendingRequest) -> Raw:
         page, following = cut(list(items), cursor, self._registry.page_size)
-        result, field = RESULTS[exchange.method.name]
+        result, field = RESULTS[pending.method.name]
         # "MUST NOT be served to a different authorization context" (Caching): it depends on the principal
         found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
-        return self._registry.encode_list(found, exchange.rules)
+        return self._registry.encode_list(found, pending.rules)

@@ -18,10 +18,10 @@ class MountedRegistration(Registration):
     owner: RunningServer
 
     @classmethod
-    def of(cls, offer: Registration, owner: RunningServer, **changes: Any) -> MountedRegistration:
+    def of(cls, registration: Registration, owner: RunningServer, **changes: Any) -> MountedRegistration:
         """Return a registration of `owner` with these attributes changed."""
         made = cls.__new__(cls)
-        made.copy_from(offer, changes)
+        made.copy_from(registration, changes)
         made.owner = owner
         return made
 
@@ -35,6 +35,6 @@ class MountedRegistration(Registration):
         return made
 
 
-def owner_of(offer: Registration | None) -> RunningServer | None:
+def owner_of(registration: Registration | None) -> RunningServer | None:
     """Return the mounted server that declares a function; None if the function belongs to the server itself."""
-    return offer.owner if isinstance(offer, MountedRegistration) else None
+    return registration.owner if isinstance(registration, MountedRegistration) else None

@@ -47,7 +47,7 @@ class PeerChannel(Protocol):
         connection.
         """
 
-    def report(self, exchange: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
+    def report(self, request: PendingRequest, progress: float, total: float | None, message: str | None) -> None:
         """Send a progress notification."""
 
     def notify(
@@ -84,8 +84,8 @@ class Peer:
     (stdio, HTTP without `auth`).
     """
 
-    def __init__(self, line: PeerChannel, principal: str = "") -> None:
-        self.channel: PeerChannel = line
+    def __init__(self, channel: PeerChannel, principal: str = "") -> None:
+        self.channel: PeerChannel = channel
         self.principal: str = principal
         self.account: str = principal
         """The key of the quotas that it uses: its principal, or its network address without authentication (HTTP)."""
@@ -105,7 +105,7 @@ class Peer:
         """The minimum level of log messages, for all requests after a handshake."""
         self.call_limiter: RateLimiter | None = None
         """Limits the rate of tool calls; None without a limit."""
-        self.completion_limiter: RateLimiter = RateLimiter(line.session.limits.completions_per_second)
+        self.completion_limiter: RateLimiter = RateLimiter(channel.session.limits.completions_per_second)
         """Limits the rate of completion requests."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.thread: int = threading.get_ident()
@@ -151,13 +151,13 @@ class Peer:
             self.roots = None
             self.roots_changed += 1
 
-    def cache_roots(self, exchange: PendingRequest, roots: RootList, changed: int) -> None:
+    def cache_roots(self, pending: PendingRequest, roots: RootList, changed: int) -> None:
         """Cache the client's roots, if it declared `roots.listChanged` and has sent no change since the request.
 
         `changed` is the value of `roots_changed` at the time of the request. Without memory for them they are not
         cached.
         """
-        notifies = exchange.rules.server_requests and declares(self.capabilities(exchange), "roots.list_changed")
+        notifies = pending.rules.server_requests and declares(self.capabilities(pending), "roots.list_changed")
         if notifies and changed == self.roots_changed:
             self.roots = roots if self._has_room(roots) else None
 
@@ -166,19 +166,19 @@ class Peer:
             return True
         return self.reserve_roots(memory_of(codec.encode(list(roots)), self.channel.session.limits.http.body_nodes))
 
-    def capabilities(self, exchange: PendingRequest) -> ClientCapabilities:
+    def capabilities(self, pending: PendingRequest) -> ClientCapabilities:
         """Return the client's capabilities, from the request if its revision has them there, otherwise from the
         handshake.
         """
-        if exchange.capabilities is not None:
-            return exchange.capabilities
+        if pending.capabilities is not None:
+            return pending.capabilities
         peer = self.channel.session.peer_info
         return peer.capabilities if peer is not None else ClientCapabilities()
 
-    def info(self, exchange: PendingRequest) -> Implementation | None:
+    def info(self, pending: PendingRequest) -> Implementation | None:
         """Return the name and version that the client sent. For display and logs, never for decisions."""
-        if exchange.meta is not None and exchange.meta.client_info is not None:
-            return exchange.meta.client_info
+        if pending.meta is not None and pending.meta.client_info is not None:
+            return pending.meta.client_info
         peer = self.channel.session.peer_info
         return peer.info if peer is not None else None
 
@@ -186,10 +186,10 @@ class Peer:
 class ClientNotifications:
     """The incoming notifications of one client; the program handles those in `offered`."""
 
-    def __init__(self, take: NotificationCallback, offered: Collection[str], limits: Limits) -> None:
+    def __init__(self, handler: NotificationCallback, offered: Collection[str], limits: Limits) -> None:
         self._extension_methods = offered
-        self._deliver = take
-        self._callback = Callback(take, limits.notices, limits.notice_bytes)
+        self._deliver = handler
+        self._callback = Callback(handler, limits.notices, limits.notice_bytes)
 
     def receive(self, event: NotificationReceived) -> None:
         """Handle one notification."""

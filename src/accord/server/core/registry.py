@@ -73,13 +73,13 @@ class MountedRegistry(MountedView, Protocol):
     def has(self, kind: str, name: str) -> bool:
         """Return whether the mounted server has a registration of this outer name, shown or hidden."""
 
-    def outer(self, key: str, name: str, offer: Registration) -> tuple[str, Registration]:
+    def outer(self, key: str, name: str, registration: Registration) -> tuple[str, Registration]:
         """Return the outer name and the outer registration; `key` is the field with the name."""
 
-    def tool(self, offer: Registration) -> Registration:
+    def tool(self, registration: Registration) -> Registration:
         """Return the outer registration of a tool or a prompt."""
 
-    def resource(self, offer: Registration) -> Registration:
+    def resource(self, registration: Registration) -> Registration:
         """Return the outer registration of a resource."""
 
 
@@ -151,17 +151,17 @@ class Registry:
         """The resource templates, by their text."""
         return (self._view or self.view).templates
 
-    def add(self, kind: str, name: str, offer: Any) -> None:
+    def add(self, kind: str, name: str, registration: Any) -> None:
         """Add a registration ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a
         duplicate name, and for an invalid name of a tool or prompt.
         """
         held = self._declarations.of(kind)
-        added = _registration_in(offer)
+        added = _registration_in(registration)
         if kind in ("tool", "prompt"):
             check_name(kind, name, added.function)
         if name in held:
-            offer = with_version(kind, name, held[name], offer)
-        held[name] = offer
+            registration = with_version(kind, name, held[name], registration)
+        held[name] = registration
         if added.resolve_hints is not None:
             self._unresolved.append(added)
         self.invalidate(_LISTS[kind].partition("/")[0])
@@ -193,12 +193,12 @@ class Registry:
     def _resolve_hints(self) -> list[str]:
         """Resolve hints, and return the errors of those that cannot be resolved yet."""
         failed: dict[Registration, str] = {}
-        for offer in self._unresolved:
+        for registration in self._unresolved:
             try:
-                if offer.resolve_hints is not None:
-                    offer.resolve_hints()
+                if registration.resolve_hints is not None:
+                    registration.resolve_hints()
             except DeclarationError as exc:
-                failed[offer] = f"{location(offer.function)}: {exc}"
+                failed[registration] = f"{location(registration.function)}: {exc}"
         self._unresolved = list(failed)
         return list(failed.values())
 
@@ -266,10 +266,10 @@ class Registry:
 
     def prompt(self, name: str) -> Registration:
         """Return a prompt by its name. Raises `InvalidParams`."""
-        offer = self.prompts.get(name)
-        if offer is None:
+        registration = self.prompts.get(name)
+        if registration is None:
             raise InvalidParams(f"no prompt {name!r:.200}")
-        return offer
+        return registration
 
     def resource(self, uri: str) -> tuple[Registration, dict[str, Any]]:
         """Return the resource or template for a URI, and the values of the template's variables. Raises
@@ -308,9 +308,9 @@ class Registry:
         """Return the prompt, template or resource whose arguments are completed. Raises `InvalidParams`."""
         if isinstance(ref, PromptReference):
             return self.prompt(ref.name)
-        _, offer = self.templates.get(ref.uri, (None, None))
-        if offer is not None:
-            return offer
+        _, registration = self.templates.get(ref.uri, (None, None))
+        if registration is not None:
+            return registration
         try:
             return self.resource(ref.uri)[0]
         except ResourceNotFound as error:
@@ -319,5 +319,5 @@ class Registry:
 
 def _registration_in(held: Any) -> Registration:
     """Return the registration of a declaration; that of a template is a tuple with the template."""
-    offer: Registration = held[1] if isinstance(held, tuple) else held
-    return offer
+    registration: Registration = held[1] if isinstance(held, tuple) else held
+    return registration

@@ -36,9 +36,9 @@ class TemplateIndex:
     def __init__(self, templates: Iterable[tuple[Template, Registration]]) -> None:
         self._by_prefix: dict[str, list[tuple[int, Template, Registration]]] = {}
         self._units: Callable[[str], str | None] = lambda uri: None
-        for at, (template, offer) in enumerate(templates):
+        for at, (template, registration) in enumerate(templates):
             self._units = template.units
-            self._by_prefix.setdefault(template.prefix, []).append((at, template, offer))
+            self._by_prefix.setdefault(template.prefix, []).append((at, template, registration))
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
     def match(self, uri: str) -> tuple[Registration, dict[str, Any]] | None:
@@ -50,13 +50,13 @@ class TemplateIndex:
         if units is None:
             return None
         found = [each for length in self._lengths for each in self._by_prefix.get(units[:length], ())]
-        for _, template, offer in sorted(found, key=lambda each: each[0]):
+        for _, template, registration in sorted(found, key=lambda each: each[0]):
             values = template.match_units(units)
             if values is None:
                 continue
             if (why := template.unsafe_in(values)) is not None:
                 raise ResourceNotFound(f"no resource {uri!r:.200}: {why}", uri=uri)
-            return offer, values
+            return registration, values
         return None
 
 
@@ -143,8 +143,8 @@ class RegistryView:
         self.templates: dict[str, tuple[Template, Registration]] = self._visible("resource template", declared)
         self.requires_scopes: bool = any(
             each.metadata.scopes or each.template_guards
-            for offer in self.registrations()
-            for each in offer.versions.values() or (offer,)
+            for registration in self.registrations()
+            for each in registration.versions.values() or (registration,)
         )
         """Whether a registration is hidden from some principals."""
         self.has_rules: bool = (
@@ -161,7 +161,7 @@ class RegistryView:
         yield from self.tools.values()
         yield from self.prompts.values()
         yield from self.resources.values()
-        yield from (offer for _, offer in self.templates.values())
+        yield from (registration for _, registration in self.templates.values())
 
     @cached_property
     def template_index(self) -> TemplateIndex:
@@ -188,7 +188,7 @@ class RegistryView:
     @cached_property
     def may_hide_uris(self) -> bool:
         """Whether the URI of a registration may be hidden from some client."""
-        offers = (*self.resources.values(), *(offer for _, offer in self.templates.values()))
+        offers = (*self.resources.values(), *(registration for _, registration in self.templates.values()))
         return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in offers)
 
     @cached_property
@@ -207,9 +207,9 @@ class RegistryView:
         """Return the resource or template for a URI, and the values of the template's variables. Raises
         `ResourceNotFound`.
         """
-        offer = self.resources.get(uri) or self.by_canonical_uri.get(canonical(uri))
-        if offer is not None:
-            return offer, {}
+        registration = self.resources.get(uri) or self.by_canonical_uri.get(canonical(uri))
+        if registration is not None:
+            return registration, {}
         if self.templates and (found := self.template_index.match(uri)) is not None:
             return found
         raise ResourceNotFound(uri=uri)
@@ -233,7 +233,7 @@ class RegistryView:
             found = self._template_index_before_rules.match(uri)
         except ResourceNotFound:  # raised by a hidden template if another registration has the URI
             return self._has_resource(uri)
-        if found is not None and all(found[0] is not offer for _, offer in self.templates.values()):
+        if found is not None and all(found[0] is not registration for _, registration in self.templates.values()):
             return True
         if found is not None and not found[0].inner_names:
             return False  # templates declared here precede those of mounted servers
@@ -243,14 +243,16 @@ class RegistryView:
     def listed(self, method: str) -> dict[str, Registration]:
         """Return the registrations of a list, by name."""
         if method == "resources/templates/list":
-            return {text: offer for text, (_, offer) in self.templates.items()}
+            return {text: registration for text, (_, registration) in self.templates.items()}
         return getattr(self, method.partition("/")[0])  # type: ignore[no-any-return]
 
     def definitions(self, method: str) -> dict[str, Callable[[Any], Any]]:
         """Return functions that make the definitions of a list, by name."""
         return {
-            name: offer.define if offer.metadata.version is None else partial(_versioned_definition, offer)
-            for name, offer in self.listed(method).items()
+            name: registration.define
+            if registration.metadata.version is None
+            else partial(_versioned_definition, registration)
+            for name, registration in self.listed(method).items()
         }
 
     @property
@@ -259,24 +261,24 @@ class RegistryView:
         found = {name for name in ("tools", "prompts", "resources") if getattr(self, name)}
         if self.templates:
             found.add("resources")
-        for offer in self.registrations():
-            if offer.completions:
+        for registration in self.registrations():
+            if registration.completions:
                 found.add("completions")
-            if self._may_log(offer):
+            if self._may_log(registration):
                 found.add("logging")
         return found
 
-    def _may_log(self, offer: Registration) -> bool:
+    def _may_log(self, registration: Registration) -> bool:
         """Return whether the function, its middleware, its dependencies or its completers take a context."""
-        around = (*self._registry.middleware, *offer.middleware)
-        parts = [offer, offer.dependencies, offer.completions, *around]
+        around = (*self._registry.middleware, *registration.middleware)
+        parts = [registration, registration.dependencies, registration.completions, *around]
         return any(part is not None and part.context for part in parts)
 
     def _visible(self, kind: str, declared: Declarations) -> dict[str, Any]:
         registry, found = self._registry, dict(declared.of(kind))
         for mount in registry.mounts:
-            for name, offer in mount.offered(_FIELDS[kind]).items():
-                if found.setdefault(name, offer) is not offer:
+            for name, registration in mount.offered(_FIELDS[kind]).items():
+                if found.setdefault(name, registration) is not registration:
                     log.warning("accord: the mounted %s %r is hidden by another of that name", kind, name)
         if kind == "tool" and registry.tool_changes:
             found = _apply_changes(registry, found)
@@ -295,47 +297,49 @@ class RegistryView:
         return found
 
 
-def _versioned_definition(offer: Registration, rules: Rules) -> Any:
-    return versioned_definition(offer, rules, [*offer.versions] or [offer.metadata.version or ""])
+def _versioned_definition(registration: Registration, rules: Rules) -> Any:
+    return versioned_definition(registration, rules, [*registration.versions] or [registration.metadata.version or ""])
 
 
-def apply_middleware(name: str, offer: Registration, registry: RegistryParts) -> None:
+def apply_middleware(name: str, registration: Registration, registry: RegistryParts) -> None:
     """Wrap a registration and all of its versions in the middleware of the server and its own, and add the scopes that
     the middleware requires.
     """
-    apply_scopes(name, offer, registry)
-    around = (*registry.middleware, *offer.middleware)
-    if around or offer.chain is not None:
-        offer.chain = build_chain(around)
-        offer.may_request_input = offer.may_request_input or any(each.context for each in around)
-    for version in offer.versions.values():
-        if version is not offer:
+    apply_scopes(name, registration, registry)
+    around = (*registry.middleware, *registration.middleware)
+    if around or registration.chain is not None:
+        registration.chain = build_chain(around)
+        registration.may_request_input = registration.may_request_input or any(each.context for each in around)
+    for version in registration.versions.values():
+        if version is not registration:
             apply_middleware(name, version, registry)
 
 
-def apply_scopes(name: str, offer: Registration, registry: RegistryParts) -> None:
+def apply_scopes(name: str, registration: Registration, registry: RegistryParts) -> None:
     """Add the scopes that the rules of a server require, by every current and former name and tag. Rules of the
     registration itself apply where it was declared.
     """
-    if name not in offer.names:
-        offer.names = (*offer.names, name)
+    if name not in registration.names:
+        registration.names = (*registration.names, name)
     guards = registry.guards
-    if offer.middleware and not offer.is_mounted:
-        guards = (*guards, *guards_in(offer.middleware))
+    if registration.middleware and not registration.is_mounted:
+        guards = (*guards, *guards_in(registration.middleware))
     if guards:
-        marks, names = offer.metadata, (*offer.names, *offer.former_names)
-        scopes = marks.scopes | required_scopes(guards, names, marks.tags | offer.former_tags)
-        offer.metadata = msgspec.structs.replace(marks, scopes=scopes)
-    offer.is_public = not offer.metadata.scopes and offer.metadata.version is None and offer.rewrite_call is None
+        marks, names = registration.metadata, (*registration.names, *registration.former_names)
+        scopes = marks.scopes | required_scopes(guards, names, marks.tags | registration.former_tags)
+        registration.metadata = msgspec.structs.replace(marks, scopes=scopes)
+    registration.is_public = (
+        not registration.metadata.scopes and registration.metadata.version is None and registration.rewrite_call is None
+    )
 
 
-def guard_template(text: str, offer: Registration, registry: RegistryParts) -> None:
+def guard_template(text: str, registration: Registration, registry: RegistryParts) -> None:
     """Have the rules of a server check the URIs of a template, each when a client requests it."""
-    depth, own = len(offer.inner_names), () if offer.is_mounted else guards_in(offer.middleware)
+    depth, own = len(registration.inner_names), () if registration.is_mounted else guards_in(registration.middleware)
     ruled = bool(own or registry.guards or registry.visibility)
-    if ruled and all(each.registry is not registry or each.depth != depth for each in offer.template_guards):
-        offer.template_guards = (*offer.template_guards, TemplateGuard(registry, depth, text, own))
-    offer.is_public = offer.is_public and not offer.template_guards
+    if ruled and all(each.registry is not registry or each.depth != depth for each in registration.template_guards):
+        registration.template_guards = (*registration.template_guards, TemplateGuard(registry, depth, text, own))
+    registration.is_public = registration.is_public and not registration.template_guards
 
 
 def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> dict[str, Registration]:
@@ -344,19 +348,19 @@ def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> d
     for name, held in found.items():
         change = registry.tool_changes.get(name)
         try:
-            offer = held if change is None else change.apply(held)
+            registration = held if change is None else change.apply(held)
         except DeclarationError as exc:  # nor without the change, which may hide parts of it
             log.error("accord: the tool %r is not shown: %s", name, exc)
             continue
-        if changed.setdefault(name if change is None else change.name or name, offer) is not offer:
+        if changed.setdefault(name if change is None else change.name or name, registration) is not registration:
             log.warning("accord: the tool %r is hidden by another that has been given its name", name)
     return changed
 
 
 def _visible(name: str, held: Any, visibility: Visibility) -> Any:
     """What is held, as far as rules show it: of several versions those that are not hidden, the newest last."""
-    offer: Registration = held[1] if isinstance(held, tuple) else held
-    versions: Mapping[Any, Registration] = offer.versions or {offer.metadata.version: offer}
+    registration: Registration = held[1] if isinstance(held, tuple) else held
+    versions: Mapping[Any, Registration] = registration.versions or {registration.metadata.version: registration}
     shown = {version: each for version, each in versions.items() if visibility.is_visible((name,), each.metadata.tags)}
     if len(shown) == len(versions):
         return held

@@ -37,46 +37,46 @@ class Resolver:
         self._registry = registry
         self._limits = limits
 
-    async def resolve_call(self, name: str, arguments: Raw, exchange: PendingRequest, peer: Peer) -> Registration:
+    async def resolve_call(self, name: str, arguments: Raw, pending: PendingRequest, peer: Peer) -> Registration:
         """Return the tool that a client calls, after checking its headers against the arguments. Raises
         `InvalidParams`, also for a tool that this client may not see, and `HeaderMismatch`.
         """
-        offer = await self._find_tool(name, exchange, peer)
-        version = _select_version(offer, "tool", name, exchange, peer)
-        headers = exchange.headers
-        if offer is not None and headers is not None and headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
-            *_, listed = viewer_of(peer, exchange).versions(offer).values()
+        registration = await self._find_tool(name, pending, peer)
+        version = _select_version(registration, "tool", name, pending, peer)
+        headers = pending.headers
+        if registration is not None and headers is not None and headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
+            *_, listed = viewer_of(peer, pending).versions(registration).values()
             check_headers(listed, headers, arguments)  # the client knows the version that the list shows
         return version
 
-    async def resolve_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
+    async def resolve_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """Return a tool. Raises `InvalidParams`, also for a tool that this client may not see."""
-        return _select_version(await self._find_tool(name, exchange, peer), "tool", name, exchange, peer)
+        return _select_version(await self._find_tool(name, pending, peer), "tool", name, pending, peer)
 
-    async def _find_tool(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration | None:
-        offer = self._registry.tools.get(name)
-        if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
+    async def _find_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration | None:
+        registration = self._registry.tools.get(name)
+        if self._registry.view.has_providers and self._is_hidden(registration, pending, peer):
             provided = await self.providers.tool(name)
-            offer = offer or provided
-        return offer
+            registration = registration or provided
+        return registration
 
-    async def resolve_prompt(self, name: str, exchange: PendingRequest, peer: Peer) -> Registration:
+    async def resolve_prompt(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """Return a prompt. Raises `InvalidParams`, also for a prompt that this client may not see."""
-        offer = self._registry.prompts.get(name)
-        if self._registry.view.has_providers and self._is_hidden(offer, exchange, peer):
+        registration = self._registry.prompts.get(name)
+        if self._registry.view.has_providers and self._is_hidden(registration, pending, peer):
             provided = await self.providers.prompt(name)
-            offer = offer or provided
-        return _select_version(offer, "prompt", name, exchange, peer)
+            registration = registration or provided
+        return _select_version(registration, "prompt", name, pending, peer)
 
     async def resolve_resource(
-        self, uri: str, exchange: PendingRequest, peer: Peer
+        self, uri: str, pending: PendingRequest, peer: Peer
     ) -> tuple[Registration, dict[str, Any]]:
         """Return the resource or template for a URI, and the values of the template's variables.
 
         Raises `ResourceNotFound`, also for a URI that this client may not see.
         """
         try:
-            offer, variables = self._registry.resource(uri)
+            registration, variables = self._registry.resource(uri)
         except ResourceNotFound:
             found = await self.providers.resource(uri) if self._registry.view.has_providers else None
             if found is None and (
@@ -85,47 +85,52 @@ class Resolver:
                 raise ResourceNotFound(uri=uri) from None  # the reason would reveal the template
             if found is None:
                 raise
-            offer, variables = found, {}
+            registration, variables = found, {}
         shown = self._registry.view
         everybody = (
-            offer.is_public and peer.visibility is None and not shown.requires_scopes and not shown.has_visibility_rules
+            registration.is_public
+            and peer.visibility is None
+            and not shown.requires_scopes
+            and not shown.has_visibility_rules
         )
-        if everybody or viewer_of(peer, exchange).can_read(self._registry, offer, uri):
-            return offer, variables
+        if everybody or viewer_of(peer, pending).can_read(self._registry, registration, uri):
+            return registration, variables
         if self._registry.view.has_providers:
             await self.providers.resource(uri)
         raise ResourceNotFound(uri=uri)
 
-    def is_public(self, offer: Registration, uri: str) -> bool:
+    def is_public(self, registration: Registration, uri: str) -> bool:
         """Return whether every client may read the resource of a URI, whatever its scopes."""
         shown = self._registry.view
-        return (offer.is_public and not shown.requires_scopes and not shown.has_visibility_rules) or Viewer(
+        return (registration.is_public and not shown.requires_scopes and not shown.has_visibility_rules) or Viewer(
             NO_SCOPES
-        ).can_read(self._registry, offer, uri)
+        ).can_read(self._registry, registration, uri)
 
-    def _is_hidden(self, offer: Registration | None, exchange: PendingRequest, peer: Peer) -> bool:
+    def _is_hidden(self, registration: Registration | None, pending: PendingRequest, peer: Peer) -> bool:
         """Return whether a client cannot see a registration. Providers are asked in that case as well: otherwise an
         error or a delay of a provider would reveal whether the registration exists.
         """
-        return offer is None or not viewer_of(peer, exchange).versions(offer)
+        return registration is None or not viewer_of(peer, pending).versions(registration)
 
-    async def resolve_completion(self, ref: Reference, exchange: PendingRequest, peer: Peer) -> Registration | None:
+    async def resolve_completion(self, ref: Reference, pending: PendingRequest, peer: Peer) -> Registration | None:
         """Return the prompt, resource or template whose arguments are completed; None for one that a provider may have.
 
         Raises `InvalidParams`, also for one that this client may not see.
         """
-        registry, who = self._registry, viewer_of(peer, exchange)
+        registry, who = self._registry, viewer_of(peer, pending)
         kind, name = ("prompt", ref.name) if isinstance(ref, PromptReference) else ("resource", ref.uri)
         try:
-            offer = registry.completion_target(ref)
+            registration = registry.completion_target(ref)
         except InvalidParams:
             if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who):
                 return None
             raise
-        if kind == "prompt" and who.versions(offer):
-            return _select_version(offer, kind, name, exchange, peer)
-        if kind != "prompt" and (who.can_see(offer) if name in offer.names else who.can_read(registry, offer, name)):
-            return offer
+        if kind == "prompt" and who.versions(registration):
+            return _select_version(registration, kind, name, pending, peer)
+        if kind != "prompt" and (
+            who.can_see(registration) if name in registration.names else who.can_read(registry, registration, name)
+        ):
+            return registration
         if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who, hidden=True):
             return None  # as for one that does not exist
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
@@ -141,16 +146,16 @@ class Resolver:
         if not shown.has_rules and who.visibility is None and not shown.requires_scopes:
             return True
         if kind == "prompt":
-            offer = await self.providers.prompt(name)
+            registration = await self.providers.prompt(name)
         else:
-            offer = (await self.providers.listed("resources/templates/list")).get(name)
-            if offer is None and (offer := await self.providers.resource(name)) is not None:
-                hidden = hidden or not who.can_read(self._registry, offer, name)
-        return offer is not None and not hidden and who.can_see(offer)
+            registration = (await self.providers.listed("resources/templates/list")).get(name)
+            if registration is None and (registration := await self.providers.resource(name)) is not None:
+                hidden = hidden or not who.can_read(self._registry, registration, name)
+        return registration is not None and not hidden and who.can_see(registration)
 
-    def may_see_uri(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
+    def may_see_uri(self, uri: str, pending: PendingRequest, peer: Peer) -> bool:
         """Return whether this client may see a URI that a template could have."""
-        return viewer_of(peer, exchange).may_know(self._registry, "resource", uri)
+        return viewer_of(peer, pending).may_know(self._registry, "resource", uri)
 
     async def list_visible(self, method: str, who: Viewer) -> dict[str, dict[str | None, Registration]]:
         """Return the items of a list that a viewer may see, by name, each with its visible versions, the newest
@@ -158,33 +163,37 @@ class Resolver:
         """
         items = await self._list_all(method)
         if method == "resources/list":
-            return {uri: {None: offer} for uri, offer in items.items() if who.can_list(self._registry, offer, uri)}
-        found = {name: who.versions(offer) for name, offer in items.items()}
+            return {
+                uri: {None: registration}
+                for uri, registration in items.items()
+                if who.can_list(self._registry, registration, uri)
+            }
+        found = {name: who.versions(registration) for name, registration in items.items()}
         return {name: versions for name, versions in found.items() if versions}
 
     async def _list_all(self, method: str) -> dict[str, Registration]:
         shown = self._registry.view
         provided = await self.providers.listed(method) if shown.has_providers else {}
         found = dict(shown.listed(method))
-        for name, offer in provided.items():
-            found.setdefault(name, offer)
+        for name, registration in provided.items():
+            found.setdefault(name, registration)
         return self._registry.without_searchable(method, found, provided)
 
     def visible_definition(
-        self, exchange: PendingRequest, name: str, definition: Any, listed: Collection[str], who: Viewer
+        self, pending: PendingRequest, name: str, definition: Any, listed: Collection[str], who: Viewer
     ) -> Any:
         """Return the visible part of a definition that middleware put into a list, where `listed` has the names that
         the viewer sees: a registration of that name may exist and be hidden. Return None for a hidden one; for a hidden
         version, the newest visible one.
         """
-        kind = KINDS[exchange.method.name]
+        kind = KINDS[pending.method.name]
         if name not in listed and not who.may_know(self._registry, kind, name):
             return None
-        offer = self._registry.find(kind, name)
-        if offer is None or offer.metadata.version is None or VERSION not in (definition.meta or {}):
+        registration = self._registry.find(kind, name)
+        if registration is None or registration.metadata.version is None or VERSION not in (definition.meta or {}):
             return definition
-        versions = who.versions(offer)
-        return limit_versions(definition, versions, exchange.rules) if versions else None
+        versions = who.versions(registration)
+        return limit_versions(definition, versions, pending.rules) if versions else None
 
     @property
     def providers(self) -> ProviderResolver:
@@ -194,28 +203,28 @@ class Resolver:
         return ProviderResolver(self._registry, self._limits)
 
 
-def check_headers(offer: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
+def check_headers(registration: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
     """Raise `HeaderMismatch` if `Mcp-Param-*` headers differ from the arguments of a tool ("Servers MUST reject
     requests"), and `InternalError` for a tool whose schema cannot be created.
     """
     try:
-        if offer.mirrored:
-            check_parameters(offer.mirrored, headers, arguments)
+        if registration.mirrored:
+            check_parameters(registration.mirrored, headers, arguments)
     except DeclarationError as exc:
         raise InternalError(str(exc)) from exc
 
 
 def _select_version(
-    offer: Registration | None, kind: str, name: str, exchange: PendingRequest, peer: Peer
+    registration: Registration | None, kind: str, name: str, pending: PendingRequest, peer: Peer
 ) -> Registration:
     """Return the version that a request names, of those that this client may see; the newest if it names none. Raises
     `InvalidParams`, also if there is none.
     """
-    found = {} if offer is None else viewer_of(peer, exchange).versions(offer)
+    found = {} if registration is None else viewer_of(peer, pending).versions(registration)
     if not found:
         raise InvalidParams(f"no {kind} {name!r:.200}")
     *_, newest = found.values()
-    wanted = None if None in found else (codec.decode_params(Params, exchange.params).meta or {}).get(VERSION)
+    wanted = None if None in found else (codec.decode_params(Params, pending.params).meta or {}).get(VERSION)
     if wanted is None:
         return newest
     version = found.get(wanted) if isinstance(wanted, str) else None

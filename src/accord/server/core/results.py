@@ -96,19 +96,21 @@ class ResultEncoder:
         return self.encode({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
 
     def decode_handled(
-        self, value: Any, name: str, offer: Registration | None, exchange: PendingRequest, *, public: bool = True
+        self, value: Any, name: str, registration: Registration | None, pending: PendingRequest, *, public: bool = True
     ) -> Any:
         """Return the value of a handler as the result of its request. Raises `ToolError`."""
-        rules, method = exchange.rules, exchange.method
-        if offer is None:
+        rules, method = pending.rules, pending.method
+        if registration is None:
             return value
         if method.name == "tools/call":
-            packed = self.encode_tool(value, offer.output, rules)
+            packed = self.encode_tool(value, registration.output, rules)
             return codec.decoder(EncodedToolResult).decode(codec.encode(packed))
         if method.name == "resources/read":
-            packed = self.encode_resource(value, name, offer.define(rules), offer.cache, rules, public=public)
+            packed = self.encode_resource(
+                value, name, registration.define(rules), registration.cache, rules, public=public
+            )
         elif method.name == "prompts/get":
-            packed = self.encode_prompt(value, offer.define(rules).description, rules)
+            packed = self.encode_prompt(value, registration.define(rules).description, rules)
         else:
             return value
         return codec.decoder(method.result).decode(codec.encode(packed))

@@ -135,8 +135,8 @@ class Watchdog:
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch the loop of this thread; pair each call with `leave`."""
         with self._lock:
-            watch = self._monitors.setdefault(loop, LoopMonitor(loop, threading.get_ident()))
-            watch.servers += 1
+            monitor = self._monitors.setdefault(loop, LoopMonitor(loop, threading.get_ident()))
+            monitor.servers += 1
             if self._thread is None or not self._thread.is_alive():  # not alive: this is a forked process
                 self._stop = threading.Event()
                 self._thread = threading.Thread(
@@ -147,10 +147,10 @@ class Watchdog:
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Count one server less on this loop; the thread ends with the last loop."""
         with self._lock:
-            watch = self._monitors.get(loop)
-            if watch is not None:
-                watch.servers -= 1
-                if not watch.servers:
+            monitor = self._monitors.get(loop)
+            if monitor is not None:
+                monitor.servers -= 1
+                if not monitor.servers:
                     self._forget(loop)
 
     def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -164,12 +164,12 @@ class Watchdog:
             with self._lock:
                 for loop in [loop for loop in self._monitors if loop.is_closed()]:  # its servers were never left
                     self._forget(loop)
-                watches = list(self._monitors.values())
-            for watch in watches:
-                self._look(watch, time.monotonic())
+                monitors = list(self._monitors.values())
+            for monitor in monitors:
+                self._look(monitor, time.monotonic())
 
-    def _look(self, watch: LoopMonitor, now: float) -> None:
-        warning, place = watch.check(now), watch.location()
+    def _look(self, monitor: LoopMonitor, now: float) -> None:
+        warning, place = monitor.check(now), monitor.location()
         if warning is None or (place is not None and now < self._muted.get(place, 0.0)):
             return
         if place is not None:

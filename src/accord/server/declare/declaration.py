@@ -94,9 +94,9 @@ def make_tool(
         input_schema={},
         **message_fields(about),
     )
-    offer = tool_registration(function, read, tool, timeout)
-    set_metadata(offer, tags, scopes, middleware, version)
-    return tool.name, offer
+    registration = tool_registration(function, read, tool, timeout)
+    set_metadata(registration, tags, scopes, middleware, version)
+    return tool.name, registration
 
 
 def check_timeout(seconds: float | None) -> None:
@@ -140,11 +140,11 @@ def declare_prompt(
         description=description or read.description or None,
         **message_fields(about),
     )
-    offer = prompt_registration(plain(function), read, prompt)
-    offer.completions = ArgumentCompletions(f"prompt {prompt.name!r}", read)
-    set_metadata(offer, tags, scopes, middleware, version)
-    registry.add("prompt", prompt.name, offer)
-    return _completable(function, offer)
+    registration = prompt_registration(plain(function), read, prompt)
+    registration.completions = ArgumentCompletions(f"prompt {prompt.name!r}", read)
+    set_metadata(registration, tags, scopes, middleware, version)
+    registry.add("prompt", prompt.name, registration)
+    return _completable(function, registration)
 
 
 def declare_resource(
@@ -173,11 +173,11 @@ def declare_resource(
     if "{" in uri:
         template = ResourceTemplate(uri_template=uri, **fields)
         return _declare_template(registry, function, read, template, cache, marked, unsafe_variables)
-    offer = resource_registration(plain(function), read, Resource(uri=uri, size=size, **fields))
-    offer.completions, offer.cache = ArgumentCompletions(f"resource {uri!r}", read, ()), cache
-    marked(offer)
-    registry.add("resource", uri, offer)
-    return _completable(function, offer)
+    registration = resource_registration(plain(function), read, Resource(uri=uri, size=size, **fields))
+    registration.completions, registration.cache = ArgumentCompletions(f"resource {uri!r}", read, ()), cache
+    marked(registration)
+    registry.add("resource", uri, registration)
+    return _completable(function, registration)
 
 
 def _declare_template(
@@ -197,29 +197,32 @@ def _declare_template(
         raise DeclarationError(
             f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"
         )
-    offer = resource_registration(plain(function), read, about)
-    offer.completions, offer.cache = ArgumentCompletions(f"template {template.text!r}", read, template.variables), cache
-    marked(offer)
-    registry.add("resource template", template.text, (template, offer))
-    return _completable(function, offer)
+    registration = resource_registration(plain(function), read, about)
+    registration.completions, registration.cache = (
+        ArgumentCompletions(f"template {template.text!r}", read, template.variables),
+        cache,
+    )
+    marked(registration)
+    registry.add("resource template", template.text, (template, registration))
+    return _completable(function, registration)
 
 
-def _completable(function: Callable[P, R], offer: Registration) -> Completable[P, R]:
-    return Completable(function, partial(complete, offer))
+def _completable(function: Callable[P, R], registration: Registration) -> Completable[P, R]:
+    return Completable(function, partial(complete, registration))
 
 
-def complete(offer: Registration, argument: str, function: Callable[..., Any]) -> None:
+def complete(registration: Registration, argument: str, function: Callable[..., Any]) -> None:
     """Register a completer for an argument of a prompt or a template. Raises `DeclarationError`."""
-    if offer.completions is not None:
-        offer.completions.add(argument, function, Context)
+    if registration.completions is not None:
+        registration.completions.add(argument, function, Context)
 
 
 def complete_by_name(registry: Registry, ref: str, argument: str, function: Callable[..., Any]) -> None:
     """Register a completer for the prompt of that name or the template of that text. Raises `DeclarationError`."""
-    _, offer = registry.templates.get(ref, (None, registry.prompts.get(ref)))
-    if offer is None:
+    _, registration = registry.templates.get(ref, (None, registry.prompts.get(ref)))
+    if registration is None:
         raise DeclarationError(f"there is no prompt or resource template {ref!r} to complete; declare it first")
-    complete(offer, argument, function)
+    complete(registration, argument, function)
 
 
 def is_injected(hint: Any, default: Any) -> bool:
@@ -228,7 +231,7 @@ def is_injected(hint: Any, default: Any) -> bool:
 
 
 def set_metadata(
-    offer: Registration,
+    registration: Registration,
     tags: Iterable[str],
     scopes: Iterable[str],
     middleware: Sequence[Middleware],
@@ -238,8 +241,8 @@ def set_metadata(
     if version is not None and not isinstance(version, str):
         raise DeclarationError(f"version= must be a string: write version={str(version)!r}")
     if tags or scopes or version is not None:
-        offer.metadata = AccessMetadata(words("tags", tags), words("scopes", scopes), version)
-    offer.middleware = middleware_steps(middleware)
+        registration.metadata = AccessMetadata(words("tags", tags), words("scopes", scopes), version)
+    registration.middleware = middleware_steps(middleware)
 
 
 def message_fields(about: dict[str, Any]) -> dict[str, Any]:

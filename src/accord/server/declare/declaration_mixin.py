@@ -108,9 +108,9 @@ class DeclarationMixin:
         """
         from accord.server.declare.schema_tool import check_schemas, schema_tool_registration
 
-        offer = schema_tool_registration(tool, handler, timeout, self.limits)
+        registration = schema_tool_registration(tool, handler, timeout, self.limits)
         check_schemas(tool, self.limits)
-        self.registry.add("tool", tool.name, offer)
+        self.registry.add("tool", tool.name, registration)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, and notify clients; callable from any thread. Raises `DeclarationError` if it does not

@@ -171,19 +171,21 @@ def add_functions(
     chosen = _chosen(found, include, exclude)
     names = {name: f"{prefix}_{name}" if prefix else name for name in chosen}
     _check_free(registry, found, {names[name]: function for name, function in chosen.items()})
-    offers: dict[str, Registration] = {}
+    registrations: dict[str, Registration] = {}
     left_out = {name: why for name, why in found.left_out.items() if include is None and name not in exclude}
     for name, function in chosen.items():
         try:
-            offers[names[name]] = _registration(function, names[name], {"tags": tags, "annotations": annotations})
+            registrations[names[name]] = _registration(
+                function, names[name], {"tags": tags, "annotations": annotations}
+            )
         except DeclarationError as exc:
             left_out[name] = str(exc).removeprefix(f"{getattr(function, '__qualname__', function)}: ")
     if include is not None and left_out:
         raise _cannot_be(found, *next(iter(left_out.items())))
-    for name, offer in offers.items():
-        registry.add("tool", name, offer)
+    for name, registration in registrations.items():
+        registry.add("tool", name, registration)
     _log_skipped(found, left_out)
-    return Imported(tools=list(offers), left_out=left_out)
+    return Imported(tools=list(registrations), left_out=left_out)
 
 
 def _chosen(
@@ -210,9 +212,9 @@ def _registration(function: Callable[..., Any], name: str, about: dict[str, Any]
     """Return a function as a tool. Raises `DeclarationError`, also for a hint that only type checkers can resolve: a
     function declared by name may wait for its hints, but for this one they may never exist.
     """
-    _, offer = make_tool(function, name=name, **about)
-    offer.define(RULES[LATEST])
-    return offer
+    _, registration = make_tool(function, name=name, **about)
+    registration.define(RULES[LATEST])
+    return registration
 
 
 def _check_free(registry: Registry, found: FoundFunctions, wanted: Mapping[str, Callable[..., Any]]) -> None:

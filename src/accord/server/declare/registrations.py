@@ -28,7 +28,7 @@ def tool_registration(
         schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
         return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
 
-    offer = Registration(
+    registration = Registration(
         function,
         define,
         bind=signature.bind,
@@ -41,31 +41,36 @@ def tool_registration(
         may_run_again=is_safe(tool),
     )
     return _resolved(
-        offer, signature, lambda: offer.check_mirrored() if signature.has_schema_keyword(ANNOTATION) else None
+        registration,
+        signature,
+        lambda: registration.check_mirrored() if signature.has_schema_keyword(ANNOTATION) else None,
     )
 
 
-def _resolved(offer: Registration, signature: Signature, check: Callable[[], None]) -> Registration:
+def _resolved(registration: Registration, signature: Signature, check: Callable[[], None]) -> Registration:
     """Check a registration, now or once all names in its hints exist. Raises `DeclarationError`."""
     if signature.is_resolved:
         check()
-        return offer
+        return registration
 
     def resolve() -> None:
         signature.resolve()
-        offer.context = signature.context is not None
-        offer.input_parameters, offer.dependencies = input_parameters_in(signature), dependencies_in(signature)
-        requests_input = (
-            offer.context
-            or bool(offer.input_parameters)
-            or (offer.dependencies is not None and offer.dependencies.context)
+        registration.context = signature.context is not None
+        registration.input_parameters, registration.dependencies = (
+            input_parameters_in(signature),
+            dependencies_in(signature),
         )
-        offer.may_request_input = offer.may_request_input or requests_input
+        requests_input = (
+            registration.context
+            or bool(registration.input_parameters)
+            or (registration.dependencies is not None and registration.dependencies.context)
+        )
+        registration.may_request_input = registration.may_request_input or requests_input
         check()
-        offer.resolve_hints = None
+        registration.resolve_hints = None
 
-    offer.resolve_hints = resolve
-    return offer
+    registration.resolve_hints = resolve
+    return registration
 
 
 def is_safe(tool: Tool) -> bool:
@@ -94,7 +99,7 @@ def _text_registration(
     function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]
 ) -> Registration:
     """Return a function whose arguments are all strings. Raises `DeclarationError`."""
-    offer = Registration(
+    registration = Registration(
         function,
         define,
         bind=_bind_strings(signature),
@@ -103,7 +108,7 @@ def _text_registration(
         declared=input_parameters_in(signature),
         depends=dependencies_in(signature),
     )
-    return _resolved(offer, signature, lambda: _refuse_headers(signature))
+    return _resolved(registration, signature, lambda: _refuse_headers(signature))
 
 
 def _refuse_headers(signature: Signature) -> None:

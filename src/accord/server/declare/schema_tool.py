@@ -129,7 +129,7 @@ def schema_tool_registration(
     check_declared(tool.meta or {})
     context = context_of(handler)
     made = SchemaTool(tool, context, limits)
-    offer = Registration(
+    registration = Registration(
         handler,
         made.define,
         bind=made.bind,
@@ -139,22 +139,22 @@ def schema_tool_registration(
         returns=made,
         may_run_again=is_safe(tool),
     )
-    offer.check_mirrored()
-    return offer
+    registration.check_mirrored()
+    return registration
 
 
-def with_output(name: str, offer: Registration, schema: JSONObject, limits: Limits) -> None:
+def with_output(name: str, registration: Registration, schema: JSONObject, limits: Limits) -> None:
     """Set a hand-written output schema for the tool of a function: its return value is structured, and validated
     against the schema.
     """
-    define = offer.define
+    define = registration.define
     made = SchemaTool(Tool(name=name, input_schema={}, output_schema=schema), None, limits)
 
     def with_schema(rules: Rules) -> Tool:
         tool: Tool = define(rules)
         return msgspec.structs.replace(tool, output_schema=made.define(rules).output_schema)
 
-    offer.define, offer.output = with_schema, made
+    registration.define, registration.output = with_schema, made
 
 
 def context_of(handler: Callable[..., Any]) -> Parameter | None:

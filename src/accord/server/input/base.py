@@ -82,10 +82,10 @@ class UnavailableInput:
     is_interrupted = False
     outlives = False
 
-    def __init__(self, exchange: PendingRequest) -> None:
+    def __init__(self, pending: PendingRequest) -> None:
         self.once_cache: OnceCache = OnceCache()
-        rules = exchange.rules
-        self._why = f"{exchange.method.name} may not ask for input in {rules.revision}"
+        rules = pending.rules
+        self._why = f"{pending.method.name} may not ask for input in {rules.revision}"
         if rules.handshake:
             self._why = f"the client cannot be asked for input: {NO_SESSIONS}"
 
@@ -106,13 +106,13 @@ class EncodedQuestion(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-def encode_question(question: InputQuestion[Any], exchange: PendingRequest, peer: Peer) -> EncodedQuestion:
+def encode_question(question: InputQuestion[Any], pending: PendingRequest, peer: Peer) -> EncodedQuestion:
     """Encode a question for a result. Raises `NotSupported`, `MissingClientCapability`.
 
     "Servers MUST NOT send an `inputRequests` that the client has not declared support for."
     """
-    peer.channel.session.require_client_capability(exchange, question.needs)
-    rules = exchange.rules
+    peer.channel.session.require_client_capability(pending, question.needs)
+    rules = pending.rules
     asked = question.encoded_by_revision.get(rules.revision)
     if asked is None:
         wire = codec.encode(codec.narrow(question.inside(rules), rules.revision))

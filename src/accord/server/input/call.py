@@ -51,8 +51,8 @@ class HandlerCall:
         "resolved_input",
     )
 
-    def __init__(self, exchange: PendingRequest, peer: Peer) -> None:
-        self.exchange: PendingRequest = exchange
+    def __init__(self, pending: PendingRequest, peer: Peer) -> None:
+        self.exchange: PendingRequest = pending
         self.peer: Peer = peer
         self.input: InputRequester
         self.resolved_input: dict[str, Any] | None = None

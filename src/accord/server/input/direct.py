@@ -60,11 +60,11 @@ class URLElicitations:
 class DirectInput:
     """Sends each question as a request, all of them at once."""
 
-    def __init__(self, exchange: PendingRequest, peer: Peer, seconds: float, visits: URLElicitations) -> None:
-        self._exchange = exchange
+    def __init__(self, pending: PendingRequest, peer: Peer, seconds: float, url_elicitations: URLElicitations) -> None:
+        self._exchange = pending
         self._peer = peer
         self._seconds = seconds
-        self._url_elicitations = visits
+        self._url_elicitations = url_elicitations
         self.once_cache: OnceCache = OnceCache()
 
     is_interrupted = False

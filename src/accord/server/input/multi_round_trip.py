@@ -52,12 +52,12 @@ class MultiRoundTrip:
     def suspended_calls(self) -> SuspendedCalls:
         """The suspended calls of the running loop: a handler cannot continue on another loop."""
         loop = asyncio.get_running_loop()
-        runs = self._suspended_by_loop.get(loop)
-        if runs is None:
+        calls = self._suspended_by_loop.get(loop)
+        if calls is None:
             for closed in [each for each in list(self._suspended_by_loop) if each.is_closed()]:
                 self._suspended_by_loop.pop(closed, None)
-            runs = self._suspended_by_loop[loop] = SuspendedCalls(self._limits)
-        return runs
+            calls = self._suspended_by_loop[loop] = SuspendedCalls(self._limits)
+        return calls
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """Cancel the suspended calls of a client that has disconnected, and wait for them at most `seconds`."""
@@ -66,90 +66,90 @@ class MultiRoundTrip:
         await self.suspended_calls.close(peer, seconds)
 
     async def run(
-        self, turn: Attempt, exchange: PendingRequest, peer: Peer, pack: PackInputRequired, work: Work
+        self, attempt: Attempt, pending: PendingRequest, peer: Peer, encode: PackInputRequired, work: Work
     ) -> Any:
         """Return the answer to this request: the result of the work, or an `input_required` result.
 
         Raises `InvalidParams` for an invalid state or answer, `ToolError` for a call that has ended, and what the work
         raises.
         """
-        call = HandlerCall(exchange, peer)
-        if exchange.rules.server_requests:
-            call.input = DirectInput(exchange, peer, self._seconds, self.url_elicitations)
+        call = HandlerCall(pending, peer)
+        if pending.rules.server_requests:
+            call.input = DirectInput(pending, peer, self._seconds, self.url_elicitations)
             return await work(call)
-        if not exchange.method.may_ask or exchange.rules.handshake:
-            call.input = UnavailableInput(exchange)
+        if not pending.method.may_ask or pending.rules.handshake:
+            call.input = UnavailableInput(pending)
             return await work(call)
-        state = None if turn.state is None else self._states.open(turn.state, self._binding(turn, call))
-        ask = partial(self._input_required, turn, call, pack)
-        if turn.registration.may_run_again:
-            return await self._replay(turn, call, state or RequestState(), work, ask)
-        return await self._suspend(turn, call, state, work, ask)
+        state = None if attempt.state is None else self._states.open(attempt.state, self._binding(attempt, call))
+        ask = partial(self._input_required, attempt, call, encode)
+        if attempt.registration.may_run_again:
+            return await self._replay(attempt, call, state or RequestState(), work, ask)
+        return await self._suspend(attempt, call, state, work, ask)
 
-    def _binding(self, turn: Attempt, call: HandlerCall) -> bytes:
+    def _binding(self, attempt: Attempt, call: HandlerCall) -> bytes:
         return digest(
             call.peer.principal.encode(),
             self._audience,
             call.exchange.method.name.encode(),
-            turn.subject.encode(),
-            canonical(turn.arguments_json()),
-            (turn.registration.metadata.version or "").encode(),
-            self._definition(turn.registration, call.exchange.rules),
+            attempt.subject.encode(),
+            canonical(attempt.arguments_json()),
+            (attempt.registration.metadata.version or "").encode(),
+            self._definition(attempt.registration, call.exchange.rules),
         )
 
-    def _definition(self, offer: Registration, rules: Rules) -> bytes:
+    def _definition(self, registration: Registration, rules: Rules) -> bytes:
         """Return the digest of the definition that the client knows."""
-        found = offer.digests.get(rules.revision)
+        found = registration.digests.get(rules.revision)
         if found is None:
-            found = offer.digests[rules.revision] = digest(
-                codec.encode(codec.narrow(offer.define(rules), rules.revision))
+            found = registration.digests[rules.revision] = digest(
+                codec.encode(codec.narrow(registration.define(rules), rules.revision))
             )
         return found
 
     def _input_required(
         self,
-        turn: Attempt,
+        attempt: Attempt,
         call: HandlerCall,
-        pack: PackInputRequired,
+        encode: PackInputRequired,
         state: RequestState,
         missing: Mapping[str, EncodedQuestion],
     ) -> Any:
-        state.binding = state.binding or self._binding(turn, call)
+        state.binding = state.binding or self._binding(attempt, call)
         state.outstanding = {key: asked.digest for key, asked in missing.items()}
         sealed = self._states.seal(state, call.peer.account)
-        return pack({key: asked.wire for key, asked in missing.items()}, sealed, call.exchange.rules)
+        return encode({key: asked.wire for key, asked in missing.items()}, sealed, call.exchange.rules)
 
     async def _replay(
-        self, turn: Attempt, call: HandlerCall, state: RequestState, work: Work, ask: MakeInputRequired
+        self, attempt: Attempt, call: HandlerCall, state: RequestState, work: Work, ask: MakeInputRequired
     ) -> Any:
-        journal = call.input = ReplayInput(call.exchange, call.peer, state, turn.answers_json())
+        replay = call.input = ReplayInput(call.exchange, call.peer, state, attempt.answers_json())
         try:
             result = await work(call)
         except asyncio.CancelledError:
             raise
         except BaseException:
-            if not journal.is_interrupted:
+            if not replay.is_interrupted:
                 raise
-        return ask(state, journal.missing()) if journal.is_interrupted else result
+        return ask(state, replay.missing()) if replay.is_interrupted else result
 
     async def _suspend(
-        self, turn: Attempt, call: HandlerCall, state: RequestState | None, work: Work, ask: MakeInputRequired
+        self, attempt: Attempt, call: HandlerCall, state: RequestState | None, work: Work, ask: MakeInputRequired
     ) -> Any:
         known = state or RequestState(
             nonce=self.suspended_calls.new_nonce(call.peer.account), instance_id=self.suspended_calls.instance_id
         )
-        run = None if state is None else self.suspended_calls.find(known)
-        if run is not None:
-            return await run.resume(known.step, turn.answers_json(), call)
-        if turn.registration.input_parameters:
-            turn.registration.bind(turn.arguments, None)  # invalid arguments fail before the user is asked
-            journal = call.input = ReplayInput(call.exchange, call.peer, known, turn.answers_json())
+        suspended = None if state is None else self.suspended_calls.find(known)
+        if suspended is not None:
+            return await suspended.resume(known.step, attempt.answers_json(), call)
+        if attempt.registration.input_parameters:
+            attempt.registration.bind(attempt.arguments, None)  # invalid arguments fail before the user is asked
+            replay = call.input = ReplayInput(call.exchange, call.peer, known, attempt.answers_json())
             try:
-                call.resolved_input = await call.resolve_input(turn.registration.input_parameters, turn.arguments)
+                call.resolved_input = await call.resolve_input(attempt.registration.input_parameters, attempt.arguments)
             except RunInterrupted:
-                return ask(known, journal.missing())
+                return ask(known, replay.missing())
             known.answers, known.outstanding = {}, {}
-        run = call.input = SuspendedCall(call, known, ask, self.suspended_calls)
+        suspended = call.input = SuspendedCall(call, known, ask, self.suspended_calls)
         if state is not None:
-            self.suspended_calls.claim(known.nonce, run)
-        return await run.start(work)
+            self.suspended_calls.claim(known.nonce, suspended)
+        return await suspended.start(work)

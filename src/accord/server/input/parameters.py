@@ -40,14 +40,14 @@ class InputParameter(msgspec.Struct, frozen=True):
             else question
         )
 
-    def is_available(self, question: InputQuestion[Any], asker: InputRequester) -> bool:
+    def is_available(self, question: InputQuestion[Any], requester: InputRequester) -> bool:
         """Return whether to ask; if that is impossible, "a declared parameter takes its default or the call is
         refused".
         """
         if self.default is MISSING:
             return True  # asking raises the reason if it is impossible
         try:
-            asker.require_available(question)
+            requester.require_available(question)
         except (NotSupported, MissingClientCapability):
             return False
         return True

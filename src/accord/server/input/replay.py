@@ -30,10 +30,10 @@ class ReplayInput:
 
     outlives = False
 
-    def __init__(self, exchange: PendingRequest, peer: Peer, state: RequestState, answers: Mapping[str, bytes]) -> None:
+    def __init__(self, pending: PendingRequest, peer: Peer, state: RequestState, answers: Mapping[str, bytes]) -> None:
         self.state: RequestState = state
         self.once_cache: OnceCache = OnceCache(state.once_values)
-        self._exchange = exchange
+        self._exchange = pending
         self._peer = peer
         self._received = answers
         self._count = 0

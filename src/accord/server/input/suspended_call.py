@@ -43,19 +43,19 @@ class SuspendedCallTable(Protocol):
 
     seconds: float
 
-    def add(self, run: SuspendedCall) -> None:
+    def add(self, call: SuspendedCall) -> None:
         """Add a call whose handler has started."""
 
-    def mark_ended(self, run: SuspendedCall) -> None:
+    def mark_ended(self, call: SuspendedCall) -> None:
         """Record that a handler has ended."""
 
-    def admit_waiting(self, run: SuspendedCall) -> None:
+    def admit_waiting(self, call: SuspendedCall) -> None:
         """Make room for a handler that is about to wait with no request in flight."""
 
-    def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
+    def set_waiting(self, call: SuspendedCall, resting: bool) -> None:
         """Record whether a handler waits with no request in flight."""
 
-    def hold(self, run: SuspendedCall, size: int) -> None:
+    def hold(self, call: SuspendedCall, size: int) -> None:
         """Count `size` more bytes that a handler holds. Raises `ToolError`."""
 
 
@@ -87,7 +87,7 @@ class SuspendedCall:
     is_interrupted = False
 
     def __init__(
-        self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, runs: SuspendedCallTable
+        self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, table: SuspendedCallTable
     ) -> None:
         self.nonce: bytes = state.nonce
         """Identifies its states."""
@@ -101,7 +101,7 @@ class SuspendedCall:
         self._call = call
         self._state = state
         self._make_input_required = ask
-        self._suspended_calls = runs
+        self._suspended_calls = table
         self._steps: dict[int, asyncio.Future[Outcome]] = {}
         """The outcomes of the last steps, by number."""
         self._step_count = 0

@@ -88,14 +88,14 @@ class SuspendedCalls:
             )
         if time.monotonic() >= state.deadline:
             raise StateExpired("the answer came too late; whether the call took effect is not known")
-        run = self._runs.get(state.nonce)
-        if run is None and (state.nonce in self._nonces or state.step):
+        call = self._runs.get(state.nonce)
+        if call is None and (state.nonce in self._nonces or state.step):
             raise StateExpired("this call has ended, and its result is no longer kept")
-        if run is None and state.deadline <= self._forgotten.get(state.nonce[:_TAG], 0):
+        if call is None and state.deadline <= self._forgotten.get(state.nonce[:_TAG], 0):
             raise StateExpired(_EVICTED)
-        return run
+        return call
 
-    def claim(self, nonce: bytes, run: SuspendedCall) -> None:
+    def claim(self, nonce: bytes, call: SuspendedCall) -> None:
         """Record a nonce as used, so that its call runs once. Beyond the limits the oldest nonce is evicted, and states
         with it are rejected.
         """
@@ -108,108 +108,108 @@ class SuspendedCalls:
                 self._evict_oldest(max(self._nonces_by_account.values(), key=len))
             own = self._nonces_by_account.setdefault(nonce[:_TAG], own)
             own[nonce] = None
-        self._runs[nonce] = run
+        self._runs[nonce] = call
         self._nonces[nonce] = time.monotonic() + self.seconds
 
     def _evict_oldest(self, nonces: OrderedDict[bytes, None]) -> None:
         """Evict the oldest of these nonces whose handler is not working; cancel the handler if it waits."""
         for _ in range(min(_EVICTION_TRIES, len(nonces))):
             nonce = next(iter(nonces))
-            run = self._runs.get(nonce)
-            if run in self._running and run not in self.waiting.get(run.account, ()):
+            call = self._runs.get(nonce)
+            if call in self._running and call not in self.waiting.get(call.account, ()):
                 nonces.move_to_end(nonce)
                 continue
-            if run in self._running:
-                self._evict(run)
+            if call in self._running:
+                self._evict(call)
             tag, over = nonce[:_TAG], self._nonces.pop(nonce)
             self._forgotten[tag] = max(self._forgotten.get(tag, 0), over)
             self._remove_nonce(nonce)
             self._drop(nonce)
             return
 
-    def admit_waiting(self, run: SuspendedCall) -> None:
+    def admit_waiting(self, call: SuspendedCall) -> None:
         """Make room for a handler that is about to wait with no request in flight. Beyond the limit, cancel the longest
         waiting one of its own account, or of the account with the most.
         """
-        limits, own = run.peer.channel.session.limits, self.waiting.get(run.account)
+        limits, own = call.peer.channel.session.limits, self.waiting.get(call.account)
         if own is not None and len(own) >= limits.parked:
             self._evict(next(iter(own)))
-        elif run.anonymous and self._anonymous >= self._limits.http.parked:
+        elif call.anonymous and self._anonymous >= self._limits.http.parked:
             accounts: list[OrderedDict[SuspendedCall, None]] = [
-                runs for runs in self.waiting.values() if next(iter(runs)).anonymous
+                calls for calls in self.waiting.values() if next(iter(calls)).anonymous
             ]
             most = max(accounts, key=len)
             self._evict(next(iter(most)))
-        if run.nonce not in self._runs:
-            self.claim(run.nonce, run)
-        self._nonces[run.nonce] = time.monotonic() + self.seconds
-        self._nonces.move_to_end(run.nonce)
+        if call.nonce not in self._runs:
+            self.claim(call.nonce, call)
+        self._nonces[call.nonce] = time.monotonic() + self.seconds
+        self._nonces.move_to_end(call.nonce)
 
-    def hold(self, run: SuspendedCall, size: int) -> None:
+    def hold(self, call: SuspendedCall, size: int) -> None:
         """Count `size` more bytes that a handler holds until it has ended, waiting or working. Without room, waiting
         handlers are cancelled. Raises `ToolError` if that is not enough.
         """
-        self._make_room(run, size)
-        run.memory += size
-        self._memory[run.account] += size
+        self._make_room(call, size)
+        call.memory += size
+        self._memory[call.account] += size
 
-    def _make_room(self, run: SuspendedCall, size: int) -> None:
+    def _make_room(self, call: SuspendedCall, size: int) -> None:
         """Cancel other waiting handlers until `size` more bytes are within the limits. Raises `ToolError`."""
         held, most = self._memory, self._limits.http.bodies_bytes
         most_of_one = self._limits.http.bodies_bytes_per_address
-        while held[run.account] + size > most_of_one and self._evict_first(run.account, run):
+        while held[call.account] + size > most_of_one and self._evict_first(call.account, call):
             pass
         while held and held.total() + size > most:
-            if not self._evict_first(max(held, key=held.__getitem__), run):
+            if not self._evict_first(max(held, key=held.__getitem__), call):
                 break
-        if held[run.account] + size > min(most_of_one, largest_share(held.total() + size, most)):
+        if held[call.account] + size > min(most_of_one, largest_share(held.total() + size, most)):
             raise ToolError("too many large calls are in progress; try again later")
 
-    def _release(self, run: SuspendedCall) -> None:
+    def _release(self, call: SuspendedCall) -> None:
         """Release the memory counted for a handler."""
-        self._memory[run.account] -= run.memory
-        run.memory = 0
-        if not self._memory[run.account]:
-            del self._memory[run.account]
+        self._memory[call.account] -= call.memory
+        call.memory = 0
+        if not self._memory[call.account]:
+            del self._memory[call.account]
 
     def _evict_first(self, account: str, but: SuspendedCall) -> bool:
         """Cancel the longest waiting handler of an account other than `but`; return whether there was one."""
-        first = next((run for run in self.waiting.get(account, ()) if run is not but), None)
+        first = next((call for call in self.waiting.get(account, ()) if call is not but), None)
         if first is not None:
             self._evict(first)
         return first is not None
 
-    def _evict(self, run: SuspendedCall) -> None:
+    def _evict(self, call: SuspendedCall) -> None:
         """Cancel a handler that waits for an answer."""
-        self.set_waiting(run, False)
-        self._release(run)
-        run.cancel(_EVICTED)
+        self.set_waiting(call, False)
+        self._release(call)
+        call.cancel(_EVICTED)
 
-    def set_waiting(self, run: SuspendedCall, resting: bool) -> None:
+    def set_waiting(self, call: SuspendedCall, resting: bool) -> None:
         """Record whether a handler waits with no request in flight."""
-        own = self.waiting.setdefault(run.account, OrderedDict())
-        change = resting - (run in own)
-        self._anonymous += run.anonymous * change
+        own = self.waiting.setdefault(call.account, OrderedDict())
+        change = resting - (call in own)
+        self._anonymous += call.anonymous * change
         if resting:
-            own[run] = None
+            own[call] = None
         else:
-            own.pop(run, None)
+            own.pop(call, None)
         if not own:
-            del self.waiting[run.account]
+            del self.waiting[call.account]
 
-    def add(self, run: SuspendedCall) -> None:
+    def add(self, call: SuspendedCall) -> None:
         """Add a call whose handler has started."""
-        self._running.add(run)
+        self._running.add(call)
 
-    def mark_ended(self, run: SuspendedCall) -> None:
+    def mark_ended(self, call: SuspendedCall) -> None:
         """Record that a handler has ended; its outcomes are stored until all states with its nonce have expired."""
-        self._running.discard(run)
-        self._release(run)
-        if self._runs.get(run.nonce) is not run:
+        self._running.discard(call)
+        self._release(call)
+        if self._runs.get(call.nonce) is not call:
             return
-        tag = run.nonce[:_TAG]
-        self._ended.setdefault(tag, OrderedDict())[run.nonce] = run.size
-        self._held[tag] += run.size
+        tag = call.nonce[:_TAG]
+        self._ended.setdefault(tag, OrderedDict())[call.nonce] = call.size
+        self._held[tag] += call.size
         self._forget()
         self._schedule_cleanup()
 
@@ -261,10 +261,10 @@ class SuspendedCalls:
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """Cancel the calls of a client that has disconnected, and wait for them at most `seconds`."""
-        gone = [run for run in self._running if run.peer is peer]
-        for run in gone:
-            run.cancel()
-        if tasks := [run.task for run in gone if run.task is not None]:
+        closed = [call for call in self._running if call.peer is peer]
+        for call in closed:
+            call.cancel()
+        if tasks := [call.task for call in closed if call.task is not None]:
             await asyncio.wait(tasks, timeout=seconds)
-        for run in [run for run in self._runs.values() if run.peer is peer]:
-            self._drop(run.nonce)
+        for call in [call for call in self._runs.values() if call.peer is peer]:
+            self._drop(call.nonce)

@@ -72,8 +72,8 @@ class Request:
     def __init__(
         self,
         end: Handler | None,
-        calling: RequestInvoker,
-        exchange: PendingRequest,
+        invoker: RequestInvoker,
+        pending: PendingRequest,
         peer: Peer,
         name: str,
         offer: Registration | None,
@@ -87,8 +87,8 @@ class Request:
         self.asked_for: str = name
         """The name that the client used: a different one if the server is mounted."""
         self._handler = end
-        self._invoker = calling
-        self._pending = exchange
+        self._invoker = invoker
+        self._pending = pending
         self._peer = peer
         self._registration = offer
         self._inner: Registration | None = None

@@ -63,49 +63,49 @@ class ClientLog:
         self._rate = RateLimiter(per_second)
         self._dropped = 0
 
-    def log(self, exchange: PendingRequest, level: LoggingLevel, data: Any, logger: str | None) -> None:
+    def log(self, pending: PendingRequest, level: LoggingLevel, data: Any, logger: str | None) -> None:
         """Send a log message of a request, if the client's level includes it. Never waits.
 
         Raises `ValueError` for an unknown level.
         """
         if level not in SEVERITY:
             raise ValueError(f"{level!r} is not a log level; use one of {', '.join(SEVERITY)}")
-        if not self._wants(exchange, level):
+        if not self._wants(pending, level):
             return
         params = LoggingMessageParams(
             level=level, data=encode_data(data), logger=None if logger is None else escape_surrogates(logger)
         )
         if threading.get_ident() == self._peer.thread:
-            self._send(exchange, params)
+            self._send(pending, params)
         else:
             with suppress(RuntimeError):  # the loop has ended, and the client is gone with it
-                self._peer.loop.call_soon_threadsafe(self._send, exchange, params)
+                self._peer.loop.call_soon_threadsafe(self._send, pending, params)
 
-    def _wants(self, exchange: PendingRequest, level: LoggingLevel) -> bool:
-        if exchange.rules.handshake:
+    def _wants(self, pending: PendingRequest, level: LoggingLevel) -> bool:
+        if pending.rules.handshake:
             return SEVERITY[level] >= SEVERITY[self._peer.log_level]
-        wanted = exchange.meta.log_level if exchange.meta is not None else None
-        return wanted is not None and exchange.stage == "active" and SEVERITY[level] >= SEVERITY[wanted]
+        wanted = pending.meta.log_level if pending.meta is not None else None
+        return wanted is not None and pending.stage == "active" and SEVERITY[level] >= SEVERITY[wanted]
 
-    def _send(self, exchange: PendingRequest, params: LoggingMessageParams) -> None:
-        if not self._wants(exchange, params.level):  # answered since a thread scheduled it
+    def _send(self, pending: PendingRequest, params: LoggingMessageParams) -> None:
+        if not self._wants(pending, params.level):  # answered since a thread scheduled it
             return
         if self._rate.allow(self._peer.loop.time()):
             with suppress(
                 NotSupported
             ):  # a handler that can log was just added, and the capability is not declared yet
-                self._peer.channel.notify("notifications/message", params, rules=exchange.rules, of=exchange)
+                self._peer.channel.notify("notifications/message", params, rules=pending.rules, of=pending)
             return
         if not self._dropped:
-            self._peer.loop.call_later(self._rate.delay(self._peer.loop.time()), self._report_dropped, exchange)
+            self._peer.loop.call_later(self._rate.delay(self._peer.loop.time()), self._report_dropped, pending)
         self._dropped += 1
 
-    def _report_dropped(self, exchange: PendingRequest) -> None:
+    def _report_dropped(self, pending: PendingRequest) -> None:
         """Log the number of dropped messages when the rate allows messages again, here and to the client."""
         dropped, self._dropped = self._dropped, 0
         text = f"{dropped} log messages were dropped: the limit is {self._per_second:g} a second"
         log.warning("accord: %s", text)
-        self.log(exchange, "warning", text, "accord")
+        self.log(pending, "warning", text, "accord")
 
 
 def encode_data(data: JSONValue) -> Raw:

@@ -110,10 +110,10 @@ class Subscriber:
 class ListenSubscriber(Subscriber):
     """A `subscriptions/listen` request: "all notifications delivered on the stream carry" its id."""
 
-    def __init__(self, queue: NotificationQueue, exchange: PendingRequest) -> None:
+    def __init__(self, queue: NotificationQueue, pending: PendingRequest) -> None:
         super().__init__(queue)
-        self.rules: Rules | None = exchange.rules
-        self._meta = codec.encode({SUBSCRIPTION_ID: exchange.id})
+        self.rules: Rules | None = pending.rules
+        self._meta = codec.encode({SUBSCRIPTION_ID: pending.id})
 
     def tagged(self, params: bytes) -> Raw:
         """Return the params with the subscription's id."""

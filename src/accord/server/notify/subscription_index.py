@@ -87,10 +87,10 @@ class SubscriptionIndex:
 
     @contextmanager
     def with_subscription(
-        self, exchange: PendingRequest, peer: Peer, methods: Iterable[str], uris: Iterable[str]
+        self, pending: PendingRequest, peer: Peer, methods: Iterable[str], uris: Iterable[str]
     ) -> Iterator[None]:
         """Include a `subscriptions/listen` while it is open. Call `check_capacity` first."""
-        listen = ListenSubscriber(self._clients[peer].queue, exchange)
+        listen = ListenSubscriber(self._clients[peer].queue, pending)
         self._add(listen, methods, uris)
         try:
             yield

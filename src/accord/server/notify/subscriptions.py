@@ -29,41 +29,41 @@ class SubscriptionHandler:
         self._subscription_index = subscription_index
         self._run_middleware = run_middleware
 
-    async def subscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
+    async def subscribe(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
         """Subscribe the session to a resource. Raises `InvalidParams` for a long URI, `ResourceNotFound`, and
         `InternalError` beyond the limit.
         """
-        params = codec.decode_params(SubscribeParams, exchange.params)
+        params = codec.decode_params(SubscribeParams, pending.params)
         self._subscription_index.check_length(params.uri)
-        await self._check(params.uri, exchange, peer)
+        await self._check(params.uri, pending, peer)
         self._subscription_index.subscribe(peer, params.uri)
         return EmptyResult()
 
-    async def unsubscribe(self, exchange: PendingRequest, peer: Peer) -> EmptyResult:
+    async def unsubscribe(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
         """Unsubscribe the session from a resource, also from one that no longer exists or has no subscription."""
-        self._subscription_index.unsubscribe(peer, codec.decode_params(UnsubscribeParams, exchange.params).uri)
+        self._subscription_index.unsubscribe(peer, codec.decode_params(UnsubscribeParams, pending.params).uri)
         return EmptyResult()
 
-    async def listen(self, exchange: PendingRequest, peer: Peer) -> None:
+    async def listen(self, pending: PendingRequest, peer: Peer) -> None:
         """Keep a subscription open until the client cancels it, or the connection ends. Raises `InvalidParams` for a
         long URI, and `InternalError` beyond the limit.
 
         "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
         subscription's ID": nothing else happens between that and the wait.
         """
-        granted = await self._granted(codec.decode_params(ListenParams, exchange.params).notifications, exchange, peer)
+        granted = await self._granted(codec.decode_params(ListenParams, pending.params).notifications, pending, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
-        with self._subscription_index.with_subscription(exchange, peer, methods, granted.resource_subscriptions or ()):
+        with self._subscription_index.with_subscription(pending, peer, methods, granted.resource_subscriptions or ()):
             peer.channel.notify(
                 "notifications/subscriptions/acknowledged",
                 SubscriptionsAcknowledgedParams(notifications=granted),
-                meta={SUBSCRIPTION_ID: exchange.id},
-                rules=exchange.rules,
-                of=exchange,
+                meta={SUBSCRIPTION_ID: pending.id},
+                rules=pending.rules,
+                of=pending,
             )
             await asyncio.get_running_loop().create_future()
 
-    async def _granted(self, wanted: SubscriptionFilter, exchange: PendingRequest, peer: Peer) -> SubscriptionFilter:
+    async def _granted(self, wanted: SubscriptionFilter, pending: PendingRequest, peer: Peer) -> SubscriptionFilter:
         """Return the part of a filter that the server grants: "Notification types the server does not support are
         omitted", and so are unknown resources.
         """
@@ -73,23 +73,23 @@ class SubscriptionHandler:
         self._subscription_index.check_capacity(peer, uris)
         for uri in uris:
             self._subscription_index.check_length(uri)
-        known = [uri for uri in uris if await self._is_known(uri, exchange, peer)]
+        known = [uri for uri in uris if await self._is_known(uri, pending, peer)]
         return SubscriptionFilter(
             **{name: True for name in lists if getattr(wanted, name)},
             resource_subscriptions=known or None,
         )
 
-    async def _is_known(self, uri: str, exchange: PendingRequest, peer: Peer) -> bool:
+    async def _is_known(self, uri: str, pending: PendingRequest, peer: Peer) -> bool:
         try:
-            await self._check(uri, exchange, peer)
+            await self._check(uri, pending, peer)
         except ResourceNotFound:
             return False
         return True
 
-    async def _check(self, uri: str, exchange: PendingRequest, peer: Peer) -> None:
+    async def _check(self, uri: str, pending: PendingRequest, peer: Peer) -> None:
         """Raise `ResourceNotFound` unless this client, and the middleware, allow notifications of the resource."""
-        offer, variables = await self._resolver.resolve_resource(uri, exchange, peer)
-        await self._run_middleware(_no_op, uri, offer, variables, exchange, peer)
+        registration, variables = await self._resolver.resolve_resource(uri, pending, peer)
+        await self._run_middleware(_no_op, uri, registration, variables, pending, peer)
 
 
 async def _no_op(request: Request) -> None:
