@@ -223,7 +223,7 @@ async def test_a_fault_of_an_auth_lets_nobody_in(fault: Any, caplog: pytest.LogC
     assert caught.value.status == 500
     assert "down" not in str(caught.value)
     (record,) = caplog.records
-    assert "Does could not tell who asks" in record.getMessage()
+    assert "Does failed to authenticate a request" in record.getMessage()
     assert type(fault).__name__ in record.getMessage()
 
 

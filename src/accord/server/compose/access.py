@@ -180,7 +180,7 @@ def _scopes_of_uri(registration: Registration, uri: str) -> frozenset[str] | Non
     return scopes
 
 
-# --- what is not registered ------------------------------------------------------------------------------------
+# --- unregistered names ----------------------------------------------------------------------------------------
 
 
 class NameRules(NamedTuple):
@@ -230,7 +230,7 @@ def _change_to(registry: Registry, name: str) -> tuple[str, ToolChange] | None:
     return next((each for each in registry.tool_changes.items() if (each[1].name or each[0]) == name), None)
 
 
-# --- what is seen from a mounted server ------------------------------------------------------------------------
+# --- mounted servers -------------------------------------------------------------------------------------------
 
 
 def outer_names(registry: Registry, inner: Registry, kind: str, name: str) -> Iterator[str]:

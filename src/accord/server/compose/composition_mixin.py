@@ -212,7 +212,7 @@ class CompositionMixin:
 
         return add_application(self, app, lifespan, options)
 
-    # --- who sees what -----------------------------------------------------------------------------------------
+    # --- visibility --------------------------------------------------------------------------------------------
 
     def change_tool(self, name: str, change: ToolChange) -> None:
         """Change the name, texts or arguments of a tool, own or mounted, by its name on this server.

@@ -75,7 +75,7 @@ class Mount:
         names = ("tools", "prompts", "resources", "completions", "logging")
         return {name for name in names if getattr(declared, name) is not None}
 
-    # --- what is offered ---------------------------------------------------------------------------------------
+    # --- registrations -----------------------------------------------------------------------------------------
 
     def offered(self, kind: str) -> dict[str, Any]:
         """Return the visible registrations of a kind ("tools", "prompts", "resources", "templates") by outer name or

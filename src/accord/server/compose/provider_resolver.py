@@ -207,13 +207,13 @@ def _definitions(provided: Any, what: str, kind: type) -> list[Any]:
     definitions = [getattr(each, "definition", each) for each in provided]
     for definition in definitions:
         if not isinstance(definition, kind):
-            raise DeclarationError(f"{what} were asked for, and {definition!r} was provided")
+            raise DeclarationError(f"the provider must return {what}, not {definition!r}")
     return definitions
 
 
 def _tool(provided: Provided, limits: Limits) -> Registration:
     if not isinstance(provided.definition, Tool):
-        raise DeclarationError(f"the provider must return a tool, not {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a tool, not {provided.definition!r}")
     registration = schema_tool_registration(provided.definition, provided.handler, None, limits)
     registration.names = (provided.definition.name,)
     return registration
@@ -221,7 +221,7 @@ def _tool(provided: Provided, limits: Limits) -> Registration:
 
 def _prompt(provided: Provided) -> Registration:
     if not isinstance(provided.definition, Prompt):
-        raise DeclarationError(f"the provider must return a prompt, not {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a prompt, not {provided.definition!r}")
     context = context_of(provided.handler)
 
     def bind(values: Any, ctx: Any) -> tuple[Any, Any]:
@@ -232,7 +232,7 @@ def _prompt(provided: Provided) -> Registration:
 
 def _resource(provided: Provided) -> Registration:
     if not isinstance(provided.definition, Resource):
-        raise DeclarationError(f"the provider must return a resource, not {provided.definition!r} was provided")
+        raise DeclarationError(f"the provider must return a resource, not {provided.definition!r}")
     names = [
         parameter.name
         for parameter in inspect.signature(provided.handler).parameters.values()

@@ -83,7 +83,7 @@ class Search:
         call.rewrite_call = rewrite_call_tool
         return {name: search, other: call}
 
-    # --- the list ----------------------------------------------------------------------------------------------
+    # --- list --------------------------------------------------------------------------------------------------
 
     def listed(self, items: dict[str, Any], provided: Mapping[str, Registration]) -> dict[str, Any]:
         """Return the items to list, by name; `provided` are the tools of providers among them."""
@@ -116,7 +116,7 @@ class Search:
             name: registration for name, registration in self._registry.tools.items() if not self._is_search_tool(name)
         }
 
-    # --- the search --------------------------------------------------------------------------------------------
+    # --- search ------------------------------------------------------------------------------------------------
 
     async def _search(self, query: str, ctx: Context, limit: int = 5) -> SearchResult:
         """Find tools.

@@ -79,7 +79,7 @@ class Directory(Provider):
         """Return the URI of a file or folder."""
         return self.base + quote(path, errors="replace")
 
-    # --- what there is -----------------------------------------------------------------------------------------
+    # --- resources ---------------------------------------------------------------------------------------------
 
     async def resources(self) -> Sequence[Resource]:
         """Return the files, folder by folder, in order."""
@@ -131,7 +131,7 @@ class Directory(Provider):
         except ResourceNotFound as error:
             raise ResourceNotFound(uri=uri) from error
 
-    # --- what changes ------------------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

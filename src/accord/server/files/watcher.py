@@ -71,7 +71,7 @@ class DirectoryWatcher:
             self._failed = False
         except Exception:
             if not self._failed:
-                log.exception("accord: looking for files that changed failed; it is tried again")
+                log.exception("accord: the scan for changed files failed; it is repeated")
             self._failed = True
         self._scan_seconds = time.monotonic() - start
 

@@ -1,1 +1,1 @@
-"""A server over HTTP: one ASGI application for every revision."""
+"""The HTTP server: one ASGI application for every revision."""

@@ -1,8 +1,8 @@
-"""The access log: a line of JSON for each exchange, when it is over.
+"""The access log: one line of JSON for each HTTP request, written when its response is complete.
 
-It wraps the application, so that a server without it pays nothing. What only the application knows, it writes into the
-dict that it finds at `scope["state"]["accord.access"]`: `revision`, `mcp` (the method), `name`, `principal`, `session`.
-Never a query, a body or a header: secrets stand there.
+It wraps the application, so a server without an access log has no overhead. The application adds the fields that only
+it knows to the dict in `scope["state"]["accord.access"]`: `revision`, `mcp` (the method), `name`, `principal`,
+`session`. Queries, bodies and headers are never logged, since they may contain secrets.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 _KNOWN = ("revision", "mcp", "name", "principal", "session")
 _LONGEST = 200
-"""Characters of one value."""
+"""The most characters of one value."""
 _SESSION = 6
-"""Last characters of a session's id, which is as good as a key as long as the session lives."""
+"""The last characters of a session's id to log; the whole id is a secret while the session lives."""
 
 LogRecord = dict[str, Any]
 
 
 class AccessLog:
-    """The application, with each of its exchanges told to `observe`."""
+    """The application, with a record of each HTTP request passed to `observe`."""
 
     def __init__(self, app: Application, observe: Callable[[LogRecord], None]) -> None:
         self._app: Application = app
@@ -52,9 +52,9 @@ class AccessLog:
             await self._app(scope, receive, send)
             return
         notes: dict[str, Any] = scope.setdefault("state", {}).setdefault(ACCESS_LOG_STATE, {})
-        begun, status, sent = time.perf_counter(), 0, 0
+        start, status, sent = time.perf_counter(), 0, 0
 
-        async def counted(event: MutableMapping[str, Any]) -> None:
+        async def count_sent(event: MutableMapping[str, Any]) -> None:
             nonlocal status, sent
             if event["type"] == "http.response.start":
                 status = event["status"]
@@ -63,28 +63,28 @@ class AccessLog:
             await send(event)
 
         try:
-            await self._app(scope, receive, counted)
+            await self._app(scope, receive, count_sent)
         finally:
-            elapsed = round((time.perf_counter() - begun) * 1000, 3)
+            elapsed = round((time.perf_counter() - start) * 1000, 3)
             self._observe(
                 {**_scope_fields(scope), "status": status, "ms": elapsed, "bytes": sent, **_shortened_fields(notes)}
             )
 
 
-def request_fields(body: bytes, headers: Mapping[bytes, bytes], who: Principal | None) -> LogRecord:
-    """What the access log tells of a POST."""
-    known: LogRecord = {
+def request_fields(body: bytes, headers: Mapping[bytes, bytes], principal: Principal | None) -> LogRecord:
+    """Return the access log's fields of a POST."""
+    fields: LogRecord = {
         key: value.decode("latin-1")
         for key, name in (("revision", PROTOCOL_VERSION), ("session", SESSION_ID))
         if (value := headers.get(name)) is not None
     }
-    known["principal"] = who.id if who is not None else None
+    fields["principal"] = principal.id if principal is not None else None
     with suppress(MalformedMessage, ProtocolError):
         incoming = envelope.read(body)
-        posted = peek.mirrored_params(incoming.params)
-        known["mcp"] = incoming.method or None
-        known["name"] = posted.subject(NAME_FIELDS.get(str(incoming.method), "name"))
-    return known
+        params = peek.mirrored_params(incoming.params)
+        fields["mcp"] = incoming.method or None
+        fields["name"] = params.subject(NAME_FIELDS.get(str(incoming.method), "name"))
+    return fields
 
 
 def _scope_fields(scope: Mapping[str, Any]) -> LogRecord:
@@ -98,8 +98,10 @@ def _scope_fields(scope: Mapping[str, Any]) -> LogRecord:
 
 
 def _line(record: LogRecord) -> bytes:
-    """The record as JSON. What would steer the terminal of those who read it is escaped: clients write most of it."""
-    with suppress(UnicodeEncodeError):  # half a surrogate pair
+    """Return the record as JSON. Non-printable characters, which could control a reader's terminal, are escaped:
+    clients write most of it.
+    """
+    with suppress(UnicodeEncodeError):  # a lone surrogate
         line = msgspec.json.encode(record)
         if line.isascii() or line.decode().isprintable():
             return line
@@ -107,16 +109,16 @@ def _line(record: LogRecord) -> bytes:
 
 
 def _shortened_fields(notes: Mapping[str, Any]) -> LogRecord:
-    known = {key: str(notes[key])[:_LONGEST] for key in _KNOWN if notes.get(key) is not None}
-    if "session" in known:
-        known["session"] = "…" + known["session"][-_SESSION:]
-    return known
+    fields = {key: str(notes[key])[:_LONGEST] for key in _KNOWN if notes.get(key) is not None}
+    if "session" in fields:
+        fields["session"] = "…" + fields["session"][-_SESSION:]
+    return fields
 
 
 class LogWriter:
-    """Writes records as lines to a descriptor from a thread of its own: a full pipe holds up no request.
+    """A thread that writes records as lines to a file descriptor, so that a full pipe delays no request.
 
-    At most `pending` records wait; those beyond are dropped, and the next line that is written says how many.
+    At most `pending` records wait; more are dropped, and the next line has their number.
     """
 
     def __init__(self, descriptor: int = 2, pending: int = 10_000) -> None:
@@ -124,7 +126,7 @@ class LogWriter:
         self._pending = pending
         self._lines: deque[bytes] = deque()
         self._dropped = 0
-        self._some = threading.Event()
+        self._available = threading.Event()
         self._ending = False
         self._thread = threading.Thread(target=self._write, name="accord access log", daemon=True)
         self._thread.start()
@@ -136,22 +138,22 @@ class LogWriter:
         if self._dropped:
             record, self._dropped = {**record, "dropped": self._dropped}, 0
         self._lines.append(_line(record) + b"\n")
-        self._some.set()
+        self._available.set()
 
     def close(self, seconds: float) -> None:
-        """Write what waits, within `seconds`."""
+        """Write the pending records, within `seconds`."""
         self._ending = True
-        self._some.set()
+        self._available.set()
         self._thread.join(seconds)
 
     def _write(self) -> None:
         while not self._ending or self._lines:
-            self._some.wait()
-            self._some.clear()
+            self._available.wait()
+            self._available.clear()
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             rest = memoryview(b"".join(lines))
             try:
                 while rest:
                     rest = rest[os.write(self._descriptor, rest) :]
-            except OSError:  # nobody reads it any more
+            except OSError:  # the reader has closed the pipe
                 self._lines.clear()

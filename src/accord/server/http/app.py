@@ -1,12 +1,11 @@
-"""The ASGI application: who is let in, and which endpoint a request is for.
+"""The ASGI application: checks host, origin and authentication, and routes requests to endpoints.
 
-    /mcp                2025-03-26 to 2026-07-28; the root of the app as well, for one that is mounted under a path
+    /mcp                2025-03-26 to 2026-07-28; also the root, for an app that is mounted under a path
     /sse, /messages     2024-11-05
-    /health, /ready     for whoever watches the process
+    /health, /ready     for monitoring
 
-Each with or without a slash at its end.
-
-It needs nobody to run its lifespan: it starts with the first request, and ends with its event loop.
+Each path also works with a trailing slash. The app works without the ASGI lifespan: it starts with the first request,
+and ends with its event loop.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ log: logging.Logger = logging.getLogger("accord")
 log.addFilter(redact_record)
 
 _CLIENT_CLOSED_REQUEST = 499
-"""The client has closed its request: no status of HTTP, but the one that logs of proxies know."""
+""" "Client Closed Request": not a registered HTTP status, but the one that proxies log."""
 
 RouteHandler = Callable[[ASGIRequest, Receive, Send], Awaitable[None]]
 
@@ -63,17 +62,17 @@ class HTTPApp:
             "/health": self._health,
             "/ready": self._ready,
         }
-        for root in {"", self._public_root}:  # a proxy may take off its part of the path, or not
-            for path, route in routes.items():  # and some frameworks end every path with a slash
+        for root in {"", self._public_root}:  # a proxy may or may not strip its part of the path
+            for path, route in routes.items():  # some frameworks add a trailing slash
                 self._routes |= {root + path: route, f"{root}{path}/": route}
 
     @property
     def draining(self) -> bool:
-        """Whether no new work is taken on this loop."""
+        """Whether the server refuses new work on this loop."""
         return bool(self._ending) and asyncio.get_running_loop() in self._ending
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection scope of ASGI."""
+        """Handle one ASGI connection scope."""
         if scope["type"] != "http":
             return await self._other_scope(scope, receive, send)
         request = ASGIRequest(scope)
@@ -91,13 +90,13 @@ class HTTPApp:
         except StoreError as exc:
             log.error("accord: %s", exc)
             await self._reject(
-                RequestRejected(503, "the server cannot keep what it has to at the moment", RETRY_LATER), send
+                RequestRejected(503, "the store of the server is not available; try again later", RETRY_LATER), send
             )
         except (LifespanError, DeclarationError) as exc:
             log.error("accord: %s", exc, exc_info=exc.__cause__)
             await self._reject(RequestRejected(503, "the server could not start; its log says why", RETRY_LATER), send)
         except ClientDisconnected:
-            with suppress(OSError):  # nobody reads it; a middleware in front may wait for an answer, and log it
+            with suppress(OSError):  # no client reads it; an outer middleware may wait for a response, and log it
                 await send_text(send, _CLIENT_CLOSED_REQUEST, "")
 
         return None
@@ -109,7 +108,7 @@ class HTTPApp:
             await send({"type": "websocket.close", "code": 1008, "reason": "there is no WebSocket here"})
 
     def _route(self, request: ASGIRequest) -> RouteHandler:
-        """What answers a request that is let in. Raises `RequestRejected`."""
+        """Return the handler of an allowed request. Raises `RequestRejected`."""
         headers = request.headers
         refusal = self._host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
@@ -120,8 +119,8 @@ class HTTPApp:
             )
         route = self._routes.get(request.path)
         if route is None:
-            here = (self._public_root or request.root) + self.options.path
-            raise RequestRejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {here}")
+            mcp_path = (self._public_root or request.root) + self.options.path
+            raise RequestRejected(404, f"nothing is at {request.path[:100]!r}; MCP is at {mcp_path}")
         return self._preflight if request.method == "OPTIONS" else route
 
     async def _reject(self, exc: RequestRejected, send: Send) -> None:
@@ -138,17 +137,17 @@ class HTTPApp:
         endpoint = await self._endpoint()
         endpoint.active_requests += 1
         try:
-            who = None
+            principal = None
             if self._server.auth is not None:
-                who = await self._authenticate(request)
+                principal = await self._authenticate(request)
                 if endpoint.draining and not endpoint.continues(request):
                     raise RequestRejected(503, *SHUTTING_DOWN)
             if method == "POST":
-                await endpoint.post(request, receive, send, who)
+                await endpoint.post(request, receive, send, principal)
             elif method == "GET":
-                await endpoint.get(request, receive, send, who)
+                await endpoint.get(request, receive, send, principal)
             elif method == "DELETE":
-                await endpoint.delete(request, send, who)
+                await endpoint.delete(request, send, principal)
             else:
                 raise RequestRejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
         finally:
@@ -157,7 +156,7 @@ class HTTPApp:
                 endpoint.idle.set()
 
     def _continues(self, request: ASGIRequest) -> bool:
-        """Whether it belongs to what runs, while nothing new is taken."""
+        """Return whether a request continues running work, and so is served during shutdown."""
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         return endpoint is not None and endpoint.continues(request)
 
@@ -168,9 +167,9 @@ class HTTPApp:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise RequestRejected(404, "this server speaks revisions without sessions only")
-        who = await self._authenticate(request)
+        principal = await self._authenticate(request)
         await (await self._endpoint()).open_sse_stream(
-            f"{self._public_root or request.root}/messages", request, receive, send, who
+            f"{self._public_root or request.root}/messages", request, receive, send, principal
         )
 
     async def _messages(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
@@ -178,8 +177,8 @@ class HTTPApp:
             raise RequestRejected(405, "send messages with POST", ((b"allow", b"POST"),))
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
-        who = await self._authenticate(request)
-        await (await self._endpoint()).post_sse_message(_session_id(request), request, receive, send, who)
+        principal = await self._authenticate(request)
+        await (await self._endpoint()).post_sse_message(_session_id(request), request, receive, send, principal)
 
     async def _health(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         await send_text(send, 200, "ok\n")
@@ -190,7 +189,7 @@ class HTTPApp:
         )
 
     async def _authenticate(self, request: ASGIRequest) -> Principal | None:
-        """Who asks; None where nobody is asked. Raises `AuthRefused`."""
+        """Return the principal, or None without `auth`. Raises `AuthRefused`."""
         auth = self._server.auth
         return None if auth is None else await identify(auth, request, self._server.limits.http.auth_seconds)
 
@@ -203,20 +202,20 @@ class HTTPApp:
         await send_text(send, 204, "", headers)
 
     def _with_cors(self, send: Send, origin: bytes | None) -> Send:
-        """Answers that a page of this origin may read."""
+        """Return a `send` that adds the CORS headers for this origin."""
         extra = self._cors.answer(origin) if self._cors is not None else []
 
-        async def sending(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *extra]
             await send(message)
 
-        return sending
+        return send_with_headers
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
     async def start(self) -> HTTPEndpoint:
-        """The endpoint on this loop, made if need be. Raises `StoreError` when what was kept cannot be read."""
+        """Return the endpoint of this loop, created if necessary. Raises `StoreError` if the store cannot be read."""
         loop = asyncio.get_running_loop()
         endpoint = self._endpoints.get(loop)
         if endpoint is not None:
@@ -228,7 +227,7 @@ class HTTPApp:
         except BaseException:
             await self._server.lifetimes.leave()
             raise
-        if (endpoint := self._endpoints.get(loop)) is not None:  # another request was quicker
+        if (endpoint := self._endpoints.get(loop)) is not None:  # another request created it meanwhile
             await events.close()
             await self._server.lifetimes.leave()
             return endpoint
@@ -237,9 +236,10 @@ class HTTPApp:
         return endpoint
 
     async def _endpoint(self) -> HTTPEndpoint:
-        """Return the endpoint on this loop for a request. As `start`. What it starts does not see the context variables
-        of the request that happens to be the first, which may say who asks. Raises `RequestRejected` (503) after the
-        end: a request may have waited for `auth` until then.
+        """Return the endpoint of this loop for a request; see `start`.
+
+        It starts without the context variables of the first request, which may identify its principal. Raises
+        `RequestRejected` (503) after the shutdown: a request may have waited for `auth` until then.
         """
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         if endpoint is None:
@@ -249,8 +249,8 @@ class HTTPApp:
         return endpoint
 
     def _forget_closed_loops(self) -> None:
-        """A loop ends without a word where nobody runs the lifespan."""
-        for loop in list(self._endpoints):  # another thread may add its own meanwhile
+        """Drop the endpoints of closed loops: without a lifespan, no event announces the end of a loop."""
+        for loop in list(self._endpoints):  # another thread may add its own loop meanwhile
             if loop.is_closed() and (endpoint := self._endpoints.pop(loop, None)) is not None:
                 endpoint.context.close()
         self._ending = {loop for loop in list(self._ending) if not loop.is_closed()}
@@ -271,16 +271,17 @@ class HTTPApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def drain(self, seconds: float) -> bool:
-        """Take nothing new, end the streams, and wait until what runs is answered, at most `seconds`. Whether it was.
+        """Refuse new work, end the streams, and wait at most `seconds` for running requests. Return whether all were
+        answered.
 
-        `/ready` says so; `/health` stays well. Other loops go on.
+        `/ready` then returns 503; `/health` still returns 200. Other loops are not affected.
         """
         loop = asyncio.get_running_loop()
         self._ending.add(loop)
         endpoint = self._endpoints.get(loop)
         if endpoint is None:
             return True
-        endpoint.context.subscription_index.flush()  # what has changed is told before the end is
+        endpoint.context.subscription_index.flush()  # send pending change notifications before the streams end
         endpoint.drain()
         try:
             await asyncio.wait_for(endpoint.finish(), seconds)
@@ -289,19 +290,21 @@ class HTTPApp:
         return True
 
     async def close(self) -> None:
-        """End everything that is left on this loop."""
+        """Close everything that remains on this loop."""
         endpoint = self._endpoints.pop(asyncio.get_running_loop(), None)
         if endpoint is None:
             return
         try:
             await endpoint.close()
-            await endpoint.context.events.close()  # others may have opened it as well
+            await endpoint.context.events.close()  # the store may be shared
         finally:
             await self._server.lifetimes.leave()
 
 
 def _session_id(request: ASGIRequest) -> str:
-    """The session that a message is posted to; no session has the id of one that names none, or too many things."""
+    """Return the session id in a message's query; an empty string, which no session has, if it is
+    missing or invalid.
+    """
     query: str = request.scope.get("query_string", b"").decode("latin-1")
     try:
         return parse_qs(query, max_num_fields=20).get("session_id", [""])[0]

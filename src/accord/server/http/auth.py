@@ -1,10 +1,10 @@
-"""Who asks: the seam where a request over HTTP becomes a principal.
+"""Authentication of HTTP requests: from a request to its principal.
 
     Server("desk", "1", auth=APIKeys({os.environ["ANN_KEY"]: "ann"}))
 
-Whatever answers `authenticate` is an `Auth`: keys in a table, tokens of an authorization server, what a proxy vouches
-for. It lets in (a `Principal`), or refuses (`Unauthorized`, `Forbidden`). Anything else that it does is a fault, and a
-fault lets nobody in: there is no way from here to "nobody in particular".
+Any object with an `authenticate` method is an `Auth`: a table of keys, the tokens of an authorization server, or
+identities that a proxy asserts. It returns a `Principal`, or raises `Unauthorized` or `Forbidden`. Any other outcome is
+a fault and refuses the request; there is no fallback to an anonymous principal.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _BEARER = re.compile(rb"bearer +([!-~]+)", re.IGNORECASE)
 _KEY = re.compile(r"[!-~]+")
 _CHALLENGE = re.compile(r"[ -~]+")
 _SECRET = 8
-"""Characters of a proof that is worth hiding; a shorter one would blot out the words of a log."""
+"""The fewest characters of a credential to redact; replacing a shorter one would garble the log."""
 
 
 class AuthRequest(Protocol):
-    """What an `Auth` may look at."""
+    """The part of a request that an `Auth` may read."""
 
     @property
     def method(self) -> str:
@@ -41,7 +41,7 @@ class AuthRequest(Protocol):
 
     @property
     def path(self) -> str:
-        """The path, without the query: a secret in a query ends up in logs, so it is not looked for there."""
+        """The path, without the query: queries end up in logs, so credentials are not read from there."""
         ...
 
     @property
@@ -51,20 +51,20 @@ class AuthRequest(Protocol):
 
 
 class Auth(Protocol):
-    """Whoever knows who asks: `Server(auth=...)`."""
+    """An authenticator: `Server(auth=...)`."""
 
     async def authenticate(self, request: AuthRequest) -> Principal:
-        """Who asks. Called for every request, before anything of its body is believed.
+        """Return the principal of a request. Called for every request, before its body is trusted.
 
-        Raises `Unauthorized` (401) where that is not known, `Forbidden` (403) where it is not allowed.
+        Raises `Unauthorized` (401) if the principal is unknown, `Forbidden` (403) if it is not permitted.
         """
         ...
 
 
 class AuthRefused(AccordError):
-    """A request that is not let in: `status` is its HTTP status, `challenge` its `WWW-Authenticate`, if it has one.
+    """A refused request: `status` is its HTTP status, `challenge` its `WWW-Authenticate` header, if any.
 
-    The text is told to whoever asked, so no secret stands in it.
+    The client receives the message, so it must not contain secrets.
     """
 
     status: ClassVar[int] = 500
@@ -77,7 +77,9 @@ class AuthRefused(AccordError):
 
 
 class Unauthorized(AuthRefused):
-    """401: it is not known who asks. `challenge` says how to tell (RFC 9110, 11.6.1: a 401 always has one)."""
+    """401: the principal is unknown. `challenge` states how to authenticate (RFC 9110, 11.6.1: a 401
+    always has one).
+    """
 
     status = 401
 
@@ -86,24 +88,24 @@ class Unauthorized(AuthRefused):
 
 
 class Forbidden(AuthRefused):
-    """403: it is known who asks, and they may not. `challenge` may name the scopes that are missing."""
+    """403: the principal is known, and not permitted. `challenge` may name the missing scopes."""
 
     status = 403
 
 
 class AuthenticationFailed(AuthRefused):
-    """500: who asks could not be found out, because the one who should know failed."""
+    """500: authentication failed because of a fault in the `Auth`."""
 
 
 class APIKeys:
-    """Keys that were given out, and whose they are: `APIKeys({"the key": "ann"})`. An `Auth`.
+    """API keys and their principals: `APIKeys({"the key": "ann"})`. An `Auth`.
 
-    A request brings its key as `Authorization: Bearer KEY`. Two keys may be one principal's, so that a key can be
-    changed without a break. Keys should be random: `secrets.token_urlsafe(32)`. Raises `DeclarationError` for a table
-    that cannot work.
+    A request sends its key as `Authorization: Bearer KEY`. A principal may have two keys, so that a key can be rotated
+    without interruption. Keys should be random: `secrets.token_urlsafe(32)`. Raises `DeclarationError` for an invalid
+    table.
 
-    Keys are kept as digests under a key of this process's own: neither the time that a comparison takes nor what shows
-    up in a dump says anything of them.
+    Keys are stored as digests under a random key of this process: neither the duration of a comparison nor a memory
+    dump reveals them.
     """
 
     __slots__ = ("_digest", "_principals")
@@ -113,20 +115,20 @@ class APIKeys:
             raise DeclarationError('API keys must be a non-empty mapping: APIKeys({"the key": "whose it is"})')
         self._digest = blake2b(key=os.urandom(32), digest_size=32)
         self._principals: dict[bytes, Principal] = {}
-        for key, whose in keys.items():
-            principal = whose if isinstance(whose, Principal) else Principal(whose)
+        for key, owner in keys.items():
+            principal = owner if isinstance(owner, Principal) else Principal(owner)
             self._principals[self._digest_of(_sendable(key, principal))] = principal
 
     def __repr__(self) -> str:
         return f"APIKeys(<{len(self._principals)} keys>)"
 
     async def authenticate(self, request: AuthRequest) -> Principal:
-        """Whose key the request brings. Raises `Unauthorized`."""
+        """Return the principal of the request's key. Raises `Unauthorized`."""
         sent = request.headers.get(b"authorization")
         if sent is None:
             raise Unauthorized("authentication required: send `Authorization: Bearer KEY`")
-        found = _BEARER.fullmatch(sent)
-        principal = self._principals.get(self._digest_of(found[1])) if found else None
+        match = _BEARER.fullmatch(sent)
+        principal = self._principals.get(self._digest_of(match[1])) if match else None
         if principal is None:
             # RFC 6750, 3.1: "invalid_token: The access token provided is expired, revoked, malformed, or invalid"
             raise Unauthorized(
@@ -142,10 +144,10 @@ class APIKeys:
 
 
 async def identify(auth: Auth, request: AuthRequest, seconds: float | None = None) -> Principal:
-    """Who asks, within `seconds`; raises `AuthRefused`.
+    """Return the principal of a request, within `seconds`. Raises `AuthRefused`.
 
-    A fault of `auth`, silence, and an answer that is no principal are `AuthenticationFailed`: told to the log, not to
-    the peer.
+    An exception of `auth`, a timeout, and a result other than a `Principal` raise `AuthenticationFailed`; the details
+    are logged, and not sent to the client.
     """
     try:
         principal = await with_deadline(seconds, auth.authenticate(request))
@@ -156,20 +158,22 @@ async def identify(auth: Auth, request: AuthRequest, seconds: float | None = Non
     except BaseException as exc:
         if is_cancelled(exc):
             raise
-        log.error("accord: %s could not tell who asks\n%s", type(auth).__name__, _trace(exc, request))
+        log.error(
+            "accord: %s failed to authenticate a request\n%s", type(auth).__name__, _redacted_traceback(exc, request)
+        )
         raise AuthenticationFailed("authentication failed on the server; its log has the reason") from None
     return principal
 
 
-def _trace(exc: BaseException, request: AuthRequest) -> str:
-    """What happened, without what was sent as proof, which the texts of errors like to quote."""
+def _redacted_traceback(exc: BaseException, request: AuthRequest) -> str:
+    """Return the traceback without the credential, which error messages often quote."""
     text = "".join(traceback.format_exception(exc))
-    proof = request.headers.get(b"authorization", b"").partition(b" ")[2].strip().decode("latin-1")
-    return str(redact(text.replace(proof, REDACTED) if len(proof) >= _SECRET else text))
+    credential = request.headers.get(b"authorization", b"").partition(b" ")[2].strip().decode("latin-1")
+    return str(redact(text.replace(credential, REDACTED) if len(credential) >= _SECRET else text))
 
 
 def _sendable(key: str, principal: Principal) -> bytes:
-    """A key as bytes. Raises `DeclarationError`, which does not show the key, for what no header can bring."""
+    """Return a key as bytes. Raises `DeclarationError`, without the key, if it cannot be sent in a header."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise DeclarationError(
             f"the key of {principal.id!r} is empty, or not printable ASCII without blanks: "

@@ -1,7 +1,4 @@
-"""A client that stays for a while: what every session over HTTP has, whichever streams it uses.
-
-What the store has of a session, for the next process.
-"""
+"""The common part of all HTTP sessions, and the record by which a session survives a restart."""
 
 from __future__ import annotations
 
@@ -52,73 +49,79 @@ if TYPE_CHECKING:
     from accord.server.http.quotas import BodyCharge
 
 _SMALL_HANDSHAKE_BYTES = 1 << 8
-"""Bytes of an `initialize` that is not charged. A session keeps it, and takes up to 32 times as many bytes for it."""
+"""The most bytes of an `initialize` that is not charged. A session keeps it decoded, in up to 32 times
+as many bytes.
+"""
 
 
 class BaseHTTPSession:
     """One session of one principal. `id` is its secret: 256 random bits ("cryptographically secure").
 
-    `way` is where goes what belongs to no request.
+    `sink` sends the messages that belong to no request.
     """
 
-    def __init__(self, site: HTTPContext, who: Principal | None, account: str, way: MessageSink, id: str) -> None:
+    def __init__(
+        self, context: HTTPContext, principal: Principal | None, account: str, sink: MessageSink, id: str
+    ) -> None:
         self.id: str = id
         self.account: str = account
-        """Whose quotas it uses up."""
+        """The account whose quotas the session uses."""
         self.account_sessions: OrderedDict[BaseHTTPSession, None] | None = None
-        """All of its account, the one first that was not heard of for the longest time."""
-        self.principal: str = id_of(who)
-        self.created_at: float = site.loop.time()
+        """All sessions of the account, the least recently used first."""
+        self.principal: str = id_of(principal)
+        self.created_at: float = context.loop.time()
         self.last_used_at: float = self.created_at
-        """When it was last heard of."""
+        """The time of the client's last request."""
         self.open_requests: int = 0
-        """Requests of its client that are being answered, and streams that are open."""
-        self._open_streams = 0  # those of the requests that only listen
+        """The client's requests in progress, and open streams."""
+        self._open_streams = 0  # of requests that only open a stream
         self._request_count = 0
-        self._handshake_bytes = 0  # bytes charged for what it keeps of `initialize`
-        self._roots_bytes = 0  # and of the roots of its client
-        self.context: HTTPContext = site
-        self.session: Session = site.session(account)
+        self._handshake_bytes = 0  # charged for the stored `initialize`
+        self._roots_bytes = 0  # charged for the client's roots
+        self.context: HTTPContext = context
+        self.session: Session = context.session(account)
         self.driver: SessionDriver = SessionDriver(
             self.session,
-            way,
-            lambda exchange, _: site.dispatcher.handle(exchange, self.peer),
+            sink,
+            lambda pending, _: context.dispatcher.handle(pending, self.peer),
             on_notification=self._on_notification,
-            limits=site.limits,
-            on_unsent=site.unsent_of(account),
+            limits=context.limits,
+            on_unsent=context.unsent_of(account),
         )
-        self.peer: Peer = site.peer(self.driver, who, account)
+        self.peer: Peer = context.peer(self.driver, principal, account)
         self.peer.reserve_roots = self._reserve_roots
-        self._client_notifications = site.client_notifications(self.peer)
-        self._joined = ExitStack()
-        self._joined.enter_context(site.subscription_index.with_peer(self.peer))
+        self._client_notifications = context.client_notifications(self.peer)
+        self._exit_stack = ExitStack()
+        self._exit_stack.enter_context(context.subscription_index.with_peer(self.peer))
 
     def _on_notification(self, event: NotificationReceived) -> None:
         self._client_notifications.receive(event)
 
     def receive(
-        self, body: bytes, who: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
+        self, body: bytes, principal: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
     ) -> list[Event]:
-        """What one POST brought. Its requests may do what whoever posted it may, not what the session began with. Its
-        answers hold `charge` until the handlers that asked have ended, which may hold the answers.
+        """Process the body of one POST, and return its events.
+
+        Its requests run with the permissions of this POST's principal, not of the session's first. Its responses hold
+        `charge` until the handlers that requested them end, since these may keep them in memory.
         """
-        self.peer.identity = who
+        self.peer.identity = principal
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
             self.reserve_handshake(body)
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
-                event.exchange.principal, event.exchange.headers = who, headers
+                event.exchange.principal, event.exchange.headers = principal, headers
             elif type(event) is ResultReceived or type(event) is ErrorReceived:
                 _hold_answer(event.exchange, charge)
         return events
 
     def _may_initialize(self, body: bytes) -> bool:
-        """Whether a body may be an `initialize`, at little cost for what is none."""
+        """Return whether a body may be an `initialize`: a cheap check before it is parsed."""
         return self.session.phase is Phase.NEW or b'"initialize"' in body or rb"\u" in body
 
     def reserve_handshake(self, message: bytes) -> None:
-        """Charge what is kept of `initialize`: of the largest, where it is repeated. Raises `RequestRejected`."""
+        """Charge the memory for `initialize`; if it is repeated, for the largest one. Raises `RequestRejected`."""
         if len(message) <= _SMALL_HANDSHAKE_BYTES:
             return
         size = memory_of(message, self.context.limits.http.body_nodes)
@@ -127,7 +130,9 @@ class BaseHTTPSession:
             self._handshake_bytes = size
 
     def _reserve_roots(self, size: int) -> bool:
-        """Charge what is kept of the roots of its client: of the largest, where they change. Whether there was room."""
+        """Charge the memory for the client's roots; if they change, for the largest list. Return whether it is within
+        the quota.
+        """
         if self.driver.closing:
             return False
         if size > self._roots_bytes:
@@ -139,32 +144,33 @@ class BaseHTTPSession:
         return True
 
     def check_answer(self, events: list[Event]) -> None:
-        """Raise `RequestRejected` for an answer to a question that was not asked here: nobody waits for it, and whoever
-        asked in another process would wait for ever. "If the server cannot accept the input, it MUST return an HTTP
+        """Raise `RequestRejected` for a response to a request that this process did not send.
+
+        The process that sent it would wait for ever. "If the server cannot accept the input, it MUST return an HTTP
         error status code" (Streamable HTTP, Sending Messages).
         """
         if len(events) == 1 and type(event := events[0]) is MessageIgnored and event.kind == UNKNOWN_ANSWER:
-            what = f"an answer came to a question that this process has not asked in this session ({event.detail})"
+            what = f"a response came to a request that this process has not sent in this session ({event.detail})"
             self.context.warn_about_workers(what)
             raise RequestRejected(400, f"{what}; {SEVERAL_WORKERS}")
 
     @property
     def busy(self) -> bool:
-        """Whether it has something to do, or somebody listens: then it is not idle."""
+        """Whether a request is in progress or a stream is open; otherwise the session is idle."""
         return bool(self.open_requests or self.session.incoming)
 
     @property
     def is_listening(self) -> bool:
-        """Whether it has nothing to do but to hold streams open."""
+        """Whether the session has open streams, and no request in progress."""
         return not self.session.incoming and self.open_requests == self._open_streams
 
     @property
     def unused(self) -> bool:
-        """Whether nothing has come of it since `initialize`."""
+        """Whether the client has sent nothing since `initialize`."""
         return self._request_count < 2 and self.session.phase is not Phase.OPEN and not self.busy
 
     def __enter__(self) -> BaseHTTPSession:
-        """As long as a request of its client is being answered."""
+        """Mark a request of the client as in progress."""
         self._request_count += 1
         self.open_requests += 1
         return self
@@ -177,20 +183,20 @@ class BaseHTTPSession:
 
     @contextmanager
     def with_stream(self) -> Iterator[None]:
-        """As long as a request of its client only listens."""
+        """Mark a request of the client as one that only opens a stream."""
         self._open_streams += 1
         try:
             yield
         finally:
             self._open_streams -= 1
 
-    async def close(self, why: str) -> None:
-        """End it: what runs is answered with an error and cancelled, what waits for the client fails."""
-        end_session_requests(self.driver, why)
+    async def close(self, reason: str) -> None:
+        """Close the session: fail and cancel running requests, and fail those that wait for the client."""
+        end_session_requests(self.driver, reason)
         if charged := self._handshake_bytes + self._roots_bytes:
             self.context.handshake_budget.release(self.account, charged)
             self._handshake_bytes = self._roots_bytes = 0
-        self._joined.close()
+        self._exit_stack.close()
         seconds = self.context.limits.close_seconds
         await self.driver.finish_callbacks(seconds / 2)
         await self._client_notifications.finish(seconds / 2)
@@ -200,13 +206,13 @@ class BaseHTTPSession:
             self.context.server.instrumentation.client_disconnected(self.driver, self.created_at)
 
     async def forget(self) -> None:
-        """It will not come back: keep nothing of it."""
+        """Delete the stored state of the session, which will not resume."""
 
 
-def _hold_answer(question: PendingRequest, charge: BodyCharge) -> None:
-    """Keep an answer charged until the handler has ended that has asked."""
-    waiting = question.driver
-    call = waiting.of if isinstance(waiting, ResponseWaiter) else None
+def _hold_answer(pending: PendingRequest, charge: BodyCharge) -> None:
+    """Hold the charge for a response until the handler that requested it has ended."""
+    driver = pending.driver
+    call = driver.of if isinstance(driver, ResponseWaiter) else None
     if call is not None and call.stage == "active":
         call.held = call.held or ExitStack()
         charge.hold()
@@ -225,13 +231,13 @@ _SIGNATURE_BYTES = 9
 
 
 def new_id() -> str:
-    """An id that nobody can guess, of visible ASCII. Its end tells this process that it has made it."""
+    """Return an unguessable id of visible ASCII. Its suffix proves that this process created it."""
     secret = secrets.token_urlsafe(32)
     return secret + _signature(secret)
 
 
 def is_own_id(id: str) -> bool:
-    """Whether this process has made an id, rather than another worker, or nobody."""
+    """Return whether this process created an id, rather than another worker or a client."""
     length = len(_signature(""))
     return compare_digest(_signature(id[:-length]).encode(), id[-length:].encode(errors="replace"))
 
@@ -241,40 +247,40 @@ def _signature(secret: str) -> str:
     return urlsafe_b64encode(digest.digest()).decode()
 
 
-def end_session_requests(conversation: SessionDriver, why: str) -> None:
-    """What runs is answered with an error and cancelled, what waits for the client fails."""
-    conversation.closing = True
-    conversation.fail_all(NotConnected(why))
-    conversation.end_requests(list(conversation.session.incoming.values()), why)
+def end_session_requests(driver: SessionDriver, reason: str) -> None:
+    """Fail and cancel running requests, and fail those that wait for the client."""
+    driver.closing = True
+    driver.fail_all(NotConnected(reason))
+    driver.end_requests(list(driver.session.incoming.values()), reason)
 
 
 log: logging.Logger = logging.getLogger("accord")
 
 
 class SessionRecord(msgspec.Struct):
-    """A session, as the store keeps it for the next process."""
+    """A session in the store, for the next process."""
 
     principal: str
     revision: str
     ready: bool
     begun: float
-    """When it began, in seconds since 1970: a restart makes it no younger."""
+    """The start time, in seconds since 1970: a restart does not reset the age."""
     info: Implementation | None
     capabilities: ClientCapabilities
     log_level: LoggingLevel = "debug"
     subscriptions: list[str] = []
     view: VisibilityRules | None = None
-    """What its session hides from it."""
+    """The rules that hide items from the session."""
 
 
 _record = msgspec.json.Decoder(SessionRecord)
 
 
-def read_record(kept: bytes, revisions: Container[str]) -> SessionRecord | None:
-    """A session that was kept; None for one that is not understood, or of a revision that is not spoken any more."""
+def read_record(data: bytes, revisions: Container[str]) -> SessionRecord | None:
+    """Return the session of a record, or None if it cannot be decoded or its revision is not supported any more."""
     try:
-        record = _record.decode(kept)
+        record = _record.decode(data)
     except msgspec.DecodeError as exc:
-        log.error("accord: a session that was kept cannot be read, and is taken for gone: %s", exc)
+        log.error("accord: a stored session cannot be read, and is treated as expired: %s", exc)
         return None
     return record if record.revision in revisions and record.revision in RULES else None

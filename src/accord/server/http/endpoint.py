@@ -1,7 +1,7 @@
-"""The endpoints of one site: which form of the protocol a request is in, and to whom it goes.
+"""The HTTP endpoints of a server: they select the protocol's revision for a request, and the session.
 
-The era belongs to the request. A POST marked as of 2026-07-28 is an exchange of its own; any other belongs to a
-session, or opens one; GET and DELETE are about sessions only.
+The revision belongs to the request. A POST with the header of 2026-07-28 is stateless; any other belongs to a session,
+or opens one; GET and DELETE exist for sessions only.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ if TYPE_CHECKING:
 _SWEEP_SECONDS = 5.0
 RETRY_LATER: Headers = ((b"retry-after", b"5"), (b"connection", b"close"))
 SHUTTING_DOWN: tuple[str, Headers] = "the server is shutting down", RETRY_LATER
-"""What is said to who asks for something new while it ends."""
+"""The error for new work during shutdown."""
 
 _ALLOW_POST = ((b"allow", b"POST"),)
 
 
 class HTTPEndpoint:
-    """A site, with everyone who uses it."""
+    """The endpoints of one server on one event loop, with its sessions and clients."""
 
-    def __init__(self, site: HTTPContext) -> None:
-        self.context: HTTPContext = site
-        self.sessions: PersistentSessionTable = PersistentSessionTable(site)
-        self.sse: SessionTable[SSESession] = SessionTable(site)
+    def __init__(self, context: HTTPContext) -> None:
+        self.context: HTTPContext = context
+        self.sessions: PersistentSessionTable = PersistentSessionTable(context)
+        self.sse: SessionTable[SSESession] = SessionTable(context)
         self.active_requests: int = 0
-        """Requests that are being answered."""
+        """The number of requests in progress."""
         self.draining: bool = False
-        """Whether nothing new is taken."""
+        """Whether new work is refused."""
         self.idle: asyncio.Event | None = None
-        """Set when there is none any more."""
-        self._clients = StatelessClients(site)
-        self._stateless = StatelessHandler(site, self._clients)
-        self._sessionless = SessionlessHandler(site, self._clients) if site.options.stateless else None
+        """Set when no request is in progress."""
+        self._clients = StatelessClients(context)
+        self._stateless = StatelessHandler(context, self._clients)
+        self._sessionless = SessionlessHandler(context, self._clients) if context.options.stateless else None
         self._session_revisions = frozenset(
-            revision.encode() for revision in site.server.revisions if revision in HANDSHAKE
+            revision.encode() for revision in context.server.revisions if revision in HANDSHAKE
         )
-        self._sweeping = site.loop.create_task(self._sweep())
+        self._sweeping = context.loop.create_task(self._sweep())
 
     # --- Streamable HTTP ---------------------------------------------------------------------------------------
 
-    async def post(self, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None) -> None:
-        """POST. Raises `RequestRejected`."""
+    async def post(self, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None) -> None:
+        """Handle a POST. Raises `RequestRejected`."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")):
             raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
@@ -76,62 +76,70 @@ class HTTPEndpoint:
             raise RequestRejected(
                 406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
             )
-        charge = BodyCharge(self.context.body_budget, self.context.account, who, request)
+        charge = BodyCharge(self.context.body_budget, self.context.account, principal, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
-            await self._answer(body, request, receive, send, who, charge)
+            await self._answer(body, request, receive, send, principal, charge)
         finally:
             charge.release()
 
     async def _answer(
-        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None, charge: BodyCharge
+        self,
+        body: bytes,
+        request: ASGIRequest,
+        receive: Receive,
+        send: Send,
+        principal: Principal | None,
+        charge: BodyCharge,
     ) -> None:
         headers = request.headers
         if len(body) > MEASURED_BYTES:
             try:
                 self._check_nodes(body)
-            except MalformedMessage as bad:
-                return await self._refuse(bad, BEFORE_OPENING, send)
+            except MalformedMessage as exc:
+                return await self._refuse(exc, BEFORE_OPENING, send)
         if request.access_log is not None:
-            request.access_log.update(request_fields(body, headers, who))
+            request.access_log.update(request_fields(body, headers, principal))
         if self.draining and _is_request(body):
             raise RequestRejected(503, *SHUTTING_DOWN)
         if headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
             try:
                 incoming = envelope.read(body)
-                return await self._stateless.post(incoming, request, receive, send, who)
-            except (MalformedMessage, ProtocolError) as bad:
-                return await self._refuse(bad, RULES[LATEST], send)
+                return await self._stateless.post(incoming, request, receive, send, principal)
+            except (MalformedMessage, ProtocolError) as exc:
+                return await self._refuse(exc, RULES[LATEST], send)
         try:
             if self._sessionless is not None:
                 self._check_header(body, headers)
-                return await self._sessionless.post(body, request, receive, send, who)
-            session = await self._session_for(body, request, who)
-        except (MalformedMessage, ProtocolError) as bad:
-            return await self._refuse(bad, BEFORE_OPENING, send)
+                return await self._sessionless.post(body, request, receive, send, principal)
+            session = await self._session_for(body, request, principal)
+        except (MalformedMessage, ProtocolError) as exc:
+            return await self._refuse(exc, BEFORE_OPENING, send)
         opened = False
         try:
-            await session.post(body, request, receive, send, who, charge)
+            await session.post(body, request, receive, send, principal, charge)
             opened = bool(session.session.rules.revision)
         finally:
             if not opened and SESSION_ID not in headers:
                 await self.sessions.end(session, "it was not opened")
 
     def _check_nodes(self, body: bytes) -> None:
-        """Raise `MalformedMessage` for a message that would hold up others while it is read."""
-        most = self.context.limits.http.body_nodes
-        if has_more_nodes(body, most):
+        """Raise `MalformedMessage` for a message that would take too long to decode."""
+        max_nodes = self.context.limits.http.body_nodes
+        if has_more_nodes(body, max_nodes):
             id = next((each.id for each in outlines(body)), None)
-            why = f"more than {most:,} arrays, objects and members, or twice as many items (HTTPLimits.body_nodes)"
-            raise MalformedMessage(InvalidRequest(f"a message has {why}: send less at once"), id)
+            reason = (
+                f"more than {max_nodes:,} arrays, objects and members, or twice as many items (HTTPLimits.body_nodes)"
+            )
+            raise MalformedMessage(InvalidRequest(f"a message has {reason}: send less at once"), id)
 
-    async def _session_for(self, body: bytes, request: ASGIRequest, who: Principal | None) -> HTTPSession:
-        """The session that a POST belongs to; a new one for `initialize`."""
+    async def _session_for(self, body: bytes, request: ASGIRequest, principal: Principal | None) -> HTTPSession:
+        """Return the session of a POST, created for `initialize`."""
         headers = request.headers
         self._check_header(body, headers)
         id = headers.get(SESSION_ID)
         if id is not None:
-            return await self.sessions.get_or_restore(id.decode("latin-1"), who, request)
+            return await self.sessions.get_or_restore(id.decode("latin-1"), principal, request)
         incoming = envelope.read(body)
         self._check_version(incoming, headers)
         if incoming.method != "initialize":
@@ -139,54 +147,53 @@ class HTTPEndpoint:
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
                 incoming.id,
             )
-        account = self.context.account(who, request)
+        account = self.context.account(principal, request)
         await self.sessions.ensure_capacity(account)
-        session = HTTPSession(self.context, who, account, new_id())
+        session = HTTPSession(self.context, principal, account, new_id())
         self.sessions.add(session)
         return session
 
     def _check_header(self, body: bytes, headers: Mapping[bytes, bytes]) -> None:
-        """Raises `MalformedMessage` where the header names a revision that is not served in this way."""
+        """Raise `MalformedMessage` if the header names a revision that is not served with sessions."""
         version = headers.get(PROTOCOL_VERSION)
         if version is not None and version not in self._session_revisions:
             self._check_version(envelope.read(body), headers)
 
     def _check_version(self, incoming: Incoming, headers: Mapping[bytes, bytes]) -> None:
-        """Raises `MalformedMessage` where header and message name different revisions, or one that is not spoken
-        here."""
+        """Raise `MalformedMessage` if header and message name different revisions, or an unsupported one."""
         try:
             check_version(headers, _named(incoming), self.context.server.revisions)
         except ProtocolError as error:
             raise MalformedMessage(error, incoming.id) from error
 
-    async def _refuse(self, bad: MalformedMessage | ProtocolError, rules: Rules, send: Send) -> None:
-        """A message that cannot be taken, answered with its id where that could be read."""
-        error = bad.error if isinstance(bad, MalformedMessage) else bad
-        id = bad.id if isinstance(bad, MalformedMessage) else None
+    async def _refuse(self, exc: MalformedMessage | ProtocolError, rules: Rules, send: Send) -> None:
+        """Send the error for a malformed message, with its id if that was read."""
+        error = exc.error if isinstance(exc, MalformedMessage) else exc
+        id = exc.id if isinstance(exc, MalformedMessage) else None
         await send_json(send, max(400, status_of_refusal(error.code)), error_bytes(id, error, rules))
 
-    async def get(self, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None) -> None:
-        """GET: the stream of a session, or one that is taken up again. Raises `RequestRejected`."""
+    async def get(self, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None) -> None:
+        """Handle a GET: open the stream of a session, or resume one. Raises `RequestRejected`."""
         headers = request.headers
         self._check_session_revision(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
             raise RequestRejected(406, "the response is an event stream: send Accept: text/event-stream")
-        session = await self.sessions.get_or_restore(self._id(headers), who, request)
+        session = await self.sessions.get_or_restore(self._id(headers), principal, request)
         await session.listen(headers.get(LAST_EVENT_ID), receive, send)
 
-    async def delete(self, request: ASGIRequest, send: Send, who: Principal | None) -> None:
-        """DELETE: the end of a session. Raises `RequestRejected`."""
+    async def delete(self, request: ASGIRequest, send: Send, principal: Principal | None) -> None:
+        """Handle a DELETE: end a session. Raises `RequestRejected`."""
         headers = request.headers
         self._check_session_revision(headers, "there are no sessions in this revision")
-        session = await self.sessions.get_or_restore(self._id(headers), who, request)
+        session = await self.sessions.get_or_restore(self._id(headers), principal, request)
         await self.sessions.end(session, "the client has ended its session")
         await send_text(send, 200, "")
 
-    def _check_session_revision(self, headers: Mapping[bytes, bytes], why_not: str) -> None:
-        """Raises `RequestRejected` unless a GET or DELETE may be meant for a session."""
+    def _check_session_revision(self, headers: Mapping[bytes, bytes], reason: str) -> None:
+        """Raise `RequestRejected` unless the revision of a GET or DELETE has sessions."""
         version = headers.get(PROTOCOL_VERSION)
         if version in PER_REQUEST_REVISIONS or not self._session_revisions:
-            raise RequestRejected(405, why_not, _ALLOW_POST)
+            raise RequestRejected(405, reason, _ALLOW_POST)
         if self._sessionless is not None:
             raise RequestRejected(405, f"GET and DELETE need a session: {NO_SESSIONS}", _ALLOW_POST)
         if version is not None and version not in self._session_revisions:
@@ -201,14 +208,14 @@ class HTTPEndpoint:
     # --- HTTP+SSE ----------------------------------------------------------------------------------------------
 
     async def open_sse_stream(
-        self, messages: str, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+        self, messages: str, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
     ) -> None:
-        """The one stream of a client of 2024-11-05, which posts to `messages`. Raises `RequestRejected`."""
+        """Serve the stream of a client of 2024-11-05, which posts to `messages`. Raises `RequestRejected`."""
         if self.draining:
             raise RequestRejected(503, *SHUTTING_DOWN)
-        account = self.context.account(who, request)
+        account = self.context.account(principal, request)
         await self.sse.ensure_capacity(account)
-        session = SSESession(self.context, who, account, new_id(), send)
+        session = SSESession(self.context, principal, account, new_id(), send)
         self.sse.add(session)
         try:
             await session.run(messages, receive)
@@ -216,27 +223,26 @@ class HTTPEndpoint:
             await self.sse.end(session, "the client has closed its stream")
 
     async def post_sse_message(
-        self, id: str, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+        self, id: str, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
     ) -> None:
-        """What such a client posts. Raises `RequestRejected`."""
+        """Handle a POST of a client of 2024-11-05. Raises `RequestRejected`."""
         if not is_json(request.headers.get(b"content-type")):
             raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
-        self._sse_session(id, who)
-        charge = BodyCharge(self.context.body_budget, self.context.account, who, request)
+        self._sse_session(id, principal)
+        charge = BodyCharge(self.context.body_budget, self.context.account, principal, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
             try:
                 self._check_nodes(body)
-            except MalformedMessage as bad:
-                raise RequestRejected(413, str(bad)) from bad
-            await self._sse_session(id, who).post(
-                body, send, who, request.headers, charge
-            )  # it may have ended meanwhile
+            except MalformedMessage as exc:
+                raise RequestRejected(413, str(exc)) from exc
+            session = self._sse_session(id, principal)  # it may have ended while the body was read
+            await session.post(body, send, principal, request.headers, charge)
         finally:
             charge.release()
 
-    def _sse_session(self, id: str, who: Principal | None) -> SSESession:
-        session = self.sse.find(id, who)
+    def _sse_session(self, id: str, principal: Principal | None) -> SSESession:
+        session = self.sse.find(id, principal)
         if session is None:
             if not is_own_id(id):
                 self.context.warn_about_workers("a message was posted for a session that this process has not begun")
@@ -245,7 +251,7 @@ class HTTPEndpoint:
             )
         return session
 
-    # --- the end -----------------------------------------------------------------------------------------------
+    # --- shutdown ----------------------------------------------------------------------------------------------
 
     async def _sweep(self) -> None:
         while True:
@@ -254,7 +260,9 @@ class HTTPEndpoint:
             await self.sse.sweep()
 
     def continues(self, request: ASGIRequest) -> bool:
-        """Whether it may belong to what runs: an answer or a cancel, or a stream that is taken up again."""
+        """Return whether a request may continue running work: a response, a cancellation, or the resumption of a
+        stream.
+        """
         headers = request.headers
         id, last = headers.get(SESSION_ID), headers.get(LAST_EVENT_ID)
         session = None if id is None else self.sessions.get(id.decode("latin-1"))
@@ -263,7 +271,7 @@ class HTTPEndpoint:
         return request.method == "POST" or (request.method == "GET" and last is not None and session.resumes(last))
 
     def drain(self) -> None:
-        """Take nothing new, and end the streams that nothing else ends, so that what runs can finish."""
+        """Refuse new work, and end the streams that would otherwise stay open, so that running requests can finish."""
         self.draining = True
         self._clients.drain()
         self._stateless.drain()
@@ -273,7 +281,7 @@ class HTTPEndpoint:
             client.drain()
 
     async def finish(self) -> None:
-        """Wait until what runs is answered; then nothing keeps the streams of the oldest clients open."""
+        """Wait for running requests, then close the streams of HTTP+SSE."""
         while self.active_requests:
             self.idle = self.idle or asyncio.Event()
             self.idle.clear()
@@ -282,7 +290,7 @@ class HTTPEndpoint:
             await client.finish()
 
     async def close(self) -> None:
-        """End everything."""
+        """Close all sessions and streams."""
         self._sweeping.cancel()
         await self._clients.close()
         await self.sessions.close("the server was closed")
@@ -291,7 +299,7 @@ class HTTPEndpoint:
 
 
 def _is_request(body: bytes) -> bool:
-    """Whether a body is a request, rather than an answer, a notification, or none of them."""
+    """Return whether a body is a request, rather than a response, a notification or invalid."""
     try:
         incoming = envelope.read(body)
     except (MalformedMessage, ProtocolError):
@@ -300,6 +308,6 @@ def _is_request(body: bytes) -> bool:
 
 
 def _named(incoming: Incoming) -> str | None:
-    """The revision that a request names in its `_meta`."""
+    """Return the revision in a request's `_meta`."""
     meta = peek.mirrored_params(incoming.params).meta
     return None if meta is None else meta.protocol_version

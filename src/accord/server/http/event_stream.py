@@ -1,8 +1,8 @@
-"""One stream of a session (2025-03-26 to 2025-11-25): its messages in order, whichever response carries them.
+"""One stream of a session (2025-03-26 to 2025-11-25): its messages in order, over one or more responses.
 
-What is sent is kept first (see `stored`), and then written to the response that carries the stream at the moment, if
-there is one. A client that comes back names the last event it has, and another response carries the rest: "event IDs
-should be assigned by servers on a per-stream basis, to act as a cursor within that particular stream".
+A message is stored first (see `stored`), then written to the response that carries the stream, if there is one. A
+client that reconnects names its last event, and another response carries the rest: "event IDs should be assigned by
+servers on a per-stream basis, to act as a cursor within that particular stream".
 """
 
 from __future__ import annotations
@@ -20,35 +20,37 @@ from accord.wire import sse
 log: logging.Logger = logging.getLogger("accord")
 
 _RETRY_SECONDS = 0.5
-"""After which the store is asked again to keep what it could not, where nobody is there to be given it."""
+"""Seconds until the store is tried again after a failure, if no response carries the stream."""
 
 _MAX_RETRIES = 6
 
 
 class EventStream:
-    """A way with a memory, `stored`. `ended(channel)` is called once it is over."""
+    """A message sink that stores its messages in `stored`. `ended` is called with the stream after its end."""
 
     name = "HTTP"
 
-    def __init__(self, kept: StoredStream, limits: Limits, ended: Callable[[EventStream], None] | None = None) -> None:
-        self.id: str = kept.id
-        self.stored: StoredStream = kept
+    def __init__(
+        self, stored: StoredStream, limits: Limits, ended: Callable[[EventStream], None] | None = None
+    ) -> None:
+        self.id: str = stored.id
+        self.stored: StoredStream = stored
         self._limits = limits
         self._on_end = ended
         self._queue: list[bytes] = []
         self._ending = False
         self._ended = False
-        self._delivered = kept.last  # number of the last event handed to a response; None: begin with what is new
-        self._undelivered_bytes = 0  # bytes that no response has taken yet
+        self._delivered = stored.last  # number of the last event handed to a response; None: start with new events
+        self._undelivered_bytes = 0  # bytes not handed to a response yet
         self._response: SSEResponse | None = None
-        self._closing: tuple[SSEResponse, int | None] | None = None  # a carrier that is to end, and its `retry`
+        self._closing: tuple[SSEResponse, int | None] | None = None  # a response to close, and its `retry`
         self._pumping: asyncio.Task[None] | None = None
         self._drained: asyncio.Event | None = None
-        self._resumed = False  # a carrier began after a number: no event may be missing then
-        self._retry_timer: asyncio.TimerHandle | None = None  # until the store is asked again
+        self._resumed = False  # a response resumed after an event: no later event may be missing
+        self._retry_timer: asyncio.TimerHandle | None = None  # until the store is tried again
         self._failures = 0
 
-    # --- in ----------------------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
         if not self._ending:
@@ -57,7 +59,7 @@ class EventStream:
             self._start_pump()
 
     def end(self, message: bytes | None) -> None:
-        """Nothing comes after `message`."""
+        """Send `message` as the last one, if it is not None."""
         if not self._ending:
             if message is not None:
                 self._queue.append(message)
@@ -69,7 +71,7 @@ class EventStream:
         self.send(b"")
 
     def flush(self) -> None:
-        """Nothing is held."""
+        """Do nothing: messages are not buffered."""
 
     async def drain(self) -> None:
         while self._undelivered_bytes >= self._limits.pending_bytes:
@@ -78,25 +80,26 @@ class EventStream:
             await self._drained.wait()
 
     def forget(self) -> None:
-        """Its session is over: nothing more is kept, and nobody comes back."""
+        """Stop storing messages: the session has ended, and the stream cannot be resumed."""
         self.stored.forgotten = True
         self._start_pump()
 
     async def wait_stored(self) -> None:
-        """Return when all that was sent is kept, as far as the store answers, or is given up."""
+        """Wait until all messages are stored or given up, at most `close_seconds`."""
         if self._retry_timer is not None:
             self._failures = _MAX_RETRIES
             self._retry()
         if self._pumping is not None:
             await asyncio.wait([self._pumping], timeout=self._limits.close_seconds)
 
-    # --- who carries it ----------------------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------------------
 
     def attach(self, stream: SSEResponse, after: int | None = None, page: Iterable[tuple[int, bytes]] = ()) -> None:
-        """Another response carries it from now on, from the event after that number; by default, from what none had.
+        """Carry the stream on a response from now on, from the event after `after`, by default from the first
+        undelivered one.
 
-        `page` are the first of these events. The response that did so before ends: "the server MUST send each of its
-        JSON-RPC messages on only one".
+        `page` has the first of these events. The previous response ends: "the server MUST send each of its JSON-RPC
+        messages on only one".
         """
         if self._response is not None:
             self._response.end()
@@ -110,22 +113,22 @@ class EventStream:
         self._start_pump()
 
     def detach(self, stream: SSEResponse) -> None:
-        """That response is over; what comes waits for the next."""
+        """Detach a response that has ended; messages wait for the next response."""
         if self._response is stream:
             self._response = None
             if self._ending:
                 self._start_pump()
 
     def close_response(self, retry: int | None) -> None:
-        """End the response, and have the client come back for the rest after so many milliseconds.
+        """End the response after its pending messages; the client reconnects for the rest after `retry` milliseconds.
 
-        What was said before goes out first: with no event to name, a client could not come back.
+        Pending messages are sent first: a client without an event id could not reconnect.
         """
         if self._response is not None:
             self._closing = (self._response, retry)
             self._start_pump()
 
-    # --- out ---------------------------------------------------------------------------------------------------
+    # --- delivery loop -----------------------------------------------------------------------------------------
 
     def _start_pump(self) -> None:
         if self._pumping is None:
@@ -140,7 +143,7 @@ class EventStream:
             self._finish()
 
     async def _pump(self) -> None:
-        """Keep, and hand on, until there is nothing to do."""
+        """Store and deliver messages until nothing is left to do."""
         try:
             while (step := self._next()) is not None:
                 await step()
@@ -163,13 +166,13 @@ class EventStream:
         return None
 
     def _has_undelivered(self) -> bool:
-        """Whether the carrier has not all that the store has."""
+        """Return whether the store has events that the response lacks."""
         if self._response is None or self._delivered is None:
             return False
         return self.stored.last is None or self._delivered < self.stored.last
 
     def _can_catch_up(self) -> bool:
-        """Whether it does, and can take more."""
+        """Return whether the response lacks stored events and is writable."""
         return self._response is not None and self._has_undelivered() and self._response.is_writable
 
     def _on_writable(self) -> None:
@@ -177,16 +180,18 @@ class EventStream:
             self._start_pump()
 
     def _must_wait(self) -> bool:
-        """Whether what could not be kept waits: for its turn, or for the store while nobody is there to be given it."""
+        """Return whether unstored messages must wait: for earlier events, or for the store if no
+        response is attached.
+        """
         if self._response is not None:
             return self._has_undelivered()
         full = sum(map(len, self._queue)) >= self._limits.pending_bytes
         return self.stored.can_append and self._failures < _MAX_RETRIES and not full
 
-    # --- what is kept ------------------------------------------------------------------------------------------
+    # --- storing -------------------------------------------------------------------------------------------------
 
     async def _store(self) -> None:
-        """Put what was sent into the store, and at once on the carrier if that has all before it."""
+        """Store the queued messages, and deliver them at once if the response has all earlier ones."""
         batch, self._queue = self._queue, []
         try:
             last = await self.stored.load_last()
@@ -205,7 +210,7 @@ class EventStream:
     def _schedule_retry(self, exc: StoreError) -> None:
         gone = isinstance(exc, EventsGone)  # the session may have ended
         if not self._failures:
-            log.log(logging.DEBUG if gone else logging.ERROR, "accord: what a stream says is not kept: %s", exc)
+            log.log(logging.DEBUG if gone else logging.ERROR, "accord: messages of a stream cannot be stored: %s", exc)
         self._failures = _MAX_RETRIES if gone else self._failures + 1
         self._retry_timer = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
 
@@ -219,31 +224,33 @@ class EventStream:
             self._retry_timer = None
 
     async def _end_stored(self) -> None:
-        """All is said; what is kept is so for a client that comes back."""
+        """Store the end of the stream, for a client that reconnects."""
         try:
             await self.stored.end()
         except StoreError as exc:
             log.error("accord: %s", exc)
         self._ended = True
 
-    # --- what is handed over -----------------------------------------------------------------------------------
+    # --- delivery ----------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
-        """Hand over the next of what the store has and the carrier has not."""
-        carrier, after = self._response, self._delivered
+        """Deliver the next stored events that the response lacks."""
+        response, after = self._response, self._delivered
         try:
             events = (await self.stored.page(after or 0)).events
         except StoreError as exc:
             return self._lost_events(str(exc))
-        if carrier is not self._response or after != self._delivered:
+        if response is not self._response or after != self._delivered:
             return None
         if not events and self._has_undelivered():
             return self._lost_events(f"the store has lost events of stream {self.id!r}")
         return self._deliver_stored(events)
 
-    def _lost_events(self, why: str) -> None:
-        """Some of what the carrier should have is gone. Who named an event comes back with it, and is told so."""
-        log.error("accord: a client cannot be sent what it missed: %s", why)
+    def _lost_events(self, reason: str) -> None:
+        """Handle lost events: end a response that resumed after an event, so that the client reconnects and receives
+        the error.
+        """
+        log.error("accord: missed events cannot be sent to a client: %s", reason)
         if self._resumed and self._response is not None:
             self._response.end()
             self._response = None
@@ -251,22 +258,24 @@ class EventStream:
             self._delivered = self.stored.last
 
     def _deliver_stored(self, events: Iterable[tuple[int, bytes]]) -> None:
-        """As many as the carrier can take now; for the others the store is read again."""
-        carrier = self._response
+        """Deliver as many events as the response can take; the rest is read again from the store."""
+        response = self._response
         for number, message in events:
-            if carrier is None or not carrier.is_writable:
+            if response is None or not response.is_writable:
                 return
-            carrier.send(sse.encode(message, id=f"{self.id}-{number}"))
+            response.send(sse.encode(message, id=f"{self.id}-{number}"))
             self._delivered = number
             self._count_delivered(len(message))
 
     async def _deliver_unstored(self) -> None:
-        """What the store did not take goes to who is there; from here on there is a hole."""
+        """Deliver messages that the store did not take to the response, if any; the stored stream is incomplete from
+        here.
+        """
         batch, self._queue = self._queue, []
         self._cancel_retry()
         self.stored.mark_incomplete()
         if self._response is None and not self.stored.forgotten:
-            log.error("accord: %d messages are lost: nobody was there, and they could not be kept", len(batch))
+            log.error("accord: %d messages are lost: no client was connected, and they could not be stored", len(batch))
         for message in batch:
             if self._response is not None:
                 self._response.send(sse.encode(message))
@@ -277,21 +286,21 @@ class EventStream:
         if self._drained is not None and self._undelivered_bytes < self._limits.pending_bytes:
             self._drained.set()
 
-    # --- the end -----------------------------------------------------------------------------------------------
+    # --- closing -----------------------------------------------------------------------------------------------
 
     async def _close_response(self) -> None:
-        """Let the carrier go that was to end, and has all that was said."""
+        """End the response that was to be closed, now that it has all messages."""
         if self._closing is None:
             return
-        (carrier, retry), self._closing = self._closing, None
-        if carrier is self._response:
+        (response, retry), self._closing = self._closing, None
+        if response is self._response:
             if retry is not None:
-                carrier.send(b"retry: %d\n\n" % retry)
-            carrier.end()
+                response.send(b"retry: %d\n\n" % retry)
+            response.end()
             self._response = None
 
     def _finish(self) -> None:
-        """It is over: so is what carries it."""
+        """End the response, and call `ended`."""
         self._cancel_retry()
         if self._response is not None:
             self._response.end()

@@ -1,4 +1,4 @@
-"""A server as it is reached over HTTP on one event loop: what its sessions and its single requests share."""
+"""The state of a server over HTTP on one event loop, shared by its sessions and stateless requests."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ SEVERAL_WORKERS = (
     "where several workers serve one address, send each session to the worker that began it, "
     "or serve without sessions: HTTPOptions(stateless=True)"
 )
-"""What to do about a session, or a question, that another process has."""
+"""The advice for a session, or a request, of another process."""
 
 
 class HTTPServer(DispatchedServer, Protocol):
-    """A server, as it is served over HTTP."""
+    """A server as served over HTTP."""
 
     revisions: tuple[str, ...]
     auth: Auth | None
@@ -53,47 +53,51 @@ class HTTPServer(DispatchedServer, Protocol):
     active_round_trips: MultiRoundTrip | None
 
     def profile(self) -> PeerInfo:
-        """What this server says of itself."""
+        """Return the server's description of itself."""
 
 
 class HTTPContext:
-    """Everything that belongs to a server and a loop, and to no client."""
+    """The state of a server on one event loop that belongs to no single client."""
 
     def __init__(self, server: HTTPServer, options: HTTPOptions, events: Events) -> None:
         self.server: HTTPServer = server
         self.options: HTTPOptions = options
         self.events: Events = CheckedEvents(events)
         self.is_persistent: bool = options.events is not None
-        """Whether sessions are kept for the next process."""
+        """Whether sessions are stored for the next process."""
         self.saving_large_record: asyncio.Lock = asyncio.Lock()
-        """Held while the store writes one large record of a session."""
+        """Held while the store writes a large session record."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.limits: Limits = http_limits(server.limits)
         self.body_budget: BodyBudget = BodyBudget(self.limits)
         self.handshake_budget: BodyBudget = BodyBudget(self.limits)
-        """What sessions keep of larger `initialize` requests, and of the roots of their clients."""
+        """The memory for large `initialize` requests, and for clients' roots."""
         self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http.unsent_bytes, SSEResponse.abort)
-        """Streams of events of which clients take too little."""
+        """Event streams whose clients read too slowly."""
         self._proxied = options.public_url is not None
         self._load = RequestLoad(self.limits.http.requests, self.limits.http.bodies_bytes)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._warned_about_workers = False
         self._limiters: dict[str, tuple[RateLimiter, RateLimiter]] = {}
         if server.auth is None and server.registry.view.requires_scopes:
-            log.warning("accord: %r has things for certain scopes, and no auth= to grant any: nobody sees them", server)
+            log.warning(
+                "accord: %r has items that need scopes, and no auth= to grant them: no client sees these items", server
+            )
         profile = server.profile()
         self.subscription_index: SubscriptionIndex = server.change_bus.join(
             lambda: make_subscription_index(server.registry, server.profile, server.limits)
         )
-        watched = server.instrumentation
-        begin = Dispatcher if watched is None else watched.make_dispatcher
-        self.dispatcher: Dispatcher = begin(
+        instrumentation = server.instrumentation
+        make_dispatcher = Dispatcher if instrumentation is None else instrumentation.make_dispatcher
+        self.dispatcher: Dispatcher = make_dispatcher(
             server, ResultEncoder(profile.raw_info), self.limits, self.subscription_index
         )
 
     def session(self, account: str = "", *, shared: bool = False, lasts: bool = True) -> Session:
-        """A session of its own, for a client of this account. `shared` is one for all those at an address whom nobody
-        vouches for; one that does not last says nothing of what would have to be remembered.
+        """Return a new protocol session for a client of this account.
+
+        `shared` is for all anonymous clients of one address. Without `lasts`, the session declares no capability that
+        needs state.
         """
         limits = anonymous_limits(self.limits) if shared else self.limits
         server, profile = self.server, self.profile(lasts=lasts)
@@ -105,7 +109,7 @@ class HTTPContext:
         return session
 
     def _load_of(self, account: str) -> RequestLoad:
-        """Return what the requests in flight of one address or principal are counted in, in whatever sessions."""
+        """Return the counter of an account's requests in flight, in all its sessions."""
         load = self._loads.get(account)
         if load is None:
             whole = self._load if is_address(account) else None
@@ -115,35 +119,37 @@ class HTTPContext:
         return load
 
     def profile(self, *, lasts: bool = True) -> PeerInfo:
-        """Return what the server says of itself now; `lasts` is as for `session`."""
+        """Return the server's current description; `lasts` as for `session`."""
         profile = self.server.profile()
         if lasts:
             return profile
         return PeerInfo(profile.info, without_sessions(profile.capabilities), profile.instructions)
 
-    def account(self, who: Principal | None, request: ASGIRequest) -> str:
-        """Whose quotas a request uses up."""
-        return account_of(who, request, proxied=self._proxied)
+    def account(self, principal: Principal | None, request: ASGIRequest) -> str:
+        """Return the account whose quotas a request uses."""
+        return account_of(principal, request, proxied=self._proxied)
 
     def unsent_of(self, account: str) -> UnsentCallback:
-        """Return what counts the unsent bytes of streams of this account."""
+        """Return the callback that counts the unsent bytes of this account's streams."""
         return partial(self.slow_streams.update, account)
 
-    def peer(self, line: SessionDriver, who: Principal | None, account: str) -> Peer:
-        """A client at the end of a line. What it may do how often is bounded for its principal, not for each line."""
-        watched = self.server.instrumentation
-        end: PeerChannel = line if watched is None else watched.wrap_channel(line)
-        if who is None:
-            peer = Peer(end)
+    def peer(self, driver: SessionDriver, principal: Principal | None, account: str) -> Peer:
+        """Return the peer for a channel. Rate limits apply per principal, not per channel."""
+        instrumentation = self.server.instrumentation
+        channel: PeerChannel = driver if instrumentation is None else instrumentation.wrap_channel(driver)
+        if principal is None:
+            peer = Peer(channel)
             peer.account = account
             return peer
-        peer = Peer(end, who.id)
-        peer.identity = who
-        peer.call_limiter, peer.completion_limiter = self._limiters_of(who.id)
+        peer = Peer(channel, principal.id)
+        peer.identity = principal
+        peer.call_limiter, peer.completion_limiter = self._limiters_of(principal.id)
         return peer
 
     def _limiters_of(self, principal: str) -> tuple[RateLimiter, RateLimiter]:
-        """Of tool calls and completions. Those of the principal heard of the longest ago are forgotten for one more."""
+        """Return the limiters of tool calls and completions. Beyond the limit, the least recently used principal is
+        dropped.
+        """
         rates = self._limiters.pop(principal, None)
         if rates is None:
             rates = RateLimiter(self.limits.tool_calls_per_second), RateLimiter(self.limits.completions_per_second)
@@ -153,12 +159,12 @@ class HTTPContext:
         return rates
 
     def has_suspended_calls(self, account: str) -> bool:
-        """Whether a handler waits for answers of this account, with no request in flight."""
-        asked = self.server.active_round_trips
-        return asked is not None and account in asked.suspended_calls.waiting
+        """Return whether a handler of this account waits for a response, with no request in flight."""
+        round_trips = self.server.active_round_trips
+        return round_trips is not None and account in round_trips.suspended_calls.waiting
 
     def client_notifications(self, peer: Peer) -> ClientNotifications:
-        """What a client tells."""
+        """Return the handler of a client's notifications."""
         return ClientNotifications(
             lambda event: self.dispatcher.receive_notification(event, peer),
             self.server.extension_methods.registrations,
@@ -166,24 +172,24 @@ class HTTPContext:
         )
 
     def warn_about_workers(self, what: str) -> None:
-        """Log once that something came which another process may have begun."""
+        """Log once that a message may belong to another process."""
         if not self._warned_about_workers:
             self._warned_about_workers = True
             log.warning("accord: %s; %s (this is logged once)", what, SEVERAL_WORKERS)
 
     def close(self) -> None:
-        """Let the worker threads go."""
+        """Stop the worker threads."""
         self.server.change_bus.leave(self.subscription_index)
         self.dispatcher.close()
 
 
 def http_limits(limits: Limits) -> Limits:
-    """Limits as they hold here."""
+    """Return the limits with the timeout for tools over HTTP."""
     return msgspec.structs.replace(limits, tool_seconds=limits.tool_seconds or limits.http.tool_seconds)
 
 
 def anonymous_limits(limits: Limits) -> Limits:
-    """Return the limits of one peer as they hold for all anonymous clients of one address together."""
+    """Return the limits shared by all anonymous clients of one address."""
     return msgspec.structs.replace(
         limits,
         requests_in_flight=min(limits.http.requests, limits.http.requests_per_address),

@@ -1,4 +1,4 @@
-"""How a server is reached over HTTP: its names, the pages that may use it, its path, and what it keeps."""
+"""Options of a server over HTTP: path, public URL, hosts, origins, storage and logging."""
 
 from __future__ import annotations
 
@@ -22,34 +22,40 @@ _RESERVED_PATHS = ("/sse", "/messages", "/health", "/ready")
 class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a server over HTTP: `server.run(http=":8000", options=HTTPOptions(public_url="https://a.example"))`.
 
-    Raises `DeclarationError` for what cannot work. For sizes and times see `Limits`.
+    Raises `DeclarationError` for invalid options. For sizes and times see `Limits`.
     """
 
     path: str = "/mcp"
-    """Where Streamable HTTP is served; where the application is mounted under a path, its root serves it as well."""
+    """The path of Streamable HTTP; an application mounted under a path serves it at its root too."""
     public_url: str | None = None
-    """The address that clients use, where a proxy stands before the server: "https://tools.example.com/mcp". Its host
-    is answered to, and pages of its origin are let in. What stands before `path` in it, as "/api" in
-    "https://example.com/api/mcp", is where the proxy has put the server, whether or not it takes that off."""
+    """The URL that clients use if a proxy is in front of the server: "https://tools.example.com/mcp". Its host is
+    allowed, and so are pages of its origin. A prefix before `path`, such as "/api" in "https://example.com/api/mcp", is
+    the path under which the proxy serves the server, whether or not the proxy strips it.
+    """
     hosts: Sequence[str] = ()
-    """Names that the server answers to besides its machine's own (`Host`): "example.com", "10.0.0.5:8000", "box:*";
-    "*" answers to any name, and with it a page that points a name of its own at this machine gets in."""
+    """Allowed host names (`Host`) besides those of the local machine: "example.com", "10.0.0.5:8000", "box:*". "*"
+    allows any name, and with it DNS rebinding: pages that point a name of their own at this machine.
+    """
     origins: Sequence[str] = ()
-    """Web pages that may use the server besides those of its machine (`Origin`): "https://app.example.com". Browsers
-    let pages read answers (CORS) of the origins named here only; "*" means any page."""
+    """Allowed origins of web pages (`Origin`) besides those of the local machine: "https://app.example.com". Browsers
+    let pages read responses (CORS) only from origins in this list; "*" allows any page.
+    """
     events: Events | None = None
-    """Where sessions and streams are kept, so that a client that lost its connection can take up a stream again; in
-    memory by default."""
+    """The store of sessions and streams, so that a client that lost its connection can resume a stream; by default in
+    memory.
+    """
     stateless: bool = False
     """Whether revisions before 2026-07-28 are served without sessions too, so that any process may answer any request:
-    several workers or machines behind a plain load balancer. What needs a session is refused: questions to the client
-    (elicitation, sampling, roots), subscriptions, log levels, changes of lists, HTTP+SSE, and resuming streams.
-    2026-07-28 has no sessions, and is served as ever."""
+    several workers or machines behind a plain load balancer. Features that need a session are refused: requests to the
+    client (elicitation, sampling, roots), subscriptions, log levels, list changes, HTTP+SSE, and resuming streams.
+    2026-07-28 has no sessions, and is served as usual.
+    """
     access_log: bool = False
-    """Whether each request is logged, a line of JSON each."""
+    """Whether each request is logged as a line of JSON."""
     retry_seconds: float | None = None
-    """How long a client whose stream was closed waits before it comes back for the rest (`retry` of server-sent
-    events); by default clients decide."""
+    """Seconds that a client waits before it reconnects to a closed stream (`retry` of server-sent events); by default
+    the client decides.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str) or not _PATH.fullmatch(self.path) or self.path in _RESERVED_PATHS:
@@ -62,7 +68,7 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
         self.gate()
 
     def gate(self) -> HostCheck:
-        """Which hosts and origins are let in: the machine's own, the public address, and those named."""
+        """Return the check of hosts and origins: local ones, the public URL, and those in the options."""
         public = _public(self.public_url) if self.public_url is not None else None
         hosts, origins = check_patterns("host", self.hosts), check_patterns("origin", self.origins)
         if public is not None:
@@ -71,21 +77,21 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
         return HostCheck((*LOOPBACK_HOSTS, *hosts), (*LOOPBACK_ORIGINS, *origins))
 
     def public_root(self) -> str:
-        """The path under which a proxy has put the server; empty where there is none, or it is not told."""
-        found = _PUBLIC.fullmatch(self.public_url or "")
-        path = (found[2] or "").rstrip("/") if found is not None else ""
+        """Return the path prefix under which a proxy serves the server, or an empty string."""
+        match = _PUBLIC.fullmatch(self.public_url or "")
+        path = (match[2] or "").rstrip("/") if match is not None else ""
         own = self.path.rstrip("/")
         return path.removesuffix(own) if path.endswith(own) else ""
 
     def cors(self) -> CORS:
-        """What pages of the named origins may read. Pages of the public address itself need no leave to."""
+        """Return the CORS policy for the listed origins. Pages of the public URL itself do not need it."""
         return CORS(self.origins)
 
 
 def _public(url: str) -> tuple[str, str]:
-    """The scheme and the host of a public address."""
-    found = _PUBLIC.fullmatch(url) if isinstance(url, str) else None
-    if found is None or not HostPatterns("origin", ()).is_well_formed(found[1].encode()):
+    """Return scheme and host of a public URL. Raises `DeclarationError`."""
+    match = _PUBLIC.fullmatch(url) if isinstance(url, str) else None
+    if match is None or not HostPatterns("origin", ()).is_well_formed(match[1].encode()):
         raise DeclarationError(f"{url!r} is not a valid public_url: write it as https://tools.example.com/mcp")
-    scheme, _, host = found[1].partition("://")
+    scheme, _, host = match[1].partition("://")
     return scheme, host

@@ -1,14 +1,13 @@
-"""Whose quotas a client uses up: those of its principal, or of its address where nobody vouches for it.
+"""Quotas by account: a client's principal, or its address if it is anonymous; and the memory of request bodies.
 
-The address is that of the connection. Where `public_url` says that a proxy stands in front, it is the last element of
-`X-Forwarded-For`, or of `Forwarded`: the one that the proxy itself has added. What stands before it, anybody may have
-written. Where both headers are there and differ, one of them came from the client, and neither is believed. An IPv6
-client has 2**64 addresses, so they count as one.
+The address is that of the connection. If `public_url` declares a proxy, the address is the last element of
+`X-Forwarded-For`, or of `Forwarded`, which the proxy itself has added; a client may have written earlier elements. If
+both headers are present and differ, one is from the client, and neither is used. An IPv6 client has 2**64 addresses,
+which count as one.
 
-The memory that bodies of requests take, from their first byte until their request is answered.
-
-A connection sends 4 MiB in a moment, decoded values take several times the bytes that they came in, and a handler may
-hold them for minutes. So what all of them take is estimated and bounded, and what those of one account take.
+The memory of a body is charged from its first byte until its request is answered. A connection can send 4 MiB in a
+moment, decoded values take several times the bytes of the body, and a handler may hold them for minutes. So the
+estimated memory is bounded, for each account and for all together.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ if TYPE_CHECKING:
     from accord.transport.asgi.request import ASGIRequest
 
 _ADDRESS = "\0"
-"""How the account of an address begins, and none of a principal."""
+"""The prefix of an address's account, which no principal's account has."""
 
 _FOR = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]*))', re.IGNORECASE)
 _LONGEST = 100
-"""Characters of an element that are looked at: an address with a port has fewer."""
+"""The most characters of an element: an address with a port has fewer."""
 
 
-def account_of(who: Principal | None, request: ASGIRequest, *, proxied: bool) -> str:
-    """The account of whoever sent a request; `proxied` says that a proxy stands in front."""
-    if who is not None:
-        return who.id
+def account_of(principal: Principal | None, request: ASGIRequest, *, proxied: bool) -> str:
+    """Return the account of a request's sender; `proxied` is whether a proxy is in front of the server."""
+    if principal is not None:
+        return principal.id
     client = request.scope.get("client")
     address = client[0] if client else ""
     if proxied:
@@ -49,16 +48,16 @@ def account_of(who: Principal | None, request: ASGIRequest, *, proxied: bool) ->
 
 
 def is_address(account: str) -> bool:
-    """Whether an account is that of an address, rather than of a principal."""
+    """Return whether an account is that of an address, rather than of a principal."""
     return account.startswith(_ADDRESS)
 
 
 def _forwarded(headers: Mapping[bytes, bytes]) -> str:
-    """The address that the nearest proxy has added; an empty string where there is none that can be believed."""
+    """Return the address that the nearest proxy has added, or an empty string if none can be trusted."""
     plain, structured = _last(headers.get(b"x-forwarded-for")), _last(headers.get(b"forwarded"))
     if structured:
-        found = _FOR.search(structured)
-        structured = (found[1] or found[2] or "") if found is not None else ""
+        match = _FOR.search(structured)
+        structured = (match[1] or match[2] or "") if match is not None else ""
     addresses = {_address(each) for each in (plain, structured) if each}
     return addresses.pop() if len(addresses) == 1 else ""
 
@@ -68,7 +67,7 @@ def _last(header: bytes | None) -> str:
 
 
 def _address(element: str) -> str:
-    """The address in an element, without its port; an empty string for one that hides it."""
+    """Return the address in an element without its port, or an empty string if it is hidden."""
     if element.startswith("["):
         element = element[1:].partition("]")[0]
     elif element.count(":") == 1:
@@ -81,35 +80,36 @@ def _address(element: str) -> str:
 
 @lru_cache(4_096)
 def _account_of_address(address: str) -> str:
-    """The account of an address."""
+    """Return the account of an address."""
     return _ADDRESS + counted_address(address)
 
 
 @lru_cache(4_096)
 def counted_address(address: str) -> str:
-    """Return an address as it is counted: IPv4 as it is, IPv6 by its network of 64 bits."""
+    """Return the address to count: IPv4 as it is, IPv6 as its /64 network."""
     try:
-        found = ip_address(address.partition("%")[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(IPv6Network((int(found) >> 64 << 64, 64)))
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 SMALL_BYTES = 1 << 10
-"""A body up to this size that is there at once is not counted, though it may take 30 times as much once it is decoded:
+"""A body up to this size that arrives at once is not counted, though its decoded value may take 30 times as much:
 `HTTPLimits.requests_per_address` bounds those.
 """
 
 _MEDIUM_BYTES = 8 << 10
-"""A body up to this size is not counted either while few requests are being answered: to estimate it takes as long as
-a twentieth of a call."""
+"""A body up to this size is not counted either while few requests are in progress: the estimate takes a twentieth of a
+call's time.
+"""
 
 _FEW_REQUESTS = 64
-"""Requests whose bodies of up to `_MEDIUM_BYTES` are not counted."""
+"""The most requests in progress for `_MEDIUM_BYTES` to apply."""
 
 _FEW_FIELDS = 32
 """Header fields of a request that are not counted."""
@@ -118,7 +118,7 @@ _LATER = ((b"retry-after", b"5"), (b"connection", b"close"))
 
 
 class BodyBudget:
-    """What the bodies of one site take, all together and by account."""
+    """The memory of bodies in progress, in total and by account."""
 
     def __init__(self, limits: Limits) -> None:
         self._most = limits.http.bodies_bytes
@@ -127,23 +127,23 @@ class BodyBudget:
         """See `memory_of`."""
         self._of: dict[str, int] = {}
         self.total: int = 0
-        """Bytes, as they are estimated."""
+        """Estimated bytes."""
         self.requests: int = 0
-        """Requests whose bodies are there, and that are not answered yet."""
+        """Requests in progress whose bodies have arrived."""
 
     def charge(self, account: str, size: int) -> None:
-        """Count so many bytes more. Raises `RequestRejected` (503) where that is too much. Those who have little go on
-        where the others have used up the whole.
+        """Charge `size` bytes. Raises `RequestRejected` (503) over the quota. Near the total bound, the largest
+        accounts are refused first.
         """
         of_one = self._of.get(account, 0) + size
         if of_one > self._most_of_one or of_one > largest_share(self.total + size, self._most):
-            whose = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
-            raise RequestRejected(503, f"too many large requests{whose} are in progress; try again later", _LATER)
+            suffix = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
+            raise RequestRejected(503, f"too many large requests{suffix} are in progress; try again later", _LATER)
         self.total += size
         self._of[account] = of_one
 
     def release(self, account: str, size: int) -> None:
-        """Count so many bytes less."""
+        """Release `size` bytes."""
         self.total -= size
         self._of[account] -= size
         if not self._of[account]:
@@ -151,7 +151,7 @@ class BodyBudget:
 
 
 class BodyCharge(msgspec.Struct, eq=False):
-    """What one body takes. It is given back when everyone who holds it has released it."""
+    """The charge for one body, returned when every holder has released it."""
 
     _budget: BodyBudget
     _find_account: Callable[[Principal | None, ASGIRequest], str]
@@ -163,30 +163,30 @@ class BodyCharge(msgspec.Struct, eq=False):
     _is_counted: bool = False
 
     def add(self, size: int) -> None:
-        """Charge a part that has come. Raises `RequestRejected`."""
+        """Charge a received part. Raises `RequestRejected`."""
         account = self._account = self._account or self._find_account(self._principal, self._request)
         self._budget.charge(account, size + NODE_BYTES)
         self._size += size + NODE_BYTES
 
     def measure(self, body: bytes) -> None:
-        """Charge what the whole body takes once it is decoded, and many headers. Raises `RequestRejected`."""
+        """Charge the memory of the decoded body, and of many headers. Raises `RequestRejected`."""
         budget = self._budget
         budget.requests += 1
         self._is_counted = True
-        more = len(self._request.headers) - _FEW_FIELDS
+        extra_fields = len(self._request.headers) - _FEW_FIELDS
         uncounted = _MEDIUM_BYTES if budget.requests <= _FEW_REQUESTS else SMALL_BYTES
         size = memory_of(body, budget.most_nodes) if len(body) > uncounted else 0
-        if more > 0:
-            size += FIELD_BYTES * more
+        if extra_fields > 0:
+            size += FIELD_BYTES * extra_fields
         if size:
             self.add(max(0, size - self._size))
 
     def hold(self) -> None:
-        """Keep it charged until one more `release`."""
+        """Add a holder, which must call `release`."""
         self._holders += 1
 
     def release(self) -> None:
-        """Give it back, unless someone else holds it."""
+        """Remove a holder; the last one returns the charge."""
         self._holders -= 1
         if not self._holders:
             self._budget.requests -= self._is_counted

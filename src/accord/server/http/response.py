@@ -1,17 +1,14 @@
-"""The response to one POST: one JSON body, or events as soon as there is something to say before the answer.
+"""Responses to a POST: one JSON body, or an event stream if messages precede the response.
 
-It is the way of what belongs to the request. Who subclasses it says what a stream is (`make_stream`), and what happens
-when the handler waits for the first time (`on_suspended`).
+A subclass of `BasePostResponse` defines the stream (`make_stream`) and the action when the handler first waits
+(`on_suspended`).
 
-The response to a POST of 2026-07-28, which is an exchange of its own.
+A POST of 2026-07-28 is stateless: "Closing the SSE response stream MUST be treated by the server as cancellation of
+that request" (Streamable HTTP, Cancellation); so is a disconnect while a JSON response is pending. A
+`subscriptions/listen` is a peer of its own while its stream is open.
 
-"Closing the SSE response stream MUST be treated by the server as cancellation of that request" (Streamable HTTP,
-Cancellation): so is going away while a JSON answer is pending. A `subscriptions/listen` is a client of its own, as long
-as its stream is open.
-
-The responses to what a session's client posts (2025-03-26 to 2025-11-25): to one request, or to those of a batch.
-
-As soon as there is something to say before the answer, a channel of its own begins, which a client may take up again.
+A POST of a session (2025-03-26 to 2025-11-25) has one request or a batch. If messages precede the response, they open a
+stream that the client can resume.
 """
 
 from __future__ import annotations
@@ -37,42 +34,42 @@ if TYPE_CHECKING:
 
 
 class ResponseStream(Protocol):
-    """A stream of messages that has an end."""
+    """A stream of messages with an end."""
 
     def send(self, message: bytes) -> None:
         """Queue a message."""
 
     def end(self, message: bytes | None) -> None:
-        """Queue the last one, if there is one."""
+        """Queue the last message, if there is one."""
 
     async def drain(self) -> None:
-        """Return when little is left to write."""
+        """Wait until few bytes are unwritten."""
 
 
 class BasePostResponse:
-    """The response to one POST, whatever that brought."""
+    """The response to one POST with one request or several."""
 
     __slots__ = ("asgi_send", "driver", "event_stream", "headers", "receive", "writer_task")
 
     name = "HTTP"
 
-    def __init__(self, conversation: SessionDriver, receive: Receive, response: Send) -> None:
-        self.driver: SessionDriver = conversation
+    def __init__(self, driver: SessionDriver, receive: Receive, asgi_send: Send) -> None:
+        self.driver: SessionDriver = driver
         self.receive: Receive = receive
-        self.asgi_send: Send = response
+        self.asgi_send: Send = asgi_send
         self.headers: Headers = ()
-        """Headers of the response, of either kind."""
+        """Headers of the response, as JSON or as a stream."""
         self.event_stream: ResponseStream | None = None
         self.writer_task: asyncio.Task[None] | None = None
-        """What writes the stream, if there is one."""
+        """The task that writes the stream, if there is one."""
 
-    # --- the way of what belongs to the POST -------------------------------------------------------------------
+    # --- message sink ------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
         self.open_stream().send(message)
 
     def open_stream(self) -> ResponseStream:
-        """The stream, begun if it was not."""
+        """Return the stream, opened on first use."""
         if self.event_stream is None:
             self.event_stream, writes = self.make_stream()
             self.writer_task = asyncio.get_running_loop().create_task(writes)
@@ -80,84 +77,84 @@ class BasePostResponse:
         return self.event_stream
 
     def flush(self) -> None:
-        """Nothing is held."""
+        """Do nothing: messages are not buffered."""
 
     async def drain(self) -> None:
         if self.event_stream is not None:
             await self.event_stream.drain()
 
     async def finish(self, message: bytes | None, status: int = 200) -> None:
-        """Send the answer, and end the response."""
+        """Send the last message, and end the response."""
         if self.event_stream is None and message is not None:
             return await send_json(self.asgi_send, status, message, self.headers)
-        self.open_stream().end(message)  # one without events, where there is nothing to say
+        self.open_stream().end(message)  # an empty stream, without a message
         if self.writer_task is not None:
             await self.writer_task
         return None
 
-    # --- what is different from era to era ---------------------------------------------------------------------
+    # --- for subclasses ----------------------------------------------------------------------------------------
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-        """A stream, and what writes it to its end."""
-        raise NotImplementedError  # each era has a stream of its own
+        """Return a stream, and the coroutine that writes it to its end."""
+        raise NotImplementedError  # each subclass has a stream of its own
 
     def on_written(self, writing: asyncio.Task[None]) -> None:
-        """The stream was written to its end, or the client is gone."""
+        """Handle the end of the stream: written completely, or the client has disconnected."""
 
 
 class PostResponse(BasePostResponse):
-    """The response to a POST that brought one request."""
+    """The response to a POST with one request."""
 
-    __slots__ = ("exchange",)
+    __slots__ = ("pending",)
 
-    def __init__(self, exchange: PendingRequest, conversation: SessionDriver, receive: Receive, response: Send) -> None:
-        super().__init__(conversation, receive, response)
-        self.exchange: PendingRequest = exchange
+    def __init__(self, pending: PendingRequest, driver: SessionDriver, receive: Receive, asgi_send: Send) -> None:
+        super().__init__(driver, receive, asgi_send)
+        self.pending: PendingRequest = pending
 
     async def serve(self) -> bytes | None:
-        """Have the request handled in this task; its answer, or None when it was cancelled."""
-        self.exchange.sink = self
-        answer = self.driver.serve(self.exchange)
+        """Handle the request in this task, and return its response, or None if it was cancelled."""
+        self.pending.sink = self
+        answer = self.driver.serve(self.pending)
         try:
             waits_for = answer.send(None)
-        except StopIteration as done:  # most handlers never wait, and so never need what is for those that do
+        except StopIteration as done:  # most handlers never wait, and so need no cancellation
             message: bytes | None = done.value
             return message
         else:
             return await self._wait(answer, waits_for)
         finally:
-            self.exchange.sink = None
+            self.pending.sink = None
 
     async def _wait(self, answer: Coroutine[Any, Any, bytes | None], waits_for: Any) -> bytes | None:
-        """From the first wait of the handler on, until which nobody could have cancelled it."""
-        self.exchange.driver = asyncio.current_task()
+        """Continue a handler that waits, which from now on can be cancelled."""
+        self.pending.driver = asyncio.current_task()
         self.on_suspended()
         try:
-            return await unless_cancelled(self.exchange, resume(answer, waits_for))
+            return await unless_cancelled(self.pending, resume(answer, waits_for))
         finally:
-            self.exchange.driver = None
+            self.pending.driver = None
             self.on_done()
 
     def on_suspended(self) -> None:
-        """The handler waits for the first time."""
+        """Called when the handler first waits."""
 
     def on_done(self) -> None:
-        """A handler that has waited has ended."""
+        """Called when a handler that waited has ended."""
 
 
-async def unless_cancelled(exchange: PendingRequest, answer: Awaitable[bytes | None]) -> bytes | None:
-    """The answer to a request that this task, its `driver`, serves; None where the request was cancelled meanwhile."""
+async def unless_cancelled(pending: PendingRequest, answer: Awaitable[bytes | None]) -> bytes | None:
+    """Return the response to a request that this task serves, or None if the request was cancelled."""
     try:
         return await answer
     except asyncio.CancelledError:
-        if exchange.stage == "active":  # not we, but who runs this task, wants its end
+        if pending.stage == "active":  # the task itself is cancelled, not the request
             raise
-        exchange.driver.uncancel()
+        pending.driver.uncancel()
         return None
 
 
 class UnnumberedEventStream:
-    """Messages as events without ids: "Resumable SSE streams via `Last-Event-ID` are not supported"."""
+    """A stream of events without ids: "Resumable SSE streams via `Last-Event-ID` are not supported"."""
 
     __slots__ = ("_stream",)
 
@@ -177,20 +174,19 @@ class UnnumberedEventStream:
 
 
 class StatelessResponse(PostResponse):
-    """The response to a request that ends by itself."""
+    """The response to a stateless request other than `subscriptions/listen`."""
 
     __slots__ = ("_disconnect_task",)
 
     async def answer(self) -> None:
-        """Have the request handled, and send its answer. Raises `ClientDisconnected` when nobody waits for it any
-        more."""
+        """Handle the request, and send its response. Raises `ClientDisconnected`."""
         message = await self.serve()
         if message is None and self.event_stream is None:
             raise ClientDisconnected
-        await self.finish(message, status_of(self.exchange.code))
+        await self.finish(message, status_of(self.pending.code))
 
     def on_suspended(self) -> None:
-        """From here on the client may go away before there is an answer."""
+        """Watch for a disconnect of the client."""
         self._disconnect_task = asyncio.get_running_loop().create_task(
             wait_for_disconnect(self.receive, self._on_disconnect)
         )
@@ -199,17 +195,17 @@ class StatelessResponse(PostResponse):
         self._disconnect_task.cancel()
 
     def _on_disconnect(self) -> None:
-        self.driver.session.incoming_requests.abandon(self.exchange)
-        if self.exchange.driver is not None:
-            self.exchange.driver.cancel()
+        self.driver.session.incoming_requests.abandon(self.pending)
+        if self.pending.driver is not None:
+            self.pending.driver.cancel()
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
         stream = SSEResponse(self.asgi_send, self.driver.limits, self.headers, self.driver.on_unsent)
         return UnnumberedEventStream(stream), stream.run()
 
     def on_written(self, writing: asyncio.Task[None]) -> None:
-        """If the request is not over, then its client does not read, and was cut off."""
-        if self.exchange.stage == "active":
+        """Cancel a request that is still active: its client does not read, and was disconnected."""
+        if self.pending.stage == "active":
             self._on_disconnect()
 
 
@@ -220,63 +216,65 @@ class ListenResponse(StatelessResponse):
 
     def __init__(
         self,
-        exchange: PendingRequest,
+        pending: PendingRequest,
         session: Session,
         account: str,
-        site: HTTPContext,
+        context: HTTPContext,
         receive: Receive,
-        response: Send,
+        asgi_send: Send,
     ) -> None:
-        line = SessionDriver(
+        driver = SessionDriver(
             session,
             self,
-            lambda exchange, _: site.dispatcher.handle(exchange, self.peer),
-            limits=site.limits,
-            on_unsent=site.unsent_of(account),
+            lambda pending, _: context.dispatcher.handle(pending, self.peer),
+            limits=context.limits,
+            on_unsent=context.unsent_of(account),
         )
-        super().__init__(exchange, line, receive, response)
-        self.peer: Peer = site.peer(line, exchange.principal, account)
-        """The client that hears of what it subscribes to."""
+        super().__init__(pending, driver, receive, asgi_send)
+        self.peer: Peer = context.peer(driver, pending.principal, account)
+        """The peer that receives the notifications."""
 
     def shut_down(self) -> None:
-        """The server is about to end: over HTTP the result is told, and no cancel (Subscriptions, Graceful Closure)."""
-        task = self.exchange.driver
-        messages = self.driver.session.end_subscription(self.exchange)
+        """End the subscription for the server's shutdown: over HTTP with the result, not a cancellation (Subscriptions,
+        Graceful Closure).
+        """
+        task = self.pending.driver
+        messages = self.driver.session.end_subscription(self.pending)
         if messages:
             self.send(messages[-1])
             task.cancel()
 
 
 class StreamSession(Protocol):
-    """The session that a POST belongs to, as its response uses it."""
+    """The part of a session that its responses use."""
 
     driver: SessionDriver
     headers: Headers
     context: HTTPContext
 
     def open_stream(self, requests: list[PendingRequest]) -> EventStream:
-        """Open a stream for what belongs to these requests."""
+        """Open a stream for the messages of these requests."""
 
 
 class SessionResponse(PostResponse):
-    """The response to a POST that brought one request."""
+    """The response to a session's POST with one request."""
 
     __slots__ = ("priming_timer", "session")
 
-    def __init__(self, exchange: PendingRequest, session: StreamSession, receive: Receive, response: Send) -> None:
-        super().__init__(exchange, session.driver, receive, response)
+    def __init__(self, pending: PendingRequest, session: StreamSession, receive: Receive, asgi_send: Send) -> None:
+        super().__init__(pending, session.driver, receive, asgi_send)
         self.session: StreamSession = session
         self.headers: Headers = session.headers
         self.priming_timer: asyncio.TimerHandle | None = None
 
     def on_suspended(self) -> None:
-        """A call that takes long is given an event id to come back with."""
-        if self.exchange.rules.primes_streams:
+        """Schedule the stream of a slow call, whose first event id lets the client reconnect."""
+        if self.pending.rules.primes_streams:
             seconds = self.driver.limits.http.patience_seconds
             self.priming_timer = asyncio.get_running_loop().call_later(seconds, self._prime)
 
     def _prime(self) -> None:
-        if self.exchange.stage == "active":
+        if self.pending.stage == "active":
             self.open_stream()
 
     def on_done(self) -> None:
@@ -284,51 +282,53 @@ class SessionResponse(PostResponse):
             self.priming_timer.cancel()
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-        return _make_stream(self, [self.exchange], self.session)
+        return _make_stream(self, [self.pending], self.session)
 
     def close_stream(self, retry: int | None) -> None:
-        """End the response now; the client comes back for the rest, after so many milliseconds."""
+        """End the response now; the client reconnects for the rest, after `retry` milliseconds."""
         if retry is None and (seconds := self.session.context.options.retry_seconds) is not None:
             retry = round(seconds * 1000)
-        channel = self.open_stream()
-        if isinstance(channel, EventStream):
-            channel.close_response(retry)
+        event_stream = self.open_stream()
+        if isinstance(event_stream, EventStream):
+            event_stream.close_response(retry)
 
 
 class BatchResponse(BasePostResponse):
-    """The response to a POST that brought several: "Receivers MUST support receiving JSON-RPC batches" (2025-03-26)."""
+    """The response to a POST with several requests: "Receivers MUST support receiving JSON-RPC batches"
+    (2025-03-26).
+    """
 
     __slots__ = ("requests",)
 
     def __init__(
-        self, requests: list[PendingRequest], conversation: SessionDriver, receive: Receive, response: Send
+        self, requests: list[PendingRequest], driver: SessionDriver, receive: Receive, asgi_send: Send
     ) -> None:
-        super().__init__(conversation, receive, response)
+        super().__init__(driver, receive, asgi_send)
         self.requests: list[PendingRequest] = requests
 
     async def serve(self) -> bytes | None:
-        """Have the requests handled side by side; their answers, which the last one to end brings.
+        """Handle the requests concurrently, and return their responses, which the last one to end returns.
 
-        None where the last one was cancelled: then what there was to say is said.
+        None if the last one was cancelled: then the other responses are on the stream.
         """
         ends = await asyncio.gather(*map(self._serve_one, self.requests))
         return next((answers for answers in ends if answers is not None), None)
 
-    async def _serve_one(self, exchange: PendingRequest) -> bytes | None:
-        exchange.sink = self
-        exchange.driver = asyncio.current_task()
-        return await unless_cancelled(exchange, self.driver.serve(exchange))
+    async def _serve_one(self, pending: PendingRequest) -> bytes | None:
+        pending.sink = self
+        pending.driver = asyncio.current_task()
+        return await unless_cancelled(pending, self.driver.serve(pending))
 
 
 class SessionBatchResponse(BatchResponse):
-    """The same, in a session."""
+    """The response to a batch in a session."""
 
     __slots__ = ("session",)
 
     def __init__(
-        self, requests: list[PendingRequest], session: StreamSession, receive: Receive, response: Send
+        self, requests: list[PendingRequest], session: StreamSession, receive: Receive, asgi_send: Send
     ) -> None:
-        super().__init__(requests, session.driver, receive, response)
+        super().__init__(requests, session.driver, receive, asgi_send)
         self.session: StreamSession = session
         self.headers: Headers = session.headers
 
@@ -339,16 +339,16 @@ class SessionBatchResponse(BatchResponse):
 def _make_stream(
     response: BasePostResponse, requests: list[PendingRequest], session: StreamSession
 ) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-    """A channel for what belongs to these requests, and what writes it."""
-    channel = session.open_stream(requests)
+    """Return a stream for the messages of these requests, and the coroutine that writes it."""
+    event_stream = session.open_stream(requests)
     stream = SSEResponse(response.asgi_send, session.context.limits, session.headers, session.driver.on_unsent)
-    channel.attach(stream)
-    return channel, write_event_stream(channel, stream, response.receive)
+    event_stream.attach(stream)
+    return event_stream, write_event_stream(event_stream, stream, response.receive)
 
 
-async def write_event_stream(channel: EventStream, stream: SSEResponse, receive: Receive) -> None:
-    """Write a stream until it ends or the client has gone away."""
+async def write_event_stream(event_stream: EventStream, stream: SSEResponse, receive: Receive) -> None:
+    """Write a stream until it ends or the client disconnects."""
     try:
         await write_until_disconnect(stream, receive)
     finally:
-        channel.detach(stream)
+        event_stream.detach(stream)

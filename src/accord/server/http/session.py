@@ -1,8 +1,8 @@
-"""One session over HTTP (2025-03-26 to 2025-11-25): POSTs that bring messages, and streams that carry what goes out.
+"""One session over HTTP (2025-03-26 to 2025-11-25): its POSTs, and the streams that carry its messages.
 
-Each message goes out on one stream: what belongs to a request on that of its POST, all else on the one that a client
-opens with GET. "Disconnection SHOULD NOT be interpreted as the client cancelling its request": a handler runs on, and
-what it says is kept for a client that comes back.
+Each message is sent on one stream: messages of a request on the stream of its POST, all others on the stream that the
+client opens with GET. "Disconnection SHOULD NOT be interpreted as the client cancelling its request": a handler
+continues, and its messages are stored for a client that reconnects.
 """
 
 from __future__ import annotations
@@ -56,33 +56,37 @@ log: logging.Logger = logging.getLogger("accord")
 NO_SESSION = f"unknown session: it has expired or ended: send initialize without Mcp-Session-Id; {SEVERAL_WORKERS}"
 
 GENERAL = "0"
-"""The stream of what belongs to no request."""
+"""The id of the stream for messages that belong to no request."""
 
 _SAVING_METHODS = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""Requests that change what is kept of a session."""
+"""Requests that change the stored record of a session."""
 
 _LARGE_RECORD_BYTES = 64 << 10
-"""Bytes of URIs from which on records are saved one after the other: the store serves others in between."""
+"""The bytes of URIs from which records are saved one at a time, so that the store can serve other
+requests in between.
+"""
 
 _LATER = ((b"retry-after", b"5"),)
 
 _ID_BITS = 48
-"""Ids of our requests stay below 2**53, whole numbers to every client."""
+"""Ids of the server's requests stay below 2**53, so that every client reads them as integers."""
 
 
 class HTTPSession(BaseHTTPSession):
-    """A client between `initialize` and the end of its session."""
+    """A client's session, from `initialize` to its end."""
 
-    def __init__(self, site: HTTPContext, who: Principal | None, account: str, id: str, *, known: bool = False) -> None:
+    def __init__(
+        self, context: HTTPContext, principal: Principal | None, account: str, id: str, *, known: bool = False
+    ) -> None:
         self._stored_account = _stored_account(account)
-        general = StoredStream(site.events, id, GENERAL, account=self._stored_account, known=known)
-        self.general_stream: EventStream = EventStream(general, site.limits)
-        super().__init__(site, who, account, self.general_stream, id)
-        self.session.allows_revision_in_meta = False  # a header does
+        general = StoredStream(context.events, id, GENERAL, account=self._stored_account, known=known)
+        self.general_stream: EventStream = EventStream(general, context.limits)
+        super().__init__(context, principal, account, self.general_stream, id)
+        self.session.allows_revision_in_meta = False  # a header names it
         self.is_ended: bool = False
-        """Whether it has ended for good, rather than with the process."""
+        """Whether the session has ended for good, rather than only in this process."""
         self.headers: Headers = ((SESSION_ID, id.encode()),)
-        """What every answer says."""
+        """Headers of every response."""
         self._streams: dict[str, EventStream] = {GENERAL: self.general_stream}
         self._incomplete: set[str] = set()
         self._resuming = asyncio.Lock()
@@ -93,10 +97,16 @@ class HTTPSession(BaseHTTPSession):
     # --- POST --------------------------------------------------------------------------------------------------
 
     async def post(
-        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None, charge: BodyCharge
+        self,
+        body: bytes,
+        request: ASGIRequest,
+        receive: Receive,
+        send: Send,
+        principal: Principal | None,
+        charge: BodyCharge,
     ) -> None:
-        """Take what one POST of `who` brought, and answer it. Raises `RequestRejected`."""
-        events = self.receive(body, who, request.headers, charge)
+        """Process one POST of `principal`, and send the response. Raises `RequestRejected`."""
+        events = self.receive(body, principal, request.headers, charge)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
                 post = SessionResponse(event.exchange, self, receive, send)
@@ -107,7 +117,7 @@ class HTTPSession(BaseHTTPSession):
                 await self._answer_other(events, receive, send)
 
     async def _answer_other(self, events: list[Event], receive: Receive, send: Send) -> None:
-        """A message that is no single request to a handler: an answer at once, a batch, or nothing to answer."""
+        """Respond to a message that is not a single request for a handler: an immediate response, a batch, or 202."""
         requests = []
         for event in events:
             if type(event) is ReplyReady:
@@ -119,10 +129,10 @@ class HTTPSession(BaseHTTPSession):
                 requests.append(event.exchange)
             else:
                 self.driver.event_handlers[type(event)](event)
-        if wanted := [exchange for exchange in requests if exchange.stage == "active"]:
-            batch = SessionBatchResponse(wanted, self, receive, send)
+        if active := [pending for pending in requests if pending.stage == "active"]:
+            batch = SessionBatchResponse(active, self, receive, send)
             message = await batch.serve()
-            await self._save_changes(wanted)
+            await self._save_changes(active)
             return await batch.finish(message)
         self.check_answer(events)
         if len(events) == 1 and type(events[0]) is MessageIgnored and events[0].kind == "malformed message":
@@ -135,104 +145,104 @@ class HTTPSession(BaseHTTPSession):
     # --- streams -----------------------------------------------------------------------------------------------
 
     def open_stream(self, requests: list[PendingRequest]) -> EventStream:
-        """A stream for what belongs to these requests."""
+        """Open a stream for the messages of these requests."""
         id, about = secrets.token_hex(6), codec.encode([each.id for each in requests])
-        kept = StoredStream(self.context.events, self.id, id, about, account=self._stored_account)
-        channel = self._add_stream(kept)
+        stored = StoredStream(self.context.events, self.id, id, about, account=self._stored_account)
+        event_stream = self._add_stream(stored)
         if requests[0].rules.primes_streams:
-            channel.send_priming_event()
-        return channel
+            event_stream.send_priming_event()
+        return event_stream
 
-    def _add_stream(self, kept: StoredStream) -> EventStream:
-        kept.forgotten = self.is_ended
-        channel = self._streams[kept.id] = EventStream(kept, self.context.limits, self._stream_ended)
-        return channel
+    def _add_stream(self, stored: StoredStream) -> EventStream:
+        stored.forgotten = self.is_ended
+        event_stream = self._streams[stored.id] = EventStream(stored, self.context.limits, self._stream_ended)
+        return event_stream
 
-    def _stream_ended(self, channel: EventStream) -> None:
-        self._streams.pop(channel.id, None)
-        if not channel.stored.is_complete:
-            self._incomplete.add(channel.id)
+    def _stream_ended(self, event_stream: EventStream) -> None:
+        self._streams.pop(event_stream.id, None)
+        if not event_stream.stored.is_complete:
+            self._incomplete.add(event_stream.id)
 
     async def listen(self, last: bytes | None, receive: Receive, send: Send) -> None:
-        """Carry the stream of what belongs to no request, or the one that `Last-Event-ID` names, from there on.
+        """Open the GET stream, or resume the stream that `Last-Event-ID` names.
 
         Raises `RequestRejected`.
         """
-        most = self.context.limits.http.streams
-        if self.open_requests >= most:
-            raise RequestRejected(429, f"too many streams are open: the limit is {most}", _LATER)
+        max_streams = self.context.limits.http.streams
+        if self.open_requests >= max_streams:
+            raise RequestRejected(429, f"too many streams are open: the limit is {max_streams}", _LATER)
         with self, self.with_stream():
             stream = SSEResponse(send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:
-                channel = self.general_stream
-                channel.attach(stream)
+                event_stream = self.general_stream
+                event_stream.attach(stream)
             else:
-                channel = await self._resume(last, stream)
-            await write_event_stream(channel, stream, receive)
+                event_stream = await self._resume(last, stream)
+            await write_event_stream(event_stream, stream, receive)
 
     async def _resume(self, last: bytes, stream: SSEResponse) -> EventStream:
-        """The channel that an event belongs to, carried from there on.
+        """Resume the stream of an event from there on, and return it.
 
-        Where events are missing the client is told so (410), rather than left with a hole. A 404 would end its session.
+        If events are missing, the client receives 410 rather than an incomplete stream. A 404 would end its session.
         """
-        place = parse_event_id(last)
-        if place is None:
+        parsed = parse_event_id(last)
+        if parsed is None:
             raise RequestRejected(400, "unknown Last-Event-ID: this server did not send it, or its session has ended")
-        id, number = place
-        live = self._streams.get(id)  # looked for first: it may end while the store is read
-        kept = StoredStream(self.context.events, self.id, id, known=True) if live is None else live.stored
+        id, number = parsed
+        live = self._streams.get(id)  # before the store is read, during which it may end
+        stored = StoredStream(self.context.events, self.id, id, known=True) if live is None else live.stored
         async with self._resuming:
-            page = await self._page(kept, number)
+            page = await self._page(stored, number)
         if self.driver.closing:
             raise (
                 RequestRejected(404, NO_SESSION)
                 if self.is_ended
                 else RequestRejected(503, "the server is shutting down", _LATER)
             )
-        channel = live or self._streams.get(id) or self._restore_stream(kept, page)
-        channel.attach(stream, number, page.events)
-        return channel
+        event_stream = live or self._streams.get(id) or self._restore_stream(stored, page)
+        event_stream.attach(stream, number, page.events)
+        return event_stream
 
-    async def _page(self, kept: StoredStream, number: int) -> Replay:
-        """What the store has of a stream after an event. Raises `RequestRejected`."""
-        if kept.id in self._incomplete:
+    async def _page(self, stored: StoredStream, number: int) -> Replay:
+        """Return the stored events of a stream after an event. Raises `RequestRejected`."""
+        if stored.id in self._incomplete:
             raise RequestRejected(410, "events of this stream have been dropped; it cannot be resumed")
         try:
-            return await kept.page(number)
+            return await stored.page(number)
         except EventsGone as exc:
             raise RequestRejected(410, str(exc)) from exc
         except StoreError as exc:
             log.error("accord: a stream could not be read: %s", exc)
             raise RequestRejected(503, "the event store is not available", _LATER) from exc
 
-    def _restore_stream(self, kept: StoredStream, page: Replay) -> EventStream:
-        """A stream that only the store still has: it has ended, or was cut off with the process that had it."""
-        channel = self._add_stream(kept)
+    def _restore_stream(self, stored: StoredStream, page: Replay) -> EventStream:
+        """Restore a stream that only the store has: it has ended, or its process did."""
+        event_stream = self._add_stream(stored)
         if not page.ended and page.about:
             for request in msgspec.json.decode(page.about):
-                channel.send(self._interrupted_error(request))
-        channel.end(None)
-        return channel
+                event_stream.send(self._interrupted_error(request))
+        event_stream.end(None)
+        return event_stream
 
     def _interrupted_error(self, id: RequestId) -> bytes:
         error = InternalError("the server was restarted while it ran; whether the call took effect is not known")
         return error_bytes(id, error, self.session.rules)
 
     def resumes(self, last: bytes) -> bool:
-        """Whether this event is of the stream of a call that goes on."""
-        place = parse_event_id(last)
-        return place is not None and place[0] != GENERAL and place[0] in self._streams
+        """Return whether an event belongs to the stream of a request in progress."""
+        parsed = parse_event_id(last)
+        return parsed is not None and parsed[0] != GENERAL and parsed[0] in self._streams
 
-    # --- surviving ---------------------------------------------------------------------------------------------
+    # --- persistence -------------------------------------------------------------------------------------------
 
     @property
     def _visibility(self) -> VisibilityRules | None:
-        """What was shown to it and hidden from it, by now."""
+        """The current visibility rules of the session."""
         return None if self.peer.visibility is None else self.peer.visibility.rules
 
     async def _save(self) -> None:
-        """Keep what the next process must know. What several requests change while a save is under way is saved once
-        for all of them: a record may be large.
+        """Save the session for the next process. Changes during a save are combined into one more: a record may be
+        large.
         """
         self._is_changed = True
         async with self._saving:
@@ -280,30 +290,29 @@ class HTTPSession(BaseHTTPSession):
         return codec.encode(record)
 
     async def _save_changes(self, served: list[PendingRequest]) -> None:
-        """Keep what these requests have changed. They are answered all the same where it cannot be kept."""
+        """Save the changes that these requests made. If the store fails, they are answered nevertheless."""
         if self._visibility is not self._saved_visibility or not _SAVING_METHODS.isdisjoint(
             [each.method.name for each in served]
         ):
             try:
                 await self._save()
             except StoreError as exc:
-                log.error("accord: what a client wants to be told is not kept: %s", exc)
+                log.error("accord: the changes of a session cannot be stored: %s", exc)
 
     def restore(self, record: SessionRecord) -> HTTPSession:
-        """Restore what another process has left. Raises `RequestRejected` where there is no room for it."""
+        """Restore the session from another process's record. Raises `RequestRejected` over the quota."""
         self.reserve_handshake(codec.encode([record.info, record.capabilities]))
         session = self.session
         self.created_at: float = min(self.created_at, self.context.loop.time() - (time.time() - record.begun))
         session.rules = RULES[record.revision]
         session.phase = Phase.OPEN if record.ready else Phase.INITIALIZING
         session.peer_info = PeerInfo(record.info, record.capabilities)
-        session.outgoing_requests.start_ids_after(
-            secrets.randbits(_ID_BITS)
-        )  # or a late answer to the other would be taken for ours
+        # otherwise a late response to the other process's request could match
+        session.outgoing_requests.start_ids_after(secrets.randbits(_ID_BITS))
         self.peer.log_level = record.log_level
         self.peer.visibility = None if record.view is None else Visibility(record.view)
         self._saved_visibility = record.view
-        with suppress(InternalError):  # the limit may be lower than it was
+        with suppress(InternalError):  # the limit may have been lowered
             for uri in record.subscriptions:
                 self.context.subscription_index.subscribe(self.peer, uri)
         if record.ready:
@@ -311,30 +320,30 @@ class HTTPSession(BaseHTTPSession):
         return self
 
     def drain(self) -> None:
-        """The process is about to end: take nothing new, and let streams go whose client may come back to the next."""
+        """Prepare for shutdown: refuse new work, and end streams that the client can resume in the next process."""
         self.session.draining = True
         self.general_stream.close_response(None)
 
-    async def close(self, why: str) -> None:
-        """End it, and its streams but the general one, which may go on in the next process."""
-        await super().close(why)
+    async def close(self, reason: str) -> None:
+        """Close the session and its streams, except the general one, which may continue in the next process."""
+        await super().close(reason)
         self.general_stream.close_response(None)
-        for channel in list(self._streams.values()):
-            if channel is not self.general_stream:
-                channel.end(None)
-        await asyncio.gather(*(channel.wait_stored() for channel in list(self._streams.values())))
+        for event_stream in list(self._streams.values()):
+            if event_stream is not self.general_stream:
+                event_stream.end(None)
+        await asyncio.gather(*(event_stream.wait_stored() for event_stream in list(self._streams.values())))
 
     async def forget(self) -> None:
-        """Keep nothing of it, nor of what it may still say."""
+        """Delete the stored session, and store nothing more."""
         self.is_ended = True
-        for channel in list(self._streams.values()):
-            channel.forget()
+        for event_stream in list(self._streams.values()):
+            event_stream.forget()
         try:
             await self.context.events.forget(self.id)
         except StoreError as exc:
-            log.error("accord: a session that has ended is still kept: %s", exc)
+            log.error("accord: a session that has ended cannot be deleted from the store: %s", exc)
 
 
 def _stored_account(account: str) -> str:
-    """Return what stands for an account in the store, which need not know addresses."""
+    """Return the store's key for an account, which does not reveal addresses."""
     return blake2b(account.encode(errors="replace"), digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
 """2025-03-26 to 2025-11-25 without sessions (`HTTPOptions(stateless=True)`): each POST alone.
 
-`initialize` is answered and forgotten; a request is served by the revision that its header names, or by 2025-03-26
-where it has none. So any process may answer any POST. What would have to be remembered is refused.
+`initialize` is answered without storing anything; a request uses the revision in its header, or 2025-03-26 without one.
+So any process may answer any POST. Features that need state are refused.
 """
 
 from __future__ import annotations
@@ -39,45 +39,46 @@ if TYPE_CHECKING:
 
 _WITHOUT_HEADER = "2025-03-26"
 """ "If the server does not receive an `MCP-Protocol-Version` header [...] the server SHOULD assume" this revision
-(Streamable HTTP, Protocol Version Header)."""
+(Streamable HTTP, Protocol Version Header).
+"""
 
 
 class SessionlessHandler:
-    """All requests of older revisions that reach one site which keeps no sessions."""
+    """The handler of all POSTs of older revisions on a server without sessions."""
 
-    def __init__(self, site: HTTPContext, callers: StatelessClients) -> None:
-        self._context = site
-        self._clients = callers
-        older = [revision for revision in SESSIONLESS if revision in site.server.revisions]
+    def __init__(self, context: HTTPContext, clients: StatelessClients) -> None:
+        self._context = context
+        self._clients = clients
+        older = [revision for revision in SESSIONLESS if revision in context.server.revisions]
         self._rules = {revision.encode(): SESSIONLESS[revision] for revision in older}
         if older:
             self._assumed: Rules = SESSIONLESS[_WITHOUT_HEADER if _WITHOUT_HEADER in older else older[0]]
 
     async def post(
-        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
     ) -> None:
-        """Answer one POST, whose header was checked. Raises `MalformedMessage`."""
+        """Answer one POST whose header is validated. Raises `MalformedMessage`."""
         rules = self._rules_of(request.headers)
         if rules.batches and envelope.is_array(body):
-            return await self._batch(body, rules, request, receive, send, who)
+            return await self._batch(body, rules, request, receive, send, principal)
         incoming = envelope.read(body)
         if incoming.method is UNSET:
-            why = f"an answer belongs to a question, and none was asked: {NO_SESSIONS}"
-            raise MalformedMessage(InvalidRequest(why), None if incoming.id is UNSET else incoming.id)
+            reason = f"a response needs a request of the server, and none was sent: {NO_SESSIONS}"
+            raise MalformedMessage(InvalidRequest(reason), None if incoming.id is UNSET else incoming.id)
         if incoming.method == "initialize" and incoming.id is not UNSET:
             return await self._initialize(body, send)
-        caller = self._clients.get(who, request, rules)
-        if incoming.id is UNSET:  # accepted; only extensions have some that mean anything without a session
-            event = caller.session.receive_standalone_notification(incoming, rules)
-            caller.driver.event_handlers[type(event)](event)
+        client = self._clients.get(principal, request, rules)
+        if incoming.id is UNSET:  # only notifications of extensions have an effect without a session
+            event = client.session.receive_standalone_notification(incoming, rules)
+            client.driver.event_handlers[type(event)](event)
             return await send_text(send, 202, "")
-        return await self._serve(incoming, caller, request, receive, send, who)
+        return await self._serve(incoming, client, request, receive, send, principal)
 
     def _rules_of(self, headers: Mapping[bytes, bytes]) -> Rules:
         return self._rules.get(headers.get(PROTOCOL_VERSION, b""), self._assumed)
 
     async def _initialize(self, body: bytes, send: Send) -> None:
-        """Answer `initialize`, and forget it: the next request names its revision in a header."""
+        """Answer `initialize` without storing anything: the next request names its revision in a header."""
         (event,) = self._context.session(lasts=False).receive(body)
         if isinstance(event, ConnectionOpened):
             return await send_json(send, 200, event.reply or b"")
@@ -87,59 +88,61 @@ class SessionlessHandler:
     async def _serve(
         self,
         incoming: Incoming,
-        caller: StatelessClient,
+        client: StatelessClient,
         request: ASGIRequest,
         receive: Receive,
         send: Send,
-        who: Principal | None,
+        principal: Principal | None,
     ) -> None:
         try:
-            meta = peek.request_meta(incoming.params, caller.session.incoming_requests.last_meta)
+            meta = peek.request_meta(incoming.params, client.session.incoming_requests.last_meta)
             if meta is not None and meta.protocol_version is not None:
                 check_version(request.headers, meta.protocol_version, self._context.server.revisions)
         except ProtocolError as error:
             id: Any = incoming.id
-            refused = error_bytes(id, error, caller.session.rules)
+            refused = error_bytes(id, error, client.session.rules)
             return await send_json(send, status_of_refusal(error.code), refused)
-        event = caller.session.receive_standalone_request(incoming, meta)
+        event = client.session.receive_standalone_request(incoming, meta)
         if isinstance(event, ReplyReady):
             return await send_json(send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        event.exchange.principal, event.exchange.headers = who, request.headers
-        return await _SessionlessResponse(event.exchange, caller.driver, receive, send).answer()
+        event.exchange.principal, event.exchange.headers = principal, request.headers
+        return await _SessionlessResponse(event.exchange, client.driver, receive, send).answer()
 
     async def _batch(
-        self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, who: Principal | None
+        self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
     ) -> None:
-        """Answer an array of messages, whose ids belong to it alone."""
+        """Answer a batch; the ids of its messages belong to it alone."""
         requests: list[PendingRequest] = []
-        with self._clients.for_batch(who, request, rules) as caller:
-            for event in caller.session.receive(body):
+        with self._clients.for_batch(principal, request, rules) as client:
+            for event in client.session.receive(body):
                 if isinstance(event, ReplyReady):
                     return await send_json(send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
-                    event.exchange.principal, event.exchange.headers = who, request.headers
+                    event.exchange.principal, event.exchange.headers = principal, request.headers
                     requests.append(event.exchange)
                 else:
-                    caller.driver.event_handlers[type(event)](event)
+                    client.driver.event_handlers[type(event)](event)
             if not requests:
                 return await send_text(send, 202, "")
-            post = _SessionlessBatchResponse(requests, caller.driver, receive, send)
-            return await post.finish(await post.serve())
+            response = _SessionlessBatchResponse(requests, client.driver, receive, send)
+            return await response.finish(await response.serve())
 
 
 def _status(code: int) -> int:
-    """A 404 would mean that a session has ended, which has clients open another."""
+    """Return the HTTP status of an error: never 404, which would mean that a session has ended."""
     return 200 if code == METHOD_NOT_FOUND else status_of_refusal(code)
 
 
 class _SessionlessResponse(PostResponse):
-    """ "Disconnection SHOULD NOT be interpreted as the client cancelling its request", so nobody looks for it."""
+    """A response that ignores disconnects: "Disconnection SHOULD NOT be interpreted as the client cancelling its
+    request".
+    """
 
     __slots__ = ()
 
     async def answer(self) -> None:
-        """Have the request handled, and send its answer."""
+        """Handle the request, and send its response."""
         await self.finish(await self.serve())
 
     def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
@@ -153,7 +156,7 @@ class _SessionlessBatchResponse(BatchResponse):
         return _make_stream(self)
 
 
-def _make_stream(post: BasePostResponse) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-    """A stream that nobody can take up again, and what writes it."""
-    stream = SSEResponse(post.asgi_send, post.driver.limits, on_unsent=post.driver.on_unsent)
+def _make_stream(response: BasePostResponse) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
+    """Return a stream that cannot be resumed, and the coroutine that writes it."""
+    stream = SSEResponse(response.asgi_send, response.driver.limits, on_unsent=response.driver.on_unsent)
     return UnnumberedEventStream(stream), stream.run()

@@ -1,4 +1,4 @@
-"""The sessions of one site: found by id and principal, bounded in number and in time."""
+"""Tables of the sessions of one server: lookup by id and principal, with bounds on number and age."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ log: logging.Logger = logging.getLogger("accord")
 V = TypeVar("V", bound=BaseHTTPSession)
 
 _EVICTION_TRIES = 64
-"""Sessions that are looked at to find one which is idle; those that are not have another turn."""
+"""The most sessions to check for one that can be evicted; sessions in use move to the end."""
 
 _FEW = 100
-"""Sessions of one account that do not end for those of others while they are used."""
+"""The number of sessions in use that an account keeps even if other accounts need room."""
 
 _LATER = ((b"retry-after", b"30"),)
 
 
 class SessionTable(Generic[V]):
-    """Sessions of one kind."""
+    """A table of sessions of one kind."""
 
-    def __init__(self, site: HTTPContext) -> None:
-        self._context = site
+    def __init__(self, context: HTTPContext) -> None:
+        self._context = context
         self._by_id: dict[str, V] = {}
-        self._unused: dict[V, None] = {}  # and some that were used since, the oldest first
+        self._unused: dict[V, None] = {}  # and some used since, the oldest first
         self._by_account: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # by account, the longest idle first
         self._ending: set[str] = set()
 
@@ -49,22 +49,22 @@ class SessionTable(Generic[V]):
         return iter(list(self._by_id.values()))
 
     async def ensure_capacity(self, account: str) -> None:
-        """Return when one more can be added, at once. Sessions that nobody uses keep no one out: the oldest goes, and
-        then the one that was idle for the longest time.
+        """Make room for one session at once. Unused sessions are evicted first, the oldest one; then the longest idle
+        one.
 
-        Raises `RequestRejected` (503) when there are too many that are in use, of this account or of all.
+        Raises `RequestRejected` (503) if too many sessions are in use, of this account or in total.
         """
         while (full := self._full(account)) is not None:
             spare = self._oldest_unused(full) or self._longest_idle(full)
             if spare is None:
                 limits = self._context.limits
-                whose = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
+                owner = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
                 most = self._most(full) if full else limits.http.sessions
-                raise RequestRejected(503, f"too many sessions{whose}: the limit is {most:,}", _LATER)
+                raise RequestRejected(503, f"too many sessions{owner}: the limit is {most:,}", _LATER)
             await self.end(spare, "the session was idle, and others need its room")
 
     def _full(self, account: str) -> str | None:
-        """The account that has too many, or an empty string for all; None where there is room."""
+        """Return the account that is full, an empty string if the table is, or None if there is room."""
         if len(self._by_account.get(account, ())) >= self._most(account):
             return account
         return "" if len(self._by_id) >= self._context.limits.http.sessions else None
@@ -74,23 +74,24 @@ class SessionTable(Generic[V]):
         return limits.http.sessions_per_address if is_address(account) else limits.http.sessions_per_principal
 
     def _oldest_unused(self, account: str) -> V | None:
-        """Of this account, or of all."""
+        """Return the oldest unused session of an account, or of all for an empty string."""
         used, found = [], None
-        for visitor in self._unused:
-            if not visitor.unused:
-                used.append(visitor)
-            elif account in ("", visitor.account):
-                found = visitor
+        for session in self._unused:
+            if not session.unused:
+                used.append(session)
+            elif account in ("", session.account):
+                found = session
                 break
-        for visitor in used:
-            del self._unused[visitor]
+        for session in used:
+            del self._unused[session]
         return found
 
     def _longest_idle(self, account: str) -> V | None:
-        """Of this account; or of the one that has most of all. One that has no more than its share of the room loses
-        only sessions that were idle for a while; one that has more also loses others, if nothing runs in them, and
-        then those that only listen: otherwise two addresses that use each of theirs now and then, or have a stream of
-        each open, would keep everyone else out.
+        """Return the session to evict, of this account or, for an empty string, of the account with the most sessions.
+
+        An account within its share loses only sessions that were idle for a while. One above its share also loses
+        recently used sessions without requests in progress, and then those with open streams only: otherwise two
+        addresses that use their sessions now and then, or keep a stream of each open, could lock out all others.
         """
         if account:
             return self._idle_of(self._by_account[account])
@@ -101,120 +102,120 @@ class SessionTable(Generic[V]):
         idle = self._context.loop.time() - limits.http.session_unused_seconds
         return found if found is not None and found.last_used_at <= idle else None
 
-    def _idle_of(self, visitors: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
-        for _ in range(min(_EVICTION_TRIES, len(visitors))):
-            visitor = next(iter(visitors))
-            if not visitor.busy or (may_listen and visitor.is_listening):
-                return self._by_id[visitor.id]
-            visitors.move_to_end(visitor)
+    def _idle_of(self, sessions: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
+        for _ in range(min(_EVICTION_TRIES, len(sessions))):
+            session = next(iter(sessions))
+            if not session.busy or (may_listen and session.is_listening):
+                return self._by_id[session.id]
+            sessions.move_to_end(session)
         return None
 
-    def add(self, visitor: V) -> None:
-        """From now on it is found."""
-        self._by_id[visitor.id] = visitor
-        self._unused[visitor] = None
-        visitor.account_sessions = self._by_account.setdefault(visitor.account, OrderedDict())
-        visitor.account_sessions[visitor] = None
+    def add(self, session: V) -> None:
+        """Add a session."""
+        self._by_id[session.id] = session
+        self._unused[session] = None
+        session.account_sessions = self._by_account.setdefault(session.account, OrderedDict())
+        session.account_sessions[session] = None
 
     def get(self, id: str) -> V | None:
-        """A session, whosever it is."""
+        """Return the session with an id, of any principal."""
         return self._by_id.get(id)
 
-    def find(self, id: str, who: Principal | None) -> V | None:
-        """A session, for the one whose it is; for anyone else there is none."""
-        visitor = self._by_id.get(id)
-        return visitor if visitor is not None and visitor.principal == id_of(who) else None
+    def find(self, id: str, principal: Principal | None) -> V | None:
+        """Return the session with an id if it belongs to the principal, or None."""
+        session = self._by_id.get(id)
+        return session if session is not None and session.principal == id_of(principal) else None
 
-    async def end(self, visitor: V, why: str) -> None:
-        """End it: it is not found any more, and what it does stops."""
-        if self._by_id.pop(visitor.id, None) is not None:
-            self._unused.pop(visitor, None)
-            self._remove_from_account(visitor)
-            self._ending.add(visitor.id)
+    async def end(self, session: V, reason: str) -> None:
+        """End a session for good: remove it from the table and the store, and close it."""
+        if self._by_id.pop(session.id, None) is not None:
+            self._unused.pop(session, None)
+            self._remove_from_account(session)
+            self._ending.add(session.id)
             try:
-                # First, or another process takes it up meanwhile; but a store that hangs must not keep it running.
-                await asyncio.gather(visitor.forget(), visitor.close(why))
+                # Together: no other process may restore it, and a store that hangs must not delay the close.
+                await asyncio.gather(session.forget(), session.close(reason))
             finally:
-                self._ending.discard(visitor.id)
+                self._ending.discard(session.id)
 
-    def _remove_from_account(self, visitor: V) -> None:
-        others, visitor.account_sessions = visitor.account_sessions, None
+    def _remove_from_account(self, session: V) -> None:
+        others, session.account_sessions = session.account_sessions, None
         if others is not None:
-            del others[visitor]
+            del others[session]
             if not others:
-                del self._by_account[visitor.account]
+                del self._by_account[session.account]
 
     async def sweep(self) -> None:
-        """End those that have had nothing to do for too long, or are too old."""
+        """End the sessions that are idle or too old."""
         now, limits = self._context.loop.time(), self._context.limits
         over: list[Coroutine[Any, Any, None]] = []
-        for visitor in self:
-            if now - visitor.created_at > limits.http.session_seconds:
-                over.append(self.end(visitor, "the session has lasted as long as it may"))
-            elif not visitor.busy and now - visitor.last_used_at > self._idle_limit(visitor):
-                over.append(self.end(visitor, "the session was idle"))
+        for session in self:
+            if now - session.created_at > limits.http.session_seconds:
+                over.append(self.end(session, "the session has reached its maximum age"))
+            elif not session.busy and now - session.last_used_at > self._idle_limit(session):
+                over.append(self.end(session, "the session was idle"))
         await _run_all(over, 2 * limits.close_seconds)
 
-    def _idle_limit(self, visitor: V) -> float:
-        """Seconds that it may have nothing to do."""
+    def _idle_limit(self, session: V) -> float:
+        """Return the seconds that a session may be idle."""
         limits = self._context.limits
         idle = limits.http.session_idle_seconds
-        return min(idle, limits.http.session_unused_seconds) if visitor.unused else idle
+        return min(idle, limits.http.session_unused_seconds) if session.unused else idle
 
-    async def close(self, why: str) -> None:
-        """The process ends: close all of them, which another process may take up again."""
-        visitors, self._by_id = list(self._by_id.values()), {}
+    async def close(self, reason: str) -> None:
+        """Close all sessions in this process; another process may restore them."""
+        sessions, self._by_id = list(self._by_id.values()), {}
         self._unused.clear()
-        for visitor in visitors:
-            self._remove_from_account(visitor)
-        await _run_all([visitor.close(why) for visitor in visitors], 2 * self._context.limits.close_seconds)
+        for session in sessions:
+            self._remove_from_account(session)
+        await _run_all([session.close(reason) for session in sessions], 2 * self._context.limits.close_seconds)
 
 
 class PersistentSessionTable(SessionTable[HTTPSession]):
-    """Those of Streamable HTTP, which may have begun in a process that is gone."""
+    """The sessions of Streamable HTTP, which can be restored from the store."""
 
-    async def get_or_restore(self, id: str, who: Principal | None, request: ASGIRequest) -> HTTPSession:
-        """A session, from the store if need be. Raises `RequestRejected`: "the server MUST respond [...] 404"."""
-        session = self.find(id, who)
+    async def get_or_restore(self, id: str, principal: Principal | None, request: ASGIRequest) -> HTTPSession:
+        """Return a session, restored if necessary. Raises `RequestRejected`: "the server MUST respond [...] 404"."""
+        session = self.find(id, principal)
         if session is None and self._context.is_persistent:
-            session = await self._restore(id, who, self._context.account(who, request))
+            session = await self._restore(id, principal, self._context.account(principal, request))
         if session is None:
             if not is_own_id(id):
-                self._context.warn_about_workers("a session was asked for that this process has not begun")
+                self._context.warn_about_workers("a request names a session that this process has not begun")
             raise RequestRejected(404, NO_SESSION)
         return session
 
-    async def _restore(self, id: str, who: Principal | None, account: str) -> HTTPSession | None:
+    async def _restore(self, id: str, principal: Principal | None, account: str) -> HTTPSession | None:
         record = await self._record(id)
-        if record is None or record.principal != id_of(who):
+        if record is None or record.principal != id_of(principal):
             return None
         await self.ensure_capacity(account)
-        # What was so before the store was asked may be so no longer.
-        if id in self._ending or (found := self.find(id, who)) is not None:
+        # The tables may have changed while the store was read.
+        if id in self._ending or (found := self.find(id, principal)) is not None:
             return None if id in self._ending else found
-        session = HTTPSession(self._context, who, account, id, known=True)
+        session = HTTPSession(self._context, principal, account, id, known=True)
         try:
             session.restore(record)
         except RequestRejected:
-            await session.close("there is no room for what it keeps")
+            await session.close("the memory for sessions is used up")
             raise
         self.add(session)
         return session
 
     async def _record(self, id: str) -> SessionRecord | None:
-        """What the store has of a session. One that this server cannot carry on is none. Raises `RequestRejected`."""
+        """Return the stored record, or None if there is none or this server cannot use it. Raises `RequestRejected`."""
         if id in self._ending:
             return None
         try:
-            kept = await self._context.events.load(id)
+            data = await self._context.events.load(id)
         except StoreError as exc:
             log.error("accord: a session could not be read: %s", exc)
             raise RequestRejected(503, "the session store is not available", _LATER) from exc
-        return None if kept is None else read_record(kept, self._context.server.revisions)
+        return None if data is None else read_record(data, self._context.server.revisions)
 
 
 async def _run_all(ends: list[Coroutine[Any, Any, None]], seconds: float) -> None:
-    """Have all of them happen, side by side: one that fails or hangs holds up no other."""
+    """Run coroutines concurrently; one that fails or exceeds `seconds` does not delay the others."""
     if not ends:
         return
     tasks = [asyncio.ensure_future(end) for end in ends]

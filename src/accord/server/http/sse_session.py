@@ -1,11 +1,11 @@
-"""HTTP+SSE (2024-11-05): one stream for all that goes out, and an address to post to.
+"""HTTP+SSE (2024-11-05): one stream for all messages of the server, and a URL to post to.
 
 "When a client connects, the server MUST send an `endpoint` event containing a URI for the client to use for sending
 messages. All subsequent client messages MUST be sent as HTTP POST requests to this endpoint." Deprecated since
-2025-03-26; the address is as secret as the id of a session.
+2025-03-26; the URL is as secret as a session id.
 
-2026-07-28 knows no HTTP+SSE, and a client of it may stand behind a bridge from stdio that does: its requests name their
-revision in `_meta`, as over stdio, and no header is asked of them.
+HTTP+SSE does not exist in 2026-07-28, but a client of it may connect through a bridge from stdio: its requests name
+their revision in `_meta`, as over stdio, and no header is required.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SSEMessageSink:
-    """Messages as events of one stream."""
+    """A sink that sends messages as events of one stream."""
 
     name = "HTTP+SSE"
 
@@ -41,36 +41,36 @@ class SSEMessageSink:
         self._stream.send(sse.encode(message, event="message"))
 
     def flush(self) -> None:
-        """Nothing is held."""
+        """Do nothing: messages are not buffered."""
 
     async def drain(self) -> None:
         await self._stream.drain()
 
 
 class SSESession(BaseHTTPSession):
-    """A client as long as its stream is open."""
+    """A client's session, which lasts as long as its stream."""
 
-    def __init__(self, site: HTTPContext, who: Principal | None, account: str, id: str, send: Send) -> None:
-        self._stream = SSEResponse(send, site.limits, on_unsent=site.unsent_of(account))
-        super().__init__(site, who, account, SSEMessageSink(self._stream), id)
+    def __init__(self, context: HTTPContext, principal: Principal | None, account: str, id: str, send: Send) -> None:
+        self._stream = SSEResponse(send, context.limits, on_unsent=context.unsent_of(account))
+        super().__init__(context, principal, account, SSEMessageSink(self._stream), id)
         # 2026-07-28 has a stream for each subscription, and thus a connection; here one stream carries any number.
         self.session.incoming_requests.subscription_load = self.session.incoming_requests.load
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, endpoint: str, receive: Receive) -> None:
-        """Write the stream until the client goes away or the session is closed."""
+        """Write the stream until the client disconnects or the session is closed."""
         address = f"{quote(endpoint)}?session_id={self.id}"
         self._stream.send(sse.encode(address.encode(), event="endpoint"))
         with self, self.with_stream():
             await write_until_disconnect(self._stream, receive)
 
     async def post(
-        self, body: bytes, send: Send, who: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
+        self, body: bytes, send: Send, principal: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
     ) -> None:
-        """Take what one POST of `who` brought; what it is answered goes out on the stream. Its requests hold `charge`
-        until they are answered.
+        """Process one POST of `principal`; responses are sent on the stream. Its requests hold `charge` until they are
+        answered.
         """
-        events = self.receive(body, who, headers, charge)
+        events = self.receive(body, principal, headers, charge)
         self.check_answer(events)
         for event in events:
             if type(event) is RequestReceived:
@@ -89,29 +89,29 @@ class SSESession(BaseHTTPSession):
         await self.driver.sink.drain()
         await send_text(send, 202, "")
 
-    async def _serve(self, exchange: PendingRequest) -> None:
-        message = await self.driver.serve(exchange)
+    async def _serve(self, pending: PendingRequest) -> None:
+        message = await self.driver.serve(pending)
         if message is not None:
             self.driver.sink.send(message)
 
     def drain(self) -> None:
-        """The process is about to end: take nothing new, and end subscriptions."""
+        """Prepare for shutdown: refuse new work, and end subscriptions."""
         session = self.session
         session.draining = True
-        for exchange in [exchange for exchange in session.incoming.values() if exchange.method.stays]:
-            for message in session.end_subscription(exchange, "the server is shutting down"):
+        for pending in [pending for pending in session.incoming.values() if pending.method.stays]:
+            for message in session.end_subscription(pending, "the server is shutting down"):
                 self.driver.sink.send(message)
-            exchange.driver.cancel()
+            pending.driver.cancel()
 
     async def finish(self) -> None:
-        """Wait until its calls are answered, then end its stream."""
+        """Wait for running calls, then end the stream."""
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._stream.end()
 
-    async def close(self, why: str) -> None:
-        """End it, and its stream."""
-        await super().close(why)
+    async def close(self, reason: str) -> None:
+        """Close the session and its stream."""
+        await super().close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.context.limits.close_seconds / 2)
         self._stream.end()

@@ -107,7 +107,7 @@ class OperationArguments:
             return True
         return any(parameter.required and parameter.place not in places for parameter in self.parameters.values())
 
-    # --- the body ----------------------------------------------------------------------------------------------
+    # --- body --------------------------------------------------------------------------------------------------
 
     def _members_of_body(self) -> JSONObject | None:
         """Return the members of a body that is a plain object, or None for any other body."""

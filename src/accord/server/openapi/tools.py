@@ -66,7 +66,7 @@ class ImportedTool:
         registration.metadata = metadata
         return registration
 
-    # --- what it is --------------------------------------------------------------------------------------------
+    # --- definition --------------------------------------------------------------------------------------------
 
     @cached_property
     def _tool_schemas(self) -> SchemaTool:
@@ -101,14 +101,14 @@ class ImportedTool:
         try:
             return self._call.output_schema
         except SchemaError as exc:
-            log.warning("accord: tool %r gives text, for its answers cannot be checked: %s", self._name, exc)
+            log.warning("accord: tool %r returns text, since its responses cannot be validated: %s", self._name, exc)
             return None
 
     def define(self, rules: Rules) -> Tool:
         """Return the tool as listed in a revision."""
         return self._tool_schemas.define(rules)
 
-    # --- a call ------------------------------------------------------------------------------------------------
+    # --- calls -------------------------------------------------------------------------------------------------
 
     def bind(self, arguments: Raw | None, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of `run`. Raises `InvalidArguments`, and `ToolError` if the tool cannot be called at
@@ -159,13 +159,13 @@ class ImportedTool:
             what = f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it"
             full = f"{what}: {exc}"
         log.warning("accord: tool %r: %s", self._name, redact(full))
-        if strict:  # the reason quotes what is kept from the caller
+        if strict:  # the reason quotes the response, which the client must not receive
             raise ToolError(f"{what}, at {where}; see the log of the server")
         content = as_content(answer, request.url)
         content_item = TextContent(text=content) if isinstance(content, str) else content
         return CallToolResult(content=[TextContent(text=f"{full}. It did answer:"), content_item], is_error=True)
 
-    # --- what it gives back ------------------------------------------------------------------------------------
+    # --- results -----------------------------------------------------------------------------------------------
 
     @property
     def result_schema(self) -> JSONObject | None:

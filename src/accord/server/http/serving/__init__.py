@@ -1,1 +1,1 @@
-"""A process that serves HTTP: addresses and sockets, connections with deadlines and bounds, signals, and the end."""
+"""A process that serves HTTP: addresses and sockets, connections with timeouts and limits, signals, and shutdown."""

@@ -1,7 +1,7 @@
-"""Where a server listens: an address as a person writes it, and the sockets that it means.
+"""The address of a server: parsing, and binding of its sockets.
 
-`127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `0.0.0.0:8000`; `:8000` or `8000` alone mean 127.0.0.1, so that nobody
-opens a server to a network without having written it. Port 0 is a free one.
+`127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `0.0.0.0:8000`. A port alone, `:8000` or `8000`, means 127.0.0.1, so
+that a server is open to a network only if its address says so. Port 0 is any free port.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOPBACK = "127.0.0.1"
 _HOST_AND_PORT = re.compile(r"(?:(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\s:/\[\]@]*)):)?(?P<port>[0-9]{1,5})")
 
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""This machine does not have that address, or no IPv6: what else the name means will do."""
+"""Errors for an address, or IPv6, that this machine lacks: other addresses of the host may still work."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -36,11 +36,11 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str) -> Address:
-    """Read an address. Raises `DeclarationError`."""
-    found = _HOST_AND_PORT.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
+    """Return the parsed address. Raises `DeclarationError`."""
+    match = _HOST_AND_PORT.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
         raise DeclarationError(f'{text!r} is not an address; write it as "127.0.0.1:8000", or ":8000"')
-    host, port = found["six"] or found["host"] or _LOOPBACK, int(found["port"])
+    host, port = match["six"] or match["host"] or _LOOPBACK, int(match["port"])
     if port > 65535:
         raise DeclarationError(f"{text!r}: the port {port} is not between 0 and 65535")
     if host == "*":
@@ -49,13 +49,13 @@ def parse_address(text: str) -> Address:
 
 
 def bind(address: Address) -> list[socket.socket]:
-    """Sockets bound to each address that the host means. Raises `OSError` with a sentence."""
+    """Return sockets bound to each address of the host. Raises `OSError` with a readable message."""
     sockets: list[socket.socket] = []
     try:
         for family, host in _resolve(address):
             port = sockets[0].getsockname()[1] if sockets else address.port
             try:
-                sockets.append(_bound(family, host, port))
+                sockets.append(_bind_socket(family, host, port))
             except OSError as exc:
                 if exc.errno not in _NOT_HERE:
                     raise
@@ -65,22 +65,24 @@ def bind(address: Address) -> list[socket.socket]:
     except OSError as exc:
         for each in sockets:
             each.close()
-        raise OSError(exc.errno, _sentence(exc, address)) from exc
+        raise OSError(exc.errno, _error_message(exc, address)) from exc
     return sockets
 
 
 def bound_address(address: Address, sockets: Sequence[socket.socket]) -> Address:
-    """The address with the port that it was really given."""
+    """Return the address with the port that was assigned."""
     return Address(address.host, sockets[0].getsockname()[1])
 
 
 def is_loopback(sockets: Sequence[socket.socket]) -> bool:
-    """Whether only programs of this machine can reach these."""
+    """Return whether all sockets are reachable from this machine only."""
     return all(_ip(each).is_loopback for each in sockets)
 
 
 def is_unspecified(sockets: Sequence[socket.socket]) -> bool:
-    """Whether they take connections to every address of the machine, which has then no name in particular."""
+    """Return whether a socket accepts connections to every address of the machine, so that its address
+    is no host name.
+    """
     return any(_ip(each).is_unspecified for each in sockets)
 
 
@@ -89,28 +91,28 @@ def _ip(bound: socket.socket) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _resolve(address: Address) -> list[tuple[int, str]]:
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # IPv4 first: its port is the one that counts where port 0 asks for any.
-    return sorted({(int(family), str(where[0])) for family, _, _, _, where in found})
+    infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # IPv4 first: for port 0, its port is used for all.
+    return sorted({(int(family), str(sockaddr[0])) for family, _, _, _, sockaddr in infos})
 
 
-def _bound(family: int, host: str, port: int) -> socket.socket:
+def _bind_socket(family: int, host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":  # elsewhere it would let two programs have one port
+        if os.name == "posix":  # on Windows it would let two programs share one port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.setblocking(False)
         listener.bind((host, port))
-        listener.listen()  # taken here, so that a port somebody else listens at is told now
+        listener.listen()  # listen now, to report a port in use
     except OSError:
         listener.close()
         raise
     return listener
 
 
-def _sentence(exc: OSError, address: Address) -> str:
+def _error_message(exc: OSError, address: Address) -> str:
     if exc.errno == errno.EADDRINUSE:
         return f"{address} is in use by another program; stop that, or choose another port"
     if exc.errno == errno.EACCES:

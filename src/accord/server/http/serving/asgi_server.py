@@ -1,7 +1,7 @@
-"""An ASGI application on sockets. Connections have deadlines and a cap, and the end comes in steps: nothing new, what
-runs, what is left.
+"""An ASGI server on sockets, with timeouts and limits for connections.
 
-How many connections this process may have: each is a file descriptor, and a server needs others.
+Shutdown has steps: refuse new connections, wait for running requests, and close the rest. The number of connections
+depends on the process's limit of file descriptors, since each takes one and handlers need others.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from accord.wire.http1.connection import ConnectionBudget
 
 try:
     import resource
-except ImportError:  # Windows, where the number is not bounded in this way
+except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
 _ENOUGH = 65_536
 
 
 def raise_descriptor_limit() -> None:
-    """Take what the system grants: many shells begin a process at 1,024, for programs that call `select`."""
+    """Raise the soft limit of file descriptors: many shells set 1,024, for programs that use `select`."""
     if resource is not None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
         if soft != resource.RLIM_INFINITY and soft < wanted:
-            with suppress(OSError, ValueError):  # less is granted than was said: as it was
+            with suppress(OSError, ValueError):  # the system may grant less; then the limit stays
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def connection_cap(limits: Limits) -> int:
-    """`limits.http.connections`, or what leaves some descriptors: handlers open files, too."""
+    """Return `limits.http.connections`, or fewer to leave file descriptors for handlers."""
     if resource is None:
         return limits.http.connections
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -50,18 +50,19 @@ def connection_cap(limits: Limits) -> int:
 
 
 _BACKLOG = 2048
-"""Connections that the system keeps until they are taken."""
+"""The listen backlog of the system."""
 
 _ACCEPT_BATCH = 16
-"""Connections that asyncio takes in one turn of the loop. Before any of them is refused it takes all of them, and goes
-on, with a log entry each, where there are no descriptors left."""
+"""The backlog for asyncio: the connections that it accepts in one turn of the loop. It accepts all of them before one
+is refused, and if file descriptors run out, it continues with a log entry for each.
+"""
 
 _FLUSH_POLL_SECONDS = 0.01
-"""Seconds between two looks whether the last answers are on their way."""
+"""Seconds between checks whether the last responses were sent."""
 
 
 class ASGIServer:
-    """An application that is served, from `start` to `finish`."""
+    """A server of an ASGI application, from `start` to `finish`."""
 
     def __init__(self, app: Application, limits: Limits) -> None:
         self._app = app
@@ -70,11 +71,11 @@ class ASGIServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[asyncio.Server] = []
         self.connections: Connections[HTTPProtocol] = Connections(limits, self._cap)
-        """Those that are open."""
+        """The open connections."""
         self._timeouts = ConnectionTimeouts(self.connections, limits)
 
     async def start(self, sockets: Sequence[socket]) -> None:
-        """Take connections from these sockets, which are bound."""
+        """Accept connections from these bound sockets."""
         loop = asyncio.get_running_loop()
         for each in sockets:
             self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=_ACCEPT_BATCH))
@@ -82,17 +83,17 @@ class ASGIServer:
         self._timeouts.start()
 
     def stop_accepting(self) -> None:
-        """Take no connection any more, and close those on which nothing runs."""
+        """Accept no more connections, and close idle ones."""
         for listener in self._listeners:
             listener.close()
         for connection in list(self.connections):
             connection.shutdown()
 
     async def finish(self, seconds: float) -> None:
-        """Let answers that are written reach their clients, then cut what is left; both within `seconds`."""
+        """Wait until written responses are sent, then close the rest; both within `seconds`."""
         self.stop_accepting()
         deadline = time.monotonic() + seconds / 2
-        while self._unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - nothing tells when a buffer is empty
+        while self._unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - no event reports an empty buffer
             await asyncio.sleep(_FLUSH_POLL_SECONDS)
         self._timeouts.stop()
         for connection in list(self.connections):
@@ -114,11 +115,11 @@ class ASGIServer:
 
 
 _SLACK = 64 << 10
-"""Bytes of a body beyond its bound: the application, which reads them before, says better what is wrong."""
+"""Bytes of a body beyond its limit: the application, which reads the body first, has the better error message."""
 
 
 def budget_of(limits: Limits) -> ConnectionBudget:
-    """What one connection may hold."""
+    """Return the limits of one connection."""
     return ConnectionBudget(
         head_bytes=limits.http.head_bytes, fields=limits.http.head_fields, body_bytes=limits.http.body_bytes + _SLACK
     )

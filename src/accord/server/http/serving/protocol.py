@@ -1,7 +1,7 @@
-"""HTTP/1.1 on a socket: feeds an `HTTPConnection`, runs the ASGI application for one request after the other, and
-writes its responses.
+"""HTTP/1.1 on a socket: feeds an `HTTPConnection`, runs the ASGI application for one request at a time, and writes its
+responses.
 
-Whatever is a rule of HTTP, or a bound, is in `wire/http1`; here is only what waits and what writes.
+The rules and limits of HTTP are in `wire/http1`; this module only waits and writes.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from accord.wire.http1.connection import (
 from accord.wire.http1.head import HeadReceived
 
 LOGGER: logging.Logger = logging.getLogger("accord.http")
-"""Where what an application raises is told."""
+"""The logger of exceptions that an application raises."""
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _DISCONNECT = {"type": "http.disconnect"}
 _ONE_WRITE = 1 << 16
-"""Bytes of a body up to which it is copied behind its head, for one system call."""
+"""The most bytes of a body that are copied behind the head, for a single system call."""
 _LITTLE = 1 << 14
-"""Bytes of a client that wait to be parsed or taken, and are not counted."""
+"""The most unread bytes of a client that are not counted."""
 
 
 class HTTPProtocol(asyncio.Protocol):
-    """One connection. It is in `connections` as long as it is open, and what runs for it is in `tasks`."""
+    """One connection. It is in `connections` while it is open, and its tasks are in `tasks`."""
 
     __slots__ = (
         "_app",
@@ -68,15 +68,15 @@ class HTTPProtocol(asyncio.Protocol):
         self._app = app
         self._loop = loop
         self._reading = True
-        self._is_counted = False  # whether `connections` knows what waits here
+        self._is_counted = False  # whether `connections` counts this one's unread bytes
         self._writable: asyncio.Event | None = None
         self.connections: Connections[HTTPProtocol] = connections
         self.tasks: set[asyncio.Task[None]] = tasks
         self.http: HTTPConnection = HTTPConnection(budget)
         self.exchange: HTTPExchange | None = None
-        """The request that is being served."""
+        """The request in progress."""
 
-    # --- what asyncio calls ---------------------------------------------------------------------------------------
+    # --- asyncio callbacks ----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's is not declared as one
@@ -127,19 +127,19 @@ class HTTPProtocol(asyncio.Protocol):
     # --- requests -------------------------------------------------------------------------------------------------
 
     def _handle(self, events: list[Event]) -> None:
-        exchange = self.exchange
+        http_exchange = self.exchange
         for event in events:
             if type(event) is HeadReceived:
-                exchange = self.exchange = HTTPExchange(self, event)
-                exchange.task = task = self._loop.create_task(exchange.run(self._app))
+                http_exchange = self.exchange = HTTPExchange(self, event)
+                http_exchange.task = task = self._loop.create_task(http_exchange.run(self._app))
                 self.tasks.add(task)
             elif type(event) is RequestRefused:
                 self._refuse(event)
-            elif exchange is not None:
+            elif http_exchange is not None:
                 if type(event) is BodyReceived:
-                    exchange.feed(event.data)
+                    http_exchange.feed(event.data)
                 elif type(event) is RequestComplete:
-                    exchange.complete()
+                    http_exchange.complete()
 
     def _refuse(self, refused: RequestRefused) -> None:
         if self.exchange is not None:
@@ -150,7 +150,7 @@ class HTTPProtocol(asyncio.Protocol):
         self.transport.close()
 
     def finished(self) -> None:
-        """The response to a request is over: the next one, if it is there, or the end."""
+        """Continue after a response: with the next request, or the end of the connection."""
         self.exchange = None
         if self.http.state == CLOSED:
             self.transport.close()
@@ -163,7 +163,7 @@ class HTTPProtocol(asyncio.Protocol):
             self.update_reading()
 
     def release(self, size: int) -> None:
-        """The application has taken so many bytes of the body."""
+        """Release bytes of the body that the application has read."""
         self.http.release(size)
         if self._is_counted:
             self._report_buffered()
@@ -171,7 +171,7 @@ class HTTPProtocol(asyncio.Protocol):
             self.update_reading()
 
     def update_reading(self) -> None:
-        """Read, or do not, as the state of the connection says."""
+        """Pause or resume reading, depending on the state of the connection."""
         if self._reading is not self.http.reading and not self.transport.is_closing():
             self._reading = not self._reading
             if self._reading:
@@ -180,21 +180,21 @@ class HTTPProtocol(asyncio.Protocol):
                 self.transport.pause_reading()
 
     async def wait_writable(self) -> None:
-        """Return when the client has taken enough of what was written, or is gone."""
+        """Wait until the client has read enough of the response, or has disconnected."""
         if self._writable is None:
             self._writable = asyncio.Event()
         self._writable.clear()
         await self._writable.wait()
 
     def shutdown(self) -> None:
-        """Serve no request behind the one that is being served; without one, close."""
+        """Serve no request after the current one; without one, close the connection."""
         self.http.finish()
         if self.exchange is None:
             self.transport.close()
 
 
 class HTTPExchange:
-    """One request and its response, as an ASGI application sees them."""
+    """One HTTP request and its response, as the ASGI application sees them."""
 
     __slots__ = (
         "_body",
@@ -211,24 +211,24 @@ class HTTPExchange:
         "task",
     )
 
-    def __init__(self, connection: HTTPProtocol, received: HeadReceived) -> None:
+    def __init__(self, connection: HTTPProtocol, head: HeadReceived) -> None:
         self._connection = connection
-        self._scope = _scope(connection, received)
-        self._body: bytes | bytearray = b""  # what the application has not taken
-        self._more = True  # whether more of it will come
-        self._ended = False  # whether the application has its end
+        self._scope = _scope(connection, head)
+        self._body: bytes | bytearray = b""  # received, and not read by the application
+        self._more = True  # whether more of the body will arrive
+        self._ended = False  # whether the application has read the end of the body
         self._disconnected = False
         self._refused: RequestRefused | None = None
-        self._started = False  # whether some of the response was written
-        self._head: bytes | None = None  # of the response, until it is written with what follows
+        self._started = False  # whether a part of the response was written
+        self._head: bytes | None = None  # the response's head, until it is written with the body
         self._over = False
         self._changed: asyncio.Event | None = None
         self.task: asyncio.Task[None] | None = None
 
-    # --- what the connection tells ----------------------------------------------------------------------------------
+    # --- called by the connection -----------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """A part of the body has come."""
+        """Add a part of the body."""
         if not self._body:
             self._body = data
         else:
@@ -238,20 +238,20 @@ class HTTPExchange:
             self._changed.set()
 
     def complete(self) -> None:
-        """The body has ended."""
+        """Mark the body as complete."""
         self._more = False
         if self._changed is not None:
             self._changed.set()
 
     def refuse(self, refused: RequestRefused) -> None:
-        """The rest of the request is not acceptable: an application that asks for it has lost its client."""
+        """Refuse the rest of the request: an application that reads on receives a disconnect."""
         self._refused = refused
         if self._started:
             self._give_up()
         self._wake()
 
     def disconnect(self) -> None:
-        """The client is gone."""
+        """Mark the client as disconnected."""
         self._disconnected = True
         self._wake()
 
@@ -260,16 +260,16 @@ class HTTPExchange:
             self._changed.set()
 
     def _give_up(self) -> None:
-        """Say why, if nothing was said before, and close."""
+        """Send the reason, unless the response has begun, and close the connection."""
         if not self._started and self._refused is not None:
             self._connection.transport.write(refusal(self._refused.status, self._refused.text))
         self._connection.transport.close()
         self.disconnect()
 
-    # --- what the application does ----------------------------------------------------------------------------------
+    # --- called by the application ----------------------------------------------------------------------------------
 
     async def run(self, app: Application) -> None:
-        """Run the application. What it raises is logged, and the client is told if nothing was sent."""
+        """Run the application. An exception is logged, and answered with 500 unless the response has begun."""
         try:
             await app(self._scope, self.receive, self.send)
         except asyncio.CancelledError:
@@ -280,7 +280,7 @@ class HTTPExchange:
             self._fail("the server failed")
         else:
             if not self._over and not self._disconnected:
-                # It cuts streams that a client does not read, who can have many of them.
+                # The application aborts streams whose clients do not read; a client may have many of them.
                 level = logging.INFO if unsent_bytes(self._connection.transport) else logging.ERROR
                 LOGGER.log(level, "accord: the application returned before its response was complete")
                 self._fail("the server has no response")
@@ -294,7 +294,7 @@ class HTTPExchange:
             self._give_up()
 
     async def receive(self) -> dict[str, Any]:
-        """The next part of the body; then, and when the client is gone, `http.disconnect`."""
+        """Return the next part of the body; after its end or a disconnect, `http.disconnect`."""
         connection = self._connection
         while not (self._disconnected or self._over):
             if self._body or not (self._more or self._ended):
@@ -318,7 +318,7 @@ class HTTPExchange:
         return {"type": "http.request", "body": bytes(body), "more_body": self._more}
 
     async def send(self, message: Any) -> None:
-        """Write a part of the response, once the client has taken what was written before. Raises
+        """Write a part of the response, once the client has read enough of the earlier parts. Raises
         `LocalProtocolError`.
         """
         connection = self._connection
@@ -331,7 +331,7 @@ class HTTPExchange:
             raise RuntimeError(f"{kind!r} is not sent {'behind the end of' if self._over else 'in'} a response")
         if kind == "http.response.start":
             head = connection.http.send_head(message["status"], message.get("headers", ()))
-            # A head of its own is sent at once, unless the body is as good as there: after a POST it always is.
+            # The head is sent at once, unless the body follows immediately, as it always does after a POST.
             if self._scope["method"] == "POST":
                 self._head = head
             else:
@@ -346,7 +346,7 @@ class HTTPExchange:
             connection.finished()
 
     def _write(self, data: bytes) -> None:
-        """Write it, behind the head if that waits."""
+        """Write data, after the head if that is pending."""
         self._started = True
         head, self._head = self._head, None
         if head is None:
@@ -358,26 +358,26 @@ class HTTPExchange:
             self._connection.transport.writelines((head, data))
 
 
-def _scope(connection: HTTPProtocol, received: HeadReceived) -> dict[str, Any]:
-    raw, _, query = received.target.partition(b"?")
+def _scope(connection: HTTPProtocol, head: HeadReceived) -> dict[str, Any]:
+    raw, _, query = head.target.partition(b"?")
     path = raw.decode()
     return {
         "type": "http",
         "asgi": _ASGI,
-        "http_version": received.version,
+        "http_version": head.version,
         "server": connection.server,
         "client": connection.peer,
         "scheme": connection.scheme,
-        "method": received.method,
+        "method": head.method,
         "root_path": "",
         "path": unquote(path) if "%" in path else path,
         "raw_path": raw,
         "query_string": query,
-        "headers": received.headers,
+        "headers": head.headers,
         "state": {},
     }
 
 
 def _address(name: object) -> tuple[str, int] | None:
-    """Host and port; None for a socket that has none."""
+    """Return host and port, or None for a socket without them."""
     return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None

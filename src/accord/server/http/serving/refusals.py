@@ -1,7 +1,4 @@
-"""What a connection itself answers, where there is no request yet, or will be none.
-
-What a transport has not been able to send.
-"""
+"""Responses of a connection itself, without the application, and the size of a transport's write buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +8,9 @@ from typing import cast
 
 
 def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
-    """A whole response of one sentence, after which the connection is closed. `headers` are lines of its head."""
+    """Return a complete response with one sentence, for a connection that is then closed. `headers` are
+    header lines.
+    """
     body = sentence.encode() + b"\n"
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
@@ -24,11 +23,11 @@ def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
 
 
 BUSY: bytes = refusal(503, "too many connections; try again", b"retry-after: 1")
-"""What a connection too many is told."""
+"""The response to a connection over the limit."""
 
 
 class ConnectionLimitProtocol(asyncio.Protocol):
-    """A connection too many: told so, and closed."""
+    """The protocol of a connection over the limit: sends 503, and closes it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         writer = cast(asyncio.WriteTransport, transport)  # uvloop's is not declared as one
@@ -37,8 +36,8 @@ class ConnectionLimitProtocol(asyncio.Protocol):
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Bytes that the client has not taken yet."""
+    """Return the number of bytes that the client has not read yet."""
     try:
         return transport.get_write_buffer_size()
-    except RuntimeError:  # uvloop: it is closed
+    except RuntimeError:  # uvloop: the transport is closed
         return 0

@@ -1,13 +1,9 @@
-"""`server.run(http=...)`: the application at its address, from the line at the start to the last answer.
+"""`server.run(http=...)`: serves the application at an address until the process is asked to stop.
 
-SIGTERM and Ctrl-C mean: take nothing new, finish what runs within `Limits.grace_seconds`, end streams properly, go.
-A second one means now.
-
-SIGTERM and Ctrl-C while a server serves: the first asks for the end, a second means now.
-
-The end comes even where the event loop is blocked: a thread sees to it. Handlers that were there before are put back.
-
-What a server says on stderr when it begins: one line to find it by, and one more where anybody may use it.
+The first SIGTERM or Ctrl-C starts the shutdown: refuse new work, finish running requests within `Limits.grace_seconds`,
+end streams, exit. A second one exits at once. A thread enforces the deadline even if the event loop is blocked.
+Previous signal handlers are restored. At start the server writes its address to stderr, and a warning if other machines
+can use it without authentication.
 """
 
 from __future__ import annotations
@@ -43,14 +39,14 @@ if sys.platform == "win32":
     _SIGNALS.append(signal.SIGBREAK)
 
 _STUCK = 1
-"""Exit code of a process whose event loop did not react."""
+"""The exit code of a process whose event loop did not react."""
 
 
 class ShutdownSignals:
-    """Enter it on the loop that runs. `requested` is set when the end is asked for; `seconds` is how long that may
-    take.
+    """Signal handlers, as a context manager on the running loop. `requested` is set at the first signal; `seconds` is
+    the most that the shutdown may take.
 
-    Only the main thread hears signals: on another one, `requested` stays unset.
+    Only the main thread receives signals: on another one, `requested` stays unset.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -59,7 +55,7 @@ class ShutdownSignals:
         self._loop = asyncio.get_running_loop()
         self._serving = threading.get_ident()
         self._previous_handlers: dict[int, Any] = {}
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._write = -1
         self._number = 0
 
@@ -67,7 +63,7 @@ class ShutdownSignals:
         if threading.current_thread() is threading.main_thread():
             read, self._write = os.pipe()
             threading.Thread(target=self._watch, args=(read,), name="accord stop watch", daemon=True).start()
-            # Not `loop.add_signal_handler`: a loop that is blocked would never call it.
+            # Not `loop.add_signal_handler`: a blocked loop would never call it.
             self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         return self
 
@@ -76,7 +72,7 @@ class ShutdownSignals:
     ) -> None:
         for number, handler in self._previous_handlers.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        self._over.set()
+        self._stopped.set()
         if self._write >= 0:
             os.close(self._write)
 
@@ -84,16 +80,16 @@ class ShutdownSignals:
         if self._number:
             os._exit(128 + number)
         self._number = number
-        os.write(self._write, b"!")  # a signal may come amid anything: the rest is for the thread
+        os.write(self._write, b"!")  # a signal may interrupt any code: the thread does the rest
 
     def _watch(self, read: int) -> None:
-        asked = os.read(read, 1)
+        signalled = os.read(read, 1)
         os.close(read)
-        if not asked:
+        if not signalled:
             return
-        with suppress(RuntimeError):  # the loop is closed, it is over
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.requested.set)
-        if not self._over.wait(self._seconds):
+        if not self._stopped.wait(self._seconds):
             write_stderr_nowait(
                 f"accord: the server did not end within {self._seconds:g} s, its event loop is at "
                 f"{current_line_of(self._serving)}; the process ends\n"
@@ -101,63 +97,63 @@ class ShutdownSignals:
             os._exit(_STUCK)
 
 
-def start_line(name: str, revisions: Sequence[str], where: Address, options: HTTPOptions) -> str:
-    """Where it is, what it speaks, and who is let in."""
+def start_line(name: str, revisions: Sequence[str], address: Address, options: HTTPOptions) -> str:
+    """Return the line with address, revisions and allowed hosts and origins."""
     gate = options.gate()
     public = f", public {options.public_url}" if options.public_url else ""
     forms = "Streamable HTTP without sessions" if options.stateless else "Streamable HTTP, and HTTP+SSE at /sse"
     return (
-        f"accord: {name} at http://{where}{options.path}{public}; revisions {', '.join(revisions)}; "
+        f"accord: {name} at http://{address}{options.path}{public}; revisions {', '.join(revisions)}; "
         f"{forms}; hosts {', '.join(gate.hosts.patterns)}; "
         f"origins {', '.join(gate.origins.patterns)}"
     )
 
 
-def warning_line(where: Address) -> str:
-    """For a server that others than this machine reach, and that asks nobody who they are."""
+def warning_line(address: Address) -> str:
+    """Return the warning for a server that other machines can reach without authentication."""
     return (
-        f"accord: warning: {where} can be reached from other machines, and whoever reaches it may use all of it; "
+        f"accord: warning: {address} can be reached from other machines, and whoever reaches it may use all of it; "
         "give the server auth=APIKeys({...}), or listen at 127.0.0.1"
     )
 
 
 def write_stderr(line: str) -> None:
-    """One line on stderr, if there is one."""
+    """Write one line to stderr, if the process has one."""
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
 
 _MARGIN = 1.0
-"""Seconds that the end may take beyond its limits, before the process is left as it is."""
+"""Seconds that the shutdown may take beyond its limits, before the process exits."""
 
 
 class DrainableApplication(Protocol):
-    """An ASGI application that can be asked to end."""
+    """An ASGI application that can shut down."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
 
     async def drain(self, seconds: float) -> bool:
-        """Refuse what is new, end streams, and wait for what runs; whether it was done in time."""
+        """Refuse new work, end streams, and wait for running requests. Return whether they ended in time."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds; whatever still runs is cancelled."""
+        """Release all resources, and cancel what still runs."""
         ...
 
 
 def run_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`; `SystemExit` where the address cannot be had, or the
-    store cannot be read.
+    """Serve until SIGTERM or Ctrl-C. Raises `DeclarationError`, and `SystemExit` if the address or the store is not
+    available.
     """
-    where = parse_address(address)
+    parsed = parse_address(address)
     try:
-        sockets = bind(where)
+        sockets = bind(parsed)
     except OSError as exc:
         raise SystemExit(f"accord: {exc.strerror}") from None
     raise_descriptor_limit()
     try:
-        run_to_end(_serve(server, where, sockets, options or HTTPOptions()), new_loop())
+        run_to_end(_serve(server, parsed, sockets, options or HTTPOptions()), new_loop())
     except LifespanError as exc:
         raise SystemExit(failed_start(exc)) from None
     except StoreError as exc:
@@ -165,24 +161,26 @@ def run_http(server: Server, address: str, options: HTTPOptions | None = None) -
 
 
 async def serve_http(server: Server, address: str, options: HTTPOptions | None = None) -> None:
-    """As `run_http`, on a loop that runs, until the task is cancelled as well. Raises `OSError` for the address."""
-    where = parse_address(address)
-    await _serve(server, where, bind(where), options or HTTPOptions())
+    """Serve as `run_http`, on a running loop, until SIGTERM, Ctrl-C or cancellation. Raises `OSError`
+    for the address.
+    """
+    parsed = parse_address(address)
+    await _serve(server, parsed, bind(parsed), options or HTTPOptions())
 
 
-async def _serve(server: Server, where: Address, sockets: Sequence[socket], options: HTTPOptions) -> None:
-    where = bound_address(where, sockets)
+async def _serve(server: Server, address: Address, sockets: Sequence[socket], options: HTTPOptions) -> None:
+    address = bound_address(address, sockets)
     local = is_loopback(sockets)
-    if not local and not is_unspecified(sockets):  # whoever listens at 192.168.1.5 means to be called so
-        options = msgspec.structs.replace(options, hosts=(*options.hosts, str(where)))
+    if not local and not is_unspecified(sockets):  # a specific address such as 192.168.1.5 is an allowed host
+        options = msgspec.structs.replace(options, hosts=(*options.hosts, str(address)))
 
     def started() -> None:
-        write_stderr(start_line(server.name, server.revisions, where, options))
+        write_stderr(start_line(server.name, server.revisions, address, options))
         if not local and server.auth is None:
-            write_stderr(warning_line(where))
+            write_stderr(warning_line(address))
 
     app = server.asgi(options)
-    await app.start()  # what is wrong with its store is said now, not to the first client
+    await app.start()  # report store errors now, not to the first client
     limits = server.limits
     if options.public_url is not None:  # all connections come from the proxy
         http = msgspec.structs.replace(limits.http, connections_per_address=None)
@@ -198,39 +196,39 @@ async def serve_app(
     *,
     access_log: bool = False,
 ) -> None:
-    """Serve an application on bound sockets, until it is asked to end; then end it, within the limits."""
-    with ExitStack() as undo:
-        stopping = undo.enter_context(ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
-        async with serving(app, sockets, limits, _logged(app, undo, limits) if access_log else app):
+    """Serve an application on bound sockets until a signal; then shut down within the limits."""
+    with ExitStack() as exit_stack:
+        signals = exit_stack.enter_context(ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
+        async with serving(app, sockets, limits, _logged(app, exit_stack, limits) if access_log else app):
             started()
-            await stopping.requested.wait()
+            await signals.requested.wait()
 
 
 @asynccontextmanager
 async def serving(
     app: DrainableApplication, sockets: Sequence[socket], limits: Limits, entrance: Application | None = None
 ) -> AsyncIterator[None]:
-    """Serve an application on bound sockets while this is entered; `entrance` stands in front of it, if given."""
-    listening = ASGIServer(entrance or app, limits)
+    """Serve an application on bound sockets inside a context; `entrance` is a middleware in front of it, if given."""
+    asgi_server = ASGIServer(entrance or app, limits)
     try:
-        await listening.start(sockets)
+        await asgi_server.start(sockets)
         yield
-        listening.stop_accepting()
+        asgi_server.stop_accepting()
         await app.drain(limits.grace_seconds)
     finally:
-        listening.stop_accepting()
-        await app.close()  # what has not ended is told so, and then written
-        await listening.finish(limits.close_seconds)
+        asgi_server.stop_accepting()
+        await app.close()  # running requests fail, and their responses are written
+        await asgi_server.finish(limits.close_seconds)
 
 
-def _logged(app: DrainableApplication, undo: ExitStack, limits: Limits) -> AccessLog:
+def _logged(app: DrainableApplication, exit_stack: ExitStack, limits: Limits) -> AccessLog:
     writer = LogWriter()
-    undo.callback(writer.close, limits.close_seconds / 2)
+    exit_stack.callback(writer.close, limits.close_seconds / 2)
     return AccessLog(app, writer)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed."""
+    """Return a new event loop, of uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:
