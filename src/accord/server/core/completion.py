@@ -70,8 +70,8 @@ class CompletionHandler:
             return provided if registration is None else await self._complete(registration, given, pending, peer)
 
         found = await self._run_middleware(end, _subject(params.ref), registration, _arguments(params), pending, peer)
-        made = bounded(found, self._limits.completions)
-        return CompleteResult(completion=self._visible_values(made, params, registration, pending, peer))
+        completion = bounded(found, self._limits.completions)
+        return CompleteResult(completion=self._visible_values(completion, params, registration, pending, peer))
 
     async def _resolve(
         self, params: CompleteParams, pending: PendingRequest, peer: Peer
@@ -97,9 +97,9 @@ class CompletionHandler:
         peer: Peer,
     ) -> Completion:
         """Return only the values of a template that expand to a URI which this client may see."""
-        shown = self._registry.view
+        view = self._registry.view
         if isinstance(params.ref, PromptReference) or not (
-            shown.requires_scopes or shown.has_rules or peer.visibility is not None
+            view.requires_scopes or view.has_rules or peer.visibility is not None
         ):
             return found
         text = (

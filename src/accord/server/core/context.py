@@ -207,12 +207,12 @@ class Context:
         outer, inner = self._invoker.server.registry, self.server.registry
         if self._call.peer.visibility is None and not outer.view.requires_scopes and not outer.view.has_rules:
             return True
-        who = self.viewer
+        viewer = self.viewer
         if outer is not inner:
             names = list(outer_names(outer, inner, kind, name))
-            if names and not any(who.may_know(outer, kind, each) for each in names):
+            if names and not any(viewer.may_know(outer, kind, each) for each in names):
                 return False
-        return who.may_know(inner, kind, name)
+        return viewer.may_know(inner, kind, name)
 
     def enable(self, *names: str, tags: Iterable[str] = (), only: bool = False) -> None:
         """Show tools, prompts, resources (by URI) and templates (by text) to this session again; see `disable`."""

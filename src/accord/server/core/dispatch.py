@@ -196,7 +196,7 @@ class Dispatcher:
         pending: PendingRequest,
         peer: Peer,
     ) -> tuple[RawToolCall, Registration]:
-        """Return the call that this call stands for, and its tool. Raises `InvalidParams`."""
+        """Return the rewritten call, and its tool. Raises `InvalidParams`."""
         name, arguments = stands_for(registration, sent.arguments)
         meant = await self._resolver.resolve_tool(name, pending, peer)
         if meant.rewrite_call is not None:

@@ -43,16 +43,16 @@ class ListHandler:
         shown = registry.view
         if not (shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None):
             return registry.lists[method].page(params.cursor, pending.rules)
-        who = viewer_of(peer, pending)
-        items = await self._visible_items(pending, who)
+        viewer = viewer_of(peer, pending)
+        items = await self._visible_items(pending, viewer)
         if registry.middleware:
-            items = await self._through_middleware(items, pending, peer, who)
+            items = await self._through_middleware(items, pending, peer, viewer)
         return self._page(items, params.cursor, pending)
 
-    async def _visible_items(self, pending: PendingRequest, who: Viewer) -> dict[str, Any]:
+    async def _visible_items(self, pending: PendingRequest, viewer: Viewer) -> dict[str, Any]:
         """Return the definitions that the viewer may see, by name."""
         items: dict[str, Any] = {}
-        for name, versions in (await self._resolver.list_visible(pending.method.name, who)).items():
+        for name, versions in (await self._resolver.list_visible(pending.method.name, viewer)).items():
             *_, newest = versions.values()
             define = newest.define
             if newest.metadata.version is not None:
@@ -63,7 +63,7 @@ class ListHandler:
         return items
 
     async def _through_middleware(
-        self, items: dict[str, Any], pending: PendingRequest, peer: Peer, who: Viewer
+        self, items: dict[str, Any], pending: PendingRequest, peer: Peer, viewer: Viewer
     ) -> dict[str, Any]:
         """Pass a list through the middleware; access rules apply to the definitions that it adds, too."""
 
@@ -75,7 +75,7 @@ class ListHandler:
         shown = {
             name: each
             if each is items.get(name)
-            else self._resolver.visible_definition(pending, name, each, items, who)
+            else self._resolver.visible_definition(pending, name, each, items, viewer)
             for name, each in named.items()
         }
         return {name: each for name, each in shown.items() if each is not None}

@@ -46,7 +46,7 @@ NO_METADATA = AccessMetadata()
 
 
 CallRewriter = Callable[["Registration", Raw], tuple[str, Raw]]
-"""Returns the name and the arguments of the tool that a call stands for. Raises `InvalidArguments`."""
+"""Returns the name and the arguments of the tool that a rewritten call calls. Raises `InvalidArguments`."""
 
 
 class OutputEncoder(Protocol):
@@ -164,7 +164,7 @@ class Registration:
         self.template_guards: tuple[TemplateGuard, ...] = ()
         """For a template: the registries with rules that it has passed."""
         self.rewrite_call: CallRewriter | None = None
-        """Returns the call that a call of this tool stands for, if it calls other tools; see `compose.search`."""
+        """Rewrites a call of this tool into a call of another tool; see `compose.search`."""
         self.versions: Mapping[str, Registration] = {}
         """All of its versions, if there are several."""
         self.may_run_again: bool = may_run_again

@@ -117,14 +117,14 @@ class Registry:
     @property
     def view(self) -> RegistryView:
         """The current view of the registry."""
-        shown = self._view
-        if shown is None:
+        view = self._view
+        if view is None:
             version = self._version
             self._resolve_hints()
-            shown = self._view = RegistryView(self, self._declarations)
+            view = self._view = RegistryView(self, self._declarations)
             if version != self._version:  # changed by another thread meanwhile; checked last
                 self._view = None
-        return shown
+        return view
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -155,23 +155,23 @@ class Registry:
         """Add a registration ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a
         duplicate name, and for an invalid name of a tool or prompt.
         """
-        held = self._declarations.of(kind)
+        declared = self._declarations.of(kind)
         added = _registration_in(registration)
         if kind in ("tool", "prompt"):
             check_name(kind, name, added.function)
-        if name in held:
-            registration = with_version(kind, name, held[name], registration)
-        held[name] = registration
+        if name in declared:
+            registration = with_version(kind, name, declared[name], registration)
+        declared[name] = registration
         if added.resolve_hints is not None:
             self._unresolved.append(added)
         self.invalidate(_LISTS[kind].partition("/")[0])
 
     def remove(self, kind: str, name: str) -> None:
         """Remove a registration; its running calls go on. Raises `DeclarationError` if it does not exist."""
-        held = self._declarations.of(kind).pop(name, None)
-        if held is None:
+        declared = self._declarations.of(kind).pop(name, None)
+        if declared is None:
             raise DeclarationError(f"cannot remove {kind} {name!r}: it does not exist")
-        gone = [_registration_in(held), *_registration_in(held).versions.values()]
+        gone = [_registration_in(declared), *_registration_in(declared).versions.values()]
         self._unresolved = [each for each in self._unresolved if each not in gone]
         self.invalidate(_LISTS[kind].partition("/")[0])
 
@@ -317,7 +317,7 @@ class Registry:
             raise InvalidParams(f"no resource template {ref.uri!r:.200}") from error
 
 
-def _registration_in(held: Any) -> Registration:
+def _registration_in(declared: Any) -> Registration:
     """Return the registration of a declaration; that of a template is a tuple with the template."""
-    registration: Registration = held[1] if isinstance(held, tuple) else held
+    registration: Registration = declared[1] if isinstance(declared, tuple) else declared
     return registration

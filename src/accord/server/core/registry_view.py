@@ -286,14 +286,14 @@ class RegistryView:
             found = {**registry.search.registrations, **found}
         self.before_rules[kind] = found
         if registry.visibility:
-            seen = {name: _visible(name, held, registry.visibility) for name, held in found.items()}
-            found = {name: held for name, held in seen.items() if held is not None}
-        for name, held in found.items():
-            if isinstance(held, tuple):
-                apply_middleware(name, held[1], registry)
-                guard_template(name, held[1], registry)
+            seen = {name: _visible(name, declaration, registry.visibility) for name, declaration in found.items()}
+            found = {name: declaration for name, declaration in seen.items() if declaration is not None}
+        for name, declaration in found.items():
+            if isinstance(declaration, tuple):
+                apply_middleware(name, declaration[1], registry)
+                guard_template(name, declaration[1], registry)
             else:
-                apply_middleware(name, held, registry)
+                apply_middleware(name, declaration, registry)
         return found
 
 
@@ -345,10 +345,10 @@ def guard_template(text: str, registration: Registration, registry: RegistryPart
 def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> dict[str, Registration]:
     """Return the tools with their changes. Of several tools with one new name, the first is shown."""
     changed: dict[str, Registration] = {}
-    for name, held in found.items():
+    for name, declaration in found.items():
         change = registry.tool_changes.get(name)
         try:
-            registration = held if change is None else change.apply(held)
+            registration = declaration if change is None else change.apply(declaration)
         except DeclarationError as exc:  # nor without the change, which may hide parts of it
             log.error("accord: the tool %r is not shown: %s", name, exc)
             continue
@@ -357,13 +357,15 @@ def _apply_changes(registry: RegistryParts, found: dict[str, Registration]) -> d
     return changed
 
 
-def _visible(name: str, held: Any, visibility: Visibility) -> Any:
-    """What is held, as far as rules show it: of several versions those that are not hidden, the newest last."""
-    registration: Registration = held[1] if isinstance(held, tuple) else held
+def _visible(name: str, declaration: Any, visibility: Visibility) -> Any:
+    """Return a declaration as far as rules show it: of several versions those that are not hidden, the newest last.
+    None if all are hidden.
+    """
+    registration: Registration = declaration[1] if isinstance(declaration, tuple) else declaration
     versions: Mapping[Any, Registration] = registration.versions or {registration.metadata.version: registration}
     shown = {version: each for version, each in versions.items() if visibility.is_visible((name,), each.metadata.tags)}
     if len(shown) == len(versions):
-        return held
+        return declaration
     if not shown:
         return None
     newest, _ = [*shown.items()][-1]

@@ -86,12 +86,12 @@ class Resolver:
             if found is None:
                 raise
             registration, variables = found, {}
-        shown = self._registry.view
+        view = self._registry.view
         everybody = (
             registration.is_public
             and peer.visibility is None
-            and not shown.requires_scopes
-            and not shown.has_visibility_rules
+            and not view.requires_scopes
+            and not view.has_visibility_rules
         )
         if everybody or viewer_of(peer, pending).can_read(self._registry, registration, uri):
             return registration, variables
@@ -101,8 +101,8 @@ class Resolver:
 
     def is_public(self, registration: Registration, uri: str) -> bool:
         """Return whether every client may read the resource of a URI, whatever its scopes."""
-        shown = self._registry.view
-        return (registration.is_public and not shown.requires_scopes and not shown.has_visibility_rules) or Viewer(
+        view = self._registry.view
+        return (registration.is_public and not view.requires_scopes and not view.has_visibility_rules) or Viewer(
             NO_SCOPES
         ).can_read(self._registry, registration, uri)
 
@@ -117,47 +117,49 @@ class Resolver:
 
         Raises `InvalidParams`, also for one that this client may not see.
         """
-        registry, who = self._registry, viewer_of(peer, pending)
+        registry, viewer = self._registry, viewer_of(peer, pending)
         kind, name = ("prompt", ref.name) if isinstance(ref, PromptReference) else ("resource", ref.uri)
         try:
             registration = registry.completion_target(ref)
         except InvalidParams:
-            if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who):
+            if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, viewer):
                 return None
             raise
-        if kind == "prompt" and who.versions(registration):
+        if kind == "prompt" and viewer.versions(registration):
             return _select_version(registration, kind, name, pending, peer)
         if kind != "prompt" and (
-            who.can_see(registration) if name in registration.names else who.can_read(registry, registration, name)
+            viewer.can_see(registration)
+            if name in registration.names
+            else viewer.can_read(registry, registration, name)
         ):
             return registration
-        if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, who, hidden=True):
+        if registry.view.has_providers and await self._may_ask_provider(ref, kind, name, viewer, hidden=True):
             return None  # as for one that does not exist
         raise InvalidParams(f"no {'prompt' if kind == 'prompt' else 'resource template'} {name!r:.200}")
 
     async def _may_ask_provider(
-        self, ref: Reference, kind: str, name: str, who: Viewer, *, hidden: bool = False
+        self, ref: Reference, kind: str, name: str, viewer: Viewer, *, hidden: bool = False
     ) -> bool:
         """Return whether a provider may be asked for completions. With rules, or where a declared registration may be
         hidden, providers are asked only about registrations that they have, since rules may name these. `hidden`: a
         declared registration is hidden, and one of a provider does not take its place.
         """
-        shown = self._registry.view
-        if not shown.has_rules and who.visibility is None and not shown.requires_scopes:
+        view = self._registry.view
+        if not view.has_rules and viewer.visibility is None and not view.requires_scopes:
             return True
         if kind == "prompt":
             registration = await self.providers.prompt(name)
         else:
             registration = (await self.providers.listed("resources/templates/list")).get(name)
             if registration is None and (registration := await self.providers.resource(name)) is not None:
-                hidden = hidden or not who.can_read(self._registry, registration, name)
-        return registration is not None and not hidden and who.can_see(registration)
+                hidden = hidden or not viewer.can_read(self._registry, registration, name)
+        return registration is not None and not hidden and viewer.can_see(registration)
 
     def may_see_uri(self, uri: str, pending: PendingRequest, peer: Peer) -> bool:
         """Return whether this client may see a URI that a template could have."""
         return viewer_of(peer, pending).may_know(self._registry, "resource", uri)
 
-    async def list_visible(self, method: str, who: Viewer) -> dict[str, dict[str | None, Registration]]:
+    async def list_visible(self, method: str, viewer: Viewer) -> dict[str, dict[str | None, Registration]]:
         """Return the items of a list that a viewer may see, by name, each with its visible versions, the newest
         last.
         """
@@ -166,33 +168,33 @@ class Resolver:
             return {
                 uri: {None: registration}
                 for uri, registration in items.items()
-                if who.can_list(self._registry, registration, uri)
+                if viewer.can_list(self._registry, registration, uri)
             }
-        found = {name: who.versions(registration) for name, registration in items.items()}
+        found = {name: viewer.versions(registration) for name, registration in items.items()}
         return {name: versions for name, versions in found.items() if versions}
 
     async def _list_all(self, method: str) -> dict[str, Registration]:
-        shown = self._registry.view
-        provided = await self.providers.listed(method) if shown.has_providers else {}
-        found = dict(shown.listed(method))
+        view = self._registry.view
+        provided = await self.providers.listed(method) if view.has_providers else {}
+        found = dict(view.listed(method))
         for name, registration in provided.items():
             found.setdefault(name, registration)
         return self._registry.without_searchable(method, found, provided)
 
     def visible_definition(
-        self, pending: PendingRequest, name: str, definition: Any, listed: Collection[str], who: Viewer
+        self, pending: PendingRequest, name: str, definition: Any, listed: Collection[str], viewer: Viewer
     ) -> Any:
         """Return the visible part of a definition that middleware put into a list, where `listed` has the names that
         the viewer sees: a registration of that name may exist and be hidden. Return None for a hidden one; for a hidden
         version, the newest visible one.
         """
         kind = KINDS[pending.method.name]
-        if name not in listed and not who.may_know(self._registry, kind, name):
+        if name not in listed and not viewer.may_know(self._registry, kind, name):
             return None
         registration = self._registry.find(kind, name)
         if registration is None or registration.metadata.version is None or VERSION not in (definition.meta or {}):
             return definition
-        versions = who.versions(registration)
+        versions = viewer.versions(registration)
         return limit_versions(definition, versions, pending.rules) if versions else None
 
     @property

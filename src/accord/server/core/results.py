@@ -117,8 +117,8 @@ class ResultEncoder:
 
     def encode_input_required(self, requests: Mapping[str, Raw], state: str, rules: Rules) -> Raw:
         """Encode an `input_required` result with the requests for the client."""
-        asked = {"resultType": "input_required", "inputRequests": requests, "requestState": state, "_meta": self._meta}
-        return Raw(codec.encode(asked))
+        fields = {"resultType": "input_required", "inputRequests": requests, "requestState": state, "_meta": self._meta}
+        return Raw(codec.encode(fields))
 
     def _encode_structured(self, value: Any, returns: OutputEncoder, rules: Rules) -> Raw:
         """Encode the value as structured content, and as text for clients that read only text (server, Tools)."""

@@ -93,8 +93,8 @@ class Handles(HandleMarker, Generic[T]):
         principal = id_of(ctx.principal)
         handle = f"{self.what}_{secrets.token_urlsafe(24)}"
         with self._lock:
-            mine = sum(entry.principal == principal for entry in self._entries.values())
-            if (principal and mine >= self._each) or len(self._entries) >= self._most:
+            own = sum(entry.principal == principal for entry in self._entries.values())
+            if (principal and own >= self._each) or len(self._entries) >= self._most:
                 raise ToolError(f"too many are open; close a {self.what}, or come back later")
             self._entries[handle] = _HandleEntry(value, principal, time.monotonic())
         return handle

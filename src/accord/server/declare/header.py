@@ -1,7 +1,8 @@
-"""An argument that stands in a header of HTTP too, for those who route by it without reading the body (2026-07-28).
+"""Arguments that an HTTP header repeats, so that intermediaries can route by them without reading the body
+(2026-07-28).
 
-@server.tool
-def run(query: str, region: Annotated[str, Header("Region")]) -> str: ...       # Mcp-Param-Region: us-west1
+    @server.tool
+    def run(query: str, region: Annotated[str, Header("Region")]) -> str: ...       # Mcp-Param-Region: us-west1
 """
 
 from __future__ import annotations

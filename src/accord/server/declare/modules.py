@@ -51,26 +51,26 @@ def module_functions(module: ModuleType, include: Collection[str] | None) -> Fou
     """
     if not isinstance(module, ModuleType):
         raise DeclarationError(f"{module!r} is not a module: import it and pass the module object")
-    place, held = f"module {module.__name__!r}", vars(module)
-    names = include if include is not None else _named(place, held)
+    place, namespace = f"module {module.__name__!r}", vars(module)
+    names = include if include is not None else _named(place, namespace)
     if names is None:
-        return FoundFunctions(place, {name: value for name, value in _public(held) if _is_own(value, module)}, {})
-    named = {name: held[name] for name in names if name in held}
+        return FoundFunctions(place, {name: value for name, value in _public(namespace) if _is_own(value, module)}, {})
+    named = {name: namespace[name] for name in names if name in namespace}
     why = "there is no such name in it; what it loads when asked, ask for first"
-    absent = {name: why for name in names if name not in held}
+    absent = {name: why for name in names if name not in namespace}
     return FoundFunctions(place, {name: value for name, value in _public(named) if _is_function(value)}, absent)
 
 
-def _named(place: str, held: Mapping[str, Any]) -> Collection[str] | None:
+def _named(place: str, namespace: Mapping[str, Any]) -> Collection[str] | None:
     """Return the names in `__all__`, if it exists. Raises `DeclarationError` if it is not a list of names."""
-    names = held.get("__all__")
+    names = namespace.get("__all__")
     if names is not None and not (_is(names, list, tuple) and all(_is(name, str) for name in names)):
         raise DeclarationError(f"{place}: its `__all__` is not a list of names: use include=[...]")
     return names
 
 
-def _public(held: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in held.items() if not name.startswith("_")]
+def _public(namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in namespace.items() if not name.startswith("_")]
 
 
 def _is_function(value: Any) -> bool:
@@ -119,10 +119,10 @@ def object_methods(thing: Any) -> FoundFunctions:
 
 def _class_attributes(kind: type) -> dict[str, Any]:
     """Return the attributes of a class and its bases, without binding them; overridden ones once."""
-    held: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):  # the last one is `object`
-        held.update(vars(base))
-    return held
+        namespace.update(vars(base))
+    return namespace
 
 
 def _unwrapped(written: Any) -> Any:

@@ -423,13 +423,13 @@ def _optional(hint: Any, reader: HintReader) -> Any:
 
 
 def _named(name: str, hint: Any, reader: HintReader) -> Node:
-    shown = repr(name) if name.isidentifier() else name
+    quoted = repr(name) if name.isidentifier() else name
     try:
         return reader.read(hint)
     except DeclarationError as exc:
-        raise DeclarationError(f"{shown}: {exc}") from exc.__cause__
+        raise DeclarationError(f"{quoted}: {exc}") from exc.__cause__
     except RecursionError as exc:
-        raise DeclarationError(f"{shown}: a recursive type needs a name: use a dataclass or TypedDict") from exc
+        raise DeclarationError(f"{quoted}: a recursive type needs a name: use a dataclass or TypedDict") from exc
 
 
 def _same(value: Any) -> Callable[[], Any]:

@@ -113,11 +113,11 @@ def encode_question(question: InputQuestion[Any], pending: PendingRequest, peer:
     """
     peer.channel.session.require_client_capability(pending, question.needs)
     rules = pending.rules
-    asked = question.encoded_by_revision.get(rules.revision)
-    if asked is None:
+    encoded = question.encoded_by_revision.get(rules.revision)
+    if encoded is None:
         wire = codec.encode(codec.narrow(question.inside(rules), rules.revision))
-        asked = question.encoded_by_revision[rules.revision] = EncodedQuestion(question, Raw(wire), digest(wire))
-    return asked
+        encoded = question.encoded_by_revision[rules.revision] = EncodedQuestion(question, Raw(wire), digest(wire))
+    return encoded
 
 
 def decode_answer(key: str, question: InputQuestion[Any], answer: bytes) -> Any:

@@ -171,15 +171,15 @@ class HandlerCall:
         if isinstance(arguments, Raw):
             values = msgspec.json.decode(arguments) if any(one.uses_arguments for one in declared) else {}
         questions = [one.question_for(values) for one in declared]
-        asked = [one.is_available(question, self.input) for one, question in zip(declared, questions, strict=True)]
+        available = [one.is_available(question, self.input) for one, question in zip(declared, questions, strict=True)]
         answers = iter(
             await self.request_input(
-                list(compress(questions, asked)), [prefix + one.name for one in compress(declared, asked)]
+                list(compress(questions, available)), [prefix + one.name for one in compress(declared, available)]
             )
         )
         return {
             one.name: one.value(next(answers)) if was_asked else one.default
-            for one, was_asked in zip(declared, asked, strict=True)
+            for one, was_asked in zip(declared, available, strict=True)
         }
 
     async def elicit(self, message: str, type: Any) -> Any:

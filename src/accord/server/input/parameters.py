@@ -76,12 +76,12 @@ def input_parameter(parameter: Parameter, names: Collection[str], defaults: Mapp
 def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[Any], Any]]:
     """Return the type of the form, and the conversion of its outcome: unchanged if `Declined` is among the types."""
     arms = get_args(wanted)
-    asked = [arm for arm in arms if arm not in (Declined, Cancelled)]
-    if not asked or (len(asked) == len(arms) and get_origin(asked[0]) is not Accepted):
+    form_types = [arm for arm in arms if arm not in (Declined, Cancelled)]
+    if not form_types or (len(form_types) == len(arms) and get_origin(form_types[0]) is not Accepted):
         return wanted, agreed
-    if get_origin(asked[0]) is Accepted:
-        return get_args(asked[0])[0], _whole
-    return Union[tuple(asked)], _unwrapped  # noqa: UP007  # as many as there are
+    if get_origin(form_types[0]) is Accepted:
+        return get_args(form_types[0])[0], _whole
+    return Union[tuple(form_types)], _unwrapped  # noqa: UP007  # as many as there are
 
 
 class _AcceptedData:
@@ -96,8 +96,8 @@ class _AcceptedData:
             return outcome.data
         if self._default is not MISSING:
             return self._default
-        said = "declined" if isinstance(outcome, Declined) else "did not answer"
-        raise ToolError(f"the user {said} the request for {self._name!r}, so nothing was done")
+        reaction = "declined" if isinstance(outcome, Declined) else "did not answer"
+        raise ToolError(f"the user {reaction} the request for {self._name!r}, so nothing was done")
 
 
 def _whole(answer: Any) -> Any:

@@ -98,8 +98,8 @@ def _in_text(values: Mapping[str, Any], place: re.Match[str]) -> str:
     text, without characters that hide or reorder what a user consents to.
     """
     text = str(values.get(place[1], place[0]))
-    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:_MAX_VALUE_CHARACTERS])
-    return shown if len(text) <= _MAX_VALUE_CHARACTERS else f"{shown}… ({len(text):,} characters)"
+    escaped = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:_MAX_VALUE_CHARACTERS])
+    return escaped if len(text) <= _MAX_VALUE_CHARACTERS else f"{escaped}… ({len(text):,} characters)"
 
 
 class Elicit(InputQuestion[Accepted[T] | Declined | Cancelled]):

@@ -43,8 +43,8 @@ class ReplayInput:
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Return the answers in order. Raises `RunInterrupted` for a missing or invalid answer."""
         named = keys or [self._next_key() for _ in questions]
-        asked = [encode_question(question, self._exchange, self._peer) for question in questions]
-        answers = [self._answer(key, one) for key, one in zip(named, asked, strict=True)]
+        encoded = [encode_question(question, self._exchange, self._peer) for question in questions]
+        answers = [self._answer(key, one) for key, one in zip(named, encoded, strict=True)]
         if None in answers:
             raise RunInterrupted
         return answers
@@ -68,21 +68,21 @@ class ReplayInput:
         self._count += 1
         return f"ask-{self._count}"
 
-    def _answer(self, key: str, asked: EncodedQuestion) -> Any:
+    def _answer(self, key: str, encoded: EncodedQuestion) -> Any:
         """Return the answer to this question: a stored one, or one in the retry for a question that was outstanding or
         may be answered unasked.
         """
         known, answer = self.state.answers.get(key, (b"", b""))
-        if known != asked.digest:
-            outstanding = self.state.outstanding.get(key, asked.digest if asked.question.unasked else b"")
-            if outstanding != asked.digest or key not in self._received:
-                self._missing[key] = asked
+        if known != encoded.digest:
+            outstanding = self.state.outstanding.get(key, encoded.digest if encoded.question.unasked else b"")
+            if outstanding != encoded.digest or key not in self._received:
+                self._missing[key] = encoded
                 return None
             answer = self._received[key]
         try:
-            value = decode_answer(key, asked.question, answer)
+            value = decode_answer(key, encoded.question, answer)
         except InvalidParams as error:  # for the client: a handler that catches errors must not swallow it
             self._refused = error
             raise RunInterrupted from error
-        self.state.answers[key] = (asked.digest, answer)
+        self.state.answers[key] = (encoded.digest, answer)
         return value

@@ -165,9 +165,9 @@ class SuspendedCall:
         """
         open = {key: self._waiting[key][0] for key in self._round if key in self._waiting}
         self._round |= {
-            key: decode_answer(key, asked.question, answers[key]) for key, asked in open.items() if key in answers
+            key: decode_answer(key, encoded.question, answers[key]) for key, encoded in open.items() if key in answers
         }
-        return {key: asked for key, asked in open.items() if self._round[key] is None}
+        return {key: encoded for key, encoded in open.items() if self._round[key] is None}
 
     def _count_answers(self, answers: Mapping[str, bytes]) -> dict[str, EncodedQuestion]:
         """Call `_receive_answers`, and count the memory of the answers, which the handler may hold until it has
@@ -245,8 +245,8 @@ class SuspendedCall:
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Wait for the answers, while the request in flight is answered with the questions."""
-        asked = [self._encode_question(question) for question in questions]
-        places = [self._wait_for(*both) for both in zip(keys or self._keys(questions), asked, strict=True)]
+        encoded = [self._encode_question(question) for question in questions]
+        places = [self._wait_for(*both) for both in zip(keys or self._keys(questions), encoded, strict=True)]
         self._flush_soon()
         try:
             return await asyncio.gather(*(place for _, place in places))
@@ -264,10 +264,10 @@ class SuspendedCall:
         self._count += len(questions)
         return [f"ask-{number}" for number in range(first, self._count + 1)]
 
-    def _wait_for(self, key: str, asked: EncodedQuestion) -> tuple[str, asyncio.Future[Any]]:
+    def _wait_for(self, key: str, encoded: EncodedQuestion) -> tuple[str, asyncio.Future[Any]]:
         """Return a future for an answer; questions with one key are asked once."""
         place: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, (asked, set()))[1].add(place)
+        self._waiting.setdefault(key, (encoded, set()))[1].add(place)
         return key, place
 
     def _stop_waiting(self, key: str, place: asyncio.Future[Any]) -> None:
@@ -322,7 +322,9 @@ class SuspendedCall:
             if self.account:
                 self._suspended_calls.hold(self, self._held_memory() - self.memory)
             self._suspended_calls.admit_waiting(self)
-            outcome = self._make_input_required(self._state, {key: asked for key, (asked, _) in self._waiting.items()})
+            outcome = self._make_input_required(
+                self._state, {key: encoded for key, (encoded, _) in self._waiting.items()}
+            )
         except Exception as error:  # the handler receives the reason why it cannot ask
             self._fail_waiters(error)
         else:

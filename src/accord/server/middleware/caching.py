@@ -156,9 +156,9 @@ class Caching:
         if key is None:
             return await call_next(request)
         await self._refresh()
-        kept = await self._cached(request, key)
-        if kept is not None:
-            return kept
+        cached = await self._cached(request, key)
+        if cached is not None:
+            return cached
         if request.may_ask:
             return await self._compute(request, call_next, key, covered)
         return await self._single_flight(request, call_next, key, covered)
@@ -194,9 +194,9 @@ class Caching:
         place = asyncio.get_running_loop(), key
         while (flight := self._in_flight.get(place)) is not None:
             await asyncio.wait((flight,))
-            kept = await self._cached(request, key)
-            if kept is not None:
-                return kept
+            cached = await self._cached(request, key)
+            if cached is not None:
+                return cached
             if flight.result():  # the result cannot be cached: each request computes its own
                 return await call_next(request)
         flight = self._in_flight[place] = place[0].create_future()

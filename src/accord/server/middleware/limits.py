@@ -96,11 +96,11 @@ def _shortened(result: CallToolResult, excess: int) -> CallToolResult | None:
             text = block.text.encode()
             taken = min(missing, len(text))
             missing -= taken
-            kept = text[: len(text) - taken].decode(errors="ignore")
-            content[index] = msgspec.structs.replace(block, text=kept)
+            shortened = text[: len(text) - taken].decode(errors="ignore")
+            content[index] = msgspec.structs.replace(block, text=shortened)
             if not missing:
                 note = f"\n[{excess + _NOTE:,} bytes were left out here]"
-                content[index] = msgspec.structs.replace(block, text=kept + note)
+                content[index] = msgspec.structs.replace(block, text=shortened + note)
                 return msgspec.structs.replace(result, content=content)
     return None
 

@@ -301,7 +301,7 @@ class Request:
         return self._invoker.server.lifetimes.current()
 
     def run(self) -> Awaitable[Any]:
-        """Call the handler, or the function that stands in for it."""
+        """Call the handler, or its replacement."""
         if self._handler is not None:
             return self._handler(self)
         return self._invoker.invoke_registration(self._registration, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer

@@ -72,16 +72,16 @@ class SubscriptionIndex:
     # --- subscribers -------------------------------------------------------------------------------------------
 
     @contextmanager
-    def with_peer(self, peer: Peer, held: int = 0) -> Iterator[None]:
+    def with_peer(self, peer: Peer, used: int = 0) -> Iterator[None]:
         """Include a client while it is connected; `held` is its memory in bytes besides its subscriptions."""
         client = self._clients[peer] = SessionSubscriber(NotificationQueue(peer))
         self._add(client, LIST_CHANGES.values(), ())
-        self._charge(client.queue, held)
+        self._charge(client.queue, used)
         try:
             yield
         finally:
             self._remove(client)
-            self._charge(client.queue, -held)
+            self._charge(client.queue, -used)
             client.close()
             del self._clients[peer]
 
@@ -102,11 +102,11 @@ class SubscriptionIndex:
         limits, queue = self._limits, self._clients[peer].queue
         if queue.uris + len(uris) > limits.subscriptions:
             raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions} resources")
-        more, held = sum(map(_cost, uris)), self._bytes[queue.principal]
+        more, used = sum(map(_cost, uris)), self._bytes[queue.principal]
         whose = "yours" if queue.principal else "of this connection"
-        if (held if queue.principal else queue.bytes) + more > limits.subscribed_bytes:
+        if (used if queue.principal else queue.bytes) + more > limits.subscribed_bytes:
             raise InternalError(f"too many subscriptions: the limit is {limits.subscribed_bytes:,} bytes, {whose}")
-        if not queue.principal and held + more > limits.subscribed_total_bytes:
+        if not queue.principal and used + more > limits.subscribed_total_bytes:
             raise InternalError("too many subscriptions of all clients together: come back later")
 
     def check_length(self, uri: str) -> None:
