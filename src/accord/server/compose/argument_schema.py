@@ -71,7 +71,7 @@ def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> 
         del result["required"]
     if all(name == other for name, other in names.items()):
         return result
-    return _with_whole({key: value for key, value in result.items() if key not in _TOGETHER}, schema)
+    return _redirect_references({key: value for key, value in result.items() if key not in _TOGETHER}, schema)
 
 
 def _properties(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:
@@ -83,11 +83,11 @@ def _properties(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JS
             continue
         if outside in shown:
             raise DeclarationError(f"two arguments would have the name {outside!r}")
-        shown[outside] = property_schema if change is None else _described(property_schema, change)
+        shown[outside] = property_schema if change is None else _describe(property_schema, change)
     return shown
 
 
-def _described(property_schema: Any, change: ArgumentChange) -> Any:
+def _describe(property_schema: Any, change: ArgumentChange) -> Any:
     """Return the schema of one argument; keywords beside a `$ref` take precedence."""
     changed = {} if property_schema is True else property_schema
     if change.description is not None:
@@ -97,7 +97,7 @@ def _described(property_schema: Any, change: ArgumentChange) -> Any:
     return changed if changed else property_schema
 
 
-def _with_whole(shown: JSONObject, schema: JSONObject) -> JSONObject:
+def _redirect_references(shown: JSONObject, schema: JSONObject) -> JSONObject:
     """Return the schema with references to arguments redirected to the unchanged schema."""
     redirected: list[str] = []
 
@@ -107,19 +107,19 @@ def _with_whole(shown: JSONObject, schema: JSONObject) -> JSONObject:
         redirected.append(ref)
         return f"#/$defs/{_WHOLE}{ref[1:]}"
 
-    result = _each_reference(shown, redirect)
+    result = _map_references(shown, redirect)
     if redirected:
         inner = {key: value for key, value in schema.items() if key not in ("$defs", "definitions", "$schema", "$id")}
         # "MUST only be applied to properties [...] reachable"
-        whole = _each_reference(inner, redirect, without=ANNOTATION)
+        whole = _map_references(inner, redirect, without=ANNOTATION)
         result["$defs"] = {**result.get("$defs", {}), _WHOLE: whole}
     return result  # type: ignore[no-any-return]
 
 
-def _each_reference(schema: Any, redirect: Callable[[str], str], without: str = "") -> Any:
+def _map_references(schema: Any, redirect: Callable[[str], str], without: str = "") -> Any:
     """Return a schema with mapped references, and without one keyword."""
     if isinstance(schema, list):
-        return [_each_reference(each, redirect, without) for each in schema]
+        return [_map_references(each, redirect, without) for each in schema]
     if not isinstance(schema, dict):
         return schema
     result: JSONObject = {}
@@ -127,7 +127,7 @@ def _each_reference(schema: Any, redirect: Callable[[str], str], without: str = 
         if key == "$ref" and isinstance(value, str):
             result[key] = redirect(value)
         elif key in _MAPS and isinstance(value, dict):
-            result[key] = {name: _each_reference(each, redirect, without) for name, each in value.items()}
+            result[key] = {name: _map_references(each, redirect, without) for name, each in value.items()}
         elif key != without:
-            result[key] = value if key in _DATA else _each_reference(value, redirect, without)
+            result[key] = value if key in _DATA else _map_references(value, redirect, without)
     return result

@@ -91,7 +91,9 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
             derived.metadata = msgspec.structs.replace(registration.metadata, tags=words("tags", self.tags))
         if self.arguments:
             derived.bind = changed.bind(registration)
-            derived.input_parameters = [_renamed_input_parameter(one, changed) for one in registration.input_parameters]
+            derived.input_parameters = [
+                _renamed_input_parameter(parameter, changed) for parameter in registration.input_parameters
+            ]
         if registration.middleware:
             derived.middleware = (MiddlewareStep(changed.middleware(registration)), *registration.middleware)
         return derived
@@ -188,15 +190,15 @@ class ChangedTool:
             raise InvalidArguments("\n".join([error.message, *notes])) from error
 
 
-def _renamed_input_parameter(one: InputParameter, changed: ChangedTool) -> InputParameter:
+def _renamed_input_parameter(parameter: InputParameter, changed: ChangedTool) -> InputParameter:
     """Return an input parameter whose question receives the arguments under their original names."""
     return _RenamedInputParameter(
-        one.name,
-        one.question,
-        one.value,
-        one.default,
-        one.uses_arguments,
-        inside=one,
+        parameter.name,
+        parameter.question,
+        parameter.value,
+        parameter.default,
+        parameter.uses_arguments,
+        inside=parameter,
         inner_arguments=changed.inner_arguments,
     )
 

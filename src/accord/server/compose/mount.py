@@ -130,22 +130,22 @@ class Mount:
 
     def tool(self, registration: Registration) -> Registration:
         """Return a tool or prompt with its outer name, in all versions."""
-        derived = self._named(registration)
-        derived.versions = {version: self._named(each) for version, each in registration.versions.items()}
+        derived = self._rename(registration)
+        derived.versions = {version: self._rename(each) for version, each in registration.versions.items()}
         return derived
 
     def resource(self, registration: Registration) -> Registration:
         """Return a resource with its outer URI."""
-        return self._derived(registration, "uri", self.names.uri, self.names.inner_uri)
+        return self._derive(registration, "uri", self.names.uri, self.names.inner_uri)
 
     def template(self, registration: Registration) -> Registration:
         """Return a template with its outer text."""
-        return self._derived(registration, "uri_template", self.names.uri, self.names.inner_uri)
+        return self._derive(registration, "uri_template", self.names.uri, self.names.inner_uri)
 
-    def _named(self, registration: Registration) -> Registration:
-        return self._derived(registration, "name", self.names.name, self.names.inner_name)
+    def _rename(self, registration: Registration) -> Registration:
+        return self._derive(registration, "name", self.names.name, self.names.inner_name)
 
-    def _derived(
+    def _derive(
         self, registration: Registration, field: str, rename: Callable[[str], str], inner_name: Rename
     ) -> Registration:
         inner = registration.define

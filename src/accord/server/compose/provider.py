@@ -79,7 +79,7 @@ class Provider:
 
     async def tool(self, name: str) -> Provided | None:
         """Return one tool, or None if there is none."""
-        return _named(name, await self.tools())
+        return _find_by_name(name, await self.tools())
 
     async def prompts(self) -> Sequence[Provided]:
         """Return all prompts."""
@@ -87,7 +87,7 @@ class Provider:
 
     async def prompt(self, name: str) -> Provided | None:
         """Return one prompt, or None if there is none."""
-        return _named(name, await self.prompts())
+        return _find_by_name(name, await self.prompts())
 
     async def resources(self) -> Sequence[Resource]:
         """Return the resources to list."""
@@ -131,5 +131,5 @@ class Provider:
             listener(what, uri)
 
 
-def _named(name: str, provided: Sequence[Provided]) -> Provided | None:
+def _find_by_name(name: str, provided: Sequence[Provided]) -> Provided | None:
     return next((each for each in provided if getattr(each.definition, "name", None) == name), None)

@@ -89,11 +89,11 @@ class ProviderResolver:
                 continue
             for name, registration in provided.items():
                 registrations.setdefault(name, registration)
-        for mount, inner in self._mounted():
+        for mount, inner in self._mounted_resolvers():
             for name, registration in (await inner.listed(method)).items():
                 outside, outer = mount.outer(key, name, registration)
                 registrations.setdefault(outside, outer)
-        changed = self._changed(registrations) if list_name == "tools" else registrations
+        changed = self._apply_changes(registrations) if list_name == "tools" else registrations
         if not (
             self._registry.guards or self._registry.visibility or self._registry.tool_changes or self._registry.mounts
         ):
@@ -128,7 +128,7 @@ class ProviderResolver:
                 continue
             if values is not None:
                 return values
-        for mount, inner in self._mounted():
+        for mount, inner in self._mounted_resolvers():
             inside = mount.names.inner_ref(ref)
             if inside is not None and (values := await inner.complete(inside, argument, typed)) is not None:
                 return values
@@ -144,7 +144,7 @@ class ProviderResolver:
             except Exception as exc:
                 _warn(provider, f"say whether it has {kind} {name!r}", exc)
                 failed = failed or exc
-        for mount, inner in self._mounted():
+        for mount, inner in self._mounted_resolvers():
             inside = mount.names.inner_uri(name) if kind == "resource" else mount.names.inner_name(name)
             try:
                 if inside is not None and (registration := await getattr(inner, kind)(inside)) is not None:
@@ -162,7 +162,7 @@ class ProviderResolver:
         async with asyncio.timeout(self._limits.provider_seconds):
             return await answer
 
-    def _changed(self, registrations: dict[str, Registration]) -> dict[str, Registration]:
+    def _apply_changes(self, registrations: dict[str, Registration]) -> dict[str, Registration]:
         changed: dict[str, Registration] = {}
         for name, registration in registrations.items():
             change = self._registry.tool_changes.get(name)
@@ -176,7 +176,7 @@ class ProviderResolver:
             changed.setdefault(name if change is None else change.name or name, result)
         return changed
 
-    def _mounted(self) -> Iterator[tuple[MountedRegistry, ProviderResolver]]:
+    def _mounted_resolvers(self) -> Iterator[tuple[MountedRegistry, ProviderResolver]]:
         for mount in self._registry.mounts:
             if mount.has_providers:
                 yield mount, ProviderResolver(mount.registry, self._limits)
@@ -202,12 +202,12 @@ def _warn(provider: Provider, action: str, exc: Exception) -> None:
     log.warning("accord: the provider %s failed to %s", type(provider).__qualname__, action, exc_info=exc)
 
 
-def _definitions(provided: Any, what: str, kind: type) -> list[Any]:
+def _definitions(provided: Any, list_name: str, kind: type) -> list[Any]:
     """Return the definitions that a provider returned. Raises `DeclarationError` for one of another type."""
     definitions = [getattr(each, "definition", each) for each in provided]
     for definition in definitions:
         if not isinstance(definition, kind):
-            raise DeclarationError(f"the provider must return {what}, not {definition!r}")
+            raise DeclarationError(f"the provider must return {list_name}, not {definition!r}")
     return definitions
 
 

@@ -138,7 +138,7 @@ class Search:
         for number, tool in enumerate(tools[:limit]):
             definition = _definition(tool)
             if tokens(definition) > left:
-                definition = _shortened(definition)
+                definition = _shorten(definition)
             left -= tokens(definition)
             if number and left < 0:
                 return
@@ -259,7 +259,7 @@ def _definition(tool: Tool) -> JSONObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _shortened(definition: JSONObject) -> JSONObject:
+def _shorten(definition: JSONObject) -> JSONObject:
     """Return a definition with only the types of its arguments; a call still validates against the whole schema."""
     schema = definition["inputSchema"]
     properties = {

@@ -65,7 +65,7 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
 def _spellings(name: str, whole: bool) -> tuple[str, ...]:
     readings = dict.fromkeys((name, *decoded(name)))
     for form in list(readings):
-        for parsed in _parsed(form, whole):
+        for parsed in _parse_variants(form, whole):
             if parsed not in readings:
                 readings |= dict.fromkeys((parsed, *decoded(parsed)))  # some parsers decode each part after parsing
     for form in list(readings):
@@ -99,7 +99,7 @@ def decoded(name: str) -> Iterator[str]:
         name = text
 
 
-def _parsed(uri: str, whole: bool) -> Iterator[str]:
+def _parse_variants(uri: str, whole: bool) -> Iterator[str]:
     """Yield the URI as parsers read it: `urllib.parse.urlsplit` drops line breaks, tabs and characters before the
     scheme, `hostname` drops user and port, IDNA maps letters to one form (UTS 46), and parameters after `;` are not
     part of the path.

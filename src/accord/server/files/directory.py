@@ -83,7 +83,7 @@ class Directory(Provider):
 
     async def resources(self) -> Sequence[Resource]:
         """Return the files, folder by folder, in order."""
-        return await asyncio.to_thread(self._listed)
+        return await asyncio.to_thread(self._list)
 
     async def templates(self) -> Sequence[ResourceTemplate]:
         """Return the template that matches every file and folder."""
@@ -104,16 +104,16 @@ class Directory(Provider):
             return None
         return await asyncio.to_thread(self._tree.complete, typed)
 
-    def _listed(self) -> Sequence[Resource]:
+    def _list(self) -> Sequence[Resource]:
         listing, cached = self._tree.listing(), self._cached_resources
         if cached is None or cached[0] is not listing:
             cached = self._cached_resources = (
                 listing,
-                [self._listed_as(path, entry) for path, entry in listing.files.items()],
+                [self._resource(path, entry) for path, entry in listing.files.items()],
             )
         return cached[1]
 
-    def _listed_as(self, path: str, entry: DirectoryEntry) -> Resource:
+    def _resource(self, path: str, entry: DirectoryEntry) -> Resource:
         return Resource(
             uri=self.uri(path),
             name=path,

@@ -54,14 +54,14 @@ class PathFilter:
         if isinstance(include, str) or isinstance(exclude, str):
             raise DeclarationError('patterns must be a list: include=["*.md"]')
         self._include = _Patterns(include) if include else None
-        self._exclude = _Patterns([_folded(pattern) for pattern in exclude]) if exclude else None
+        self._exclude = _Patterns([_casefold(pattern) for pattern in exclude]) if exclude else None
         self._hidden = hidden
 
     def includes_entry(self, parts: Parts) -> bool:
         """Return whether a file or folder is not excluded, provided that its parent folders are not."""
         if not self._hidden and parts[-1].startswith("."):
             return False
-        return self._exclude is None or not self._exclude.matches([_folded(part) for part in parts])
+        return self._exclude is None or not self._exclude.matches([_casefold(part) for part in parts])
 
     def includes_file(self, parts: Parts) -> bool:
         """Return whether a file is included, provided that it is not excluded."""
@@ -73,7 +73,7 @@ class PathFilter:
         return entered and (folder or self.includes_file(parts))
 
 
-def _folded(text: str) -> str:
+def _casefold(text: str) -> str:
     """Return a key that is equal for names that some file system treats as equal: by case or encoding of accents."""
     return text if text.isascii() and text.islower() else normalize("NFC", text.casefold())
 

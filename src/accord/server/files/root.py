@@ -156,33 +156,33 @@ class ResolvedRoot:
 
     def read(self, parts: Parts, most: int) -> bytes:
         """Return the content of a regular file. Raises `OSError`, and `FileTooLarge` beyond `most` bytes."""
-        path = self._resolved(parts)
-        before = os.lstat(path)
-        check_regular(before)
+        path = self._resolve(parts)
+        status = os.lstat(path)
+        check_regular(status)
         file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
         try:
-            if not os.path.samestat(before, os.fstat(file)):
-                raise _missing(path)
+            if not os.path.samestat(status, os.fstat(file)):
+                raise _not_found(path)
             return read_regular(file, most)
         finally:
             os.close(file)
 
     def entries(self, parts: Parts) -> Iterator[DirectoryEntry]:
         """Yield the files and folders in a folder. Raises `OSError`."""
-        with os.scandir(self._resolved(parts)) as scan:
+        with os.scandir(self._resolve(parts)) as scan:
             yield from entries(scan)
 
-    def _resolved(self, parts: Parts) -> str:
+    def _resolve(self, parts: Parts) -> str:
         """Return the path if its names are spelled as in their folders, and none of them is a link."""
         path = self.path
         for name in parts:
             if name not in os.listdir(path):
-                raise _missing(name)
+                raise _not_found(name)
             path = os.path.join(path, name)
         if os.path.realpath(path) != path:
-            raise _missing(path)
+            raise _not_found(path)
         return path
 
 
-def _missing(name: str) -> FileNotFoundError:
+def _not_found(name: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

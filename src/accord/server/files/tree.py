@@ -145,12 +145,12 @@ class Tree:
             raise ResourceNotFound(uri="/".join(parts))
         names = [
             _display_name(entry)
-            for entry in self._served(parts)
+            for entry in self._served_entries(parts)
             if is_visible("/".join((*parts, _display_name(entry))))
         ]
         return File(data="\n".join(names[: self._most]).encode(), format=FOLDER)
 
-    def _served(self, parts: Parts) -> list[DirectoryEntry]:
+    def _served_entries(self, parts: Parts) -> list[DirectoryEntry]:
         """Return the served entries of a folder, from the cache unless that expired. Raises `OSError`."""
         with self._folders_lock:
             cached = self._folders.pop(parts, None)
@@ -171,7 +171,7 @@ class Tree:
         if parts is None or not self._path_filter.allows(parts, folder=True):
             return []
         try:
-            entries = self._served(parts)
+            entries = self._served_entries(parts)
         except OSError:
             return []
         return [parent + slash + _display_name(entry) for entry in entries if entry.name.startswith(prefix)]

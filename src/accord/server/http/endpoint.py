@@ -162,7 +162,7 @@ class HTTPEndpoint:
     def _check_version(self, incoming: Incoming, headers: Mapping[bytes, bytes]) -> None:
         """Raise `MalformedMessage` if header and message name different revisions, or an unsupported one."""
         try:
-            check_version(headers, _named(incoming), self.context.server.revisions)
+            check_version(headers, _requested_revision(incoming), self.context.server.revisions)
         except ProtocolError as error:
             raise MalformedMessage(error, incoming.id) from error
 
@@ -307,7 +307,7 @@ def _is_request(body: bytes) -> bool:
     return bool(incoming.method) and incoming.id is not UNSET
 
 
-def _named(incoming: Incoming) -> str | None:
+def _requested_revision(incoming: Incoming) -> str | None:
     """Return the revision in a request's `_meta`."""
     meta = peek.mirrored_params(incoming.params).meta
     return None if meta is None else meta.protocol_version

@@ -133,9 +133,9 @@ class EventStream:
     def _start_pump(self) -> None:
         if self._pumping is None:
             self._pumping = asyncio.get_running_loop().create_task(self._pump())
-            self._pumping.add_done_callback(self._pumped)
+            self._pumping.add_done_callback(self._pump_done)
 
-    def _pumped(self, task: asyncio.Task[None]) -> None:
+    def _pump_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
             log.error("accord: a stream could not go on", exc_info=exc)
             self.stored.mark_incomplete()
@@ -145,14 +145,14 @@ class EventStream:
     async def _pump(self) -> None:
         """Store and deliver messages until nothing is left to do."""
         try:
-            while (step := self._next()) is not None:
+            while (step := self._next_step()) is not None:
                 await step()
             if self._ended and not self._has_undelivered():
                 self._finish()
         finally:
             self._pumping = None
 
-    def _next(self) -> Callable[[], Awaitable[None]] | None:
+    def _next_step(self) -> Callable[[], Awaitable[None]] | None:
         if self._queue and self.stored.can_append and self._retry_timer is None:
             return self._store
         if self._can_catch_up():

@@ -43,7 +43,7 @@ def account_of(principal: Principal | None, request: ASGIRequest, *, proxied: bo
     client = request.scope.get("client")
     address = client[0] if client else ""
     if proxied:
-        address = _forwarded(request.headers) or address
+        address = _forwarded_address(request.headers) or address
     return _account_of_address(address)
 
 
@@ -52,9 +52,9 @@ def is_address(account: str) -> bool:
     return account.startswith(_ADDRESS)
 
 
-def _forwarded(headers: Mapping[bytes, bytes]) -> str:
+def _forwarded_address(headers: Mapping[bytes, bytes]) -> str:
     """Return the address that the nearest proxy has added, or an empty string if none can be trusted."""
-    plain, structured = _last(headers.get(b"x-forwarded-for")), _last(headers.get(b"forwarded"))
+    plain, structured = _last_element(headers.get(b"x-forwarded-for")), _last_element(headers.get(b"forwarded"))
     if structured:
         match = _FOR.search(structured)
         structured = (match[1] or match[2] or "") if match is not None else ""
@@ -62,7 +62,7 @@ def _forwarded(headers: Mapping[bytes, bytes]) -> str:
     return addresses.pop() if len(addresses) == 1 else ""
 
 
-def _last(header: bytes | None) -> str:
+def _last_element(header: bytes | None) -> str:
     return "" if header is None else header.rpartition(b",")[2].strip()[-_LONGEST:].decode("latin-1")
 
 

@@ -274,12 +274,12 @@ class HTTPSession(BaseHTTPSession):
     def _encode_record(self, peer: PeerInfo) -> bytes:
         session = self.session
         ready = session.phase is Phase.OPEN
-        begun = time.time() - (self.context.loop.time() - self.created_at)
+        started_at = time.time() - (self.context.loop.time() - self.created_at)
         record = SessionRecord(
             self.principal,
             session.rules.revision,
             ready,
-            begun,
+            started_at,
             peer.info,
             peer.capabilities,
             self.peer.log_level,

@@ -59,32 +59,32 @@ class SessionTable(Generic[V]):
             if spare is None:
                 limits = self._context.limits
                 owner = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
-                most = self._most(full) if full else limits.http.sessions
+                most = self._max_sessions(full) if full else limits.http.sessions
                 raise RequestRejected(503, f"too many sessions{owner}: the limit is {most:,}", _LATER)
             await self.end(spare, "the session was idle, and others need its room")
 
     def _full(self, account: str) -> str | None:
         """Return the account that is full, an empty string if the table is, or None if there is room."""
-        if len(self._by_account.get(account, ())) >= self._most(account):
+        if len(self._by_account.get(account, ())) >= self._max_sessions(account):
             return account
         return "" if len(self._by_id) >= self._context.limits.http.sessions else None
 
-    def _most(self, account: str) -> int:
+    def _max_sessions(self, account: str) -> int:
         limits = self._context.limits
         return limits.http.sessions_per_address if is_address(account) else limits.http.sessions_per_principal
 
     def _oldest_unused(self, account: str) -> V | None:
         """Return the oldest unused session of an account, or of all for an empty string."""
-        used, found = [], None
+        used, oldest = [], None
         for session in self._unused:
             if not session.unused:
                 used.append(session)
             elif account in ("", session.account):
-                found = session
+                oldest = session
                 break
         for session in used:
             del self._unused[session]
-        return found
+        return oldest
 
     def _longest_idle(self, account: str) -> V | None:
         """Return the session to evict, of this account or, for an empty string, of the account with the most sessions.
@@ -95,12 +95,12 @@ class SessionTable(Generic[V]):
         """
         if account:
             return self._idle_of(self._by_account[account])
-        most, limits = max(self._by_account.values(), key=len), self._context.limits
-        found = self._idle_of(most)
-        if len(most) > max(_FEW, limits.http.sessions // (len(self._by_account) + 1)):
-            return found or self._idle_of(most, may_listen=True)
+        largest, limits = max(self._by_account.values(), key=len), self._context.limits
+        candidate = self._idle_of(largest)
+        if len(largest) > max(_FEW, limits.http.sessions // (len(self._by_account) + 1)):
+            return candidate or self._idle_of(largest, may_listen=True)
         idle = self._context.loop.time() - limits.http.session_unused_seconds
-        return found if found is not None and found.last_used_at <= idle else None
+        return candidate if candidate is not None and candidate.last_used_at <= idle else None
 
     def _idle_of(self, sessions: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
         for _ in range(min(_EVICTION_TRIES, len(sessions))):
@@ -191,8 +191,8 @@ class PersistentSessionTable(SessionTable[HTTPSession]):
             return None
         await self.ensure_capacity(account)
         # The tables may have changed while the store was read.
-        if id in self._ending or (found := self.find(id, principal)) is not None:
-            return None if id in self._ending else found
+        if id in self._ending or (restored := self.find(id, principal)) is not None:
+            return None if id in self._ending else restored
         session = HTTPSession(self._context, principal, account, id, known=True)
         try:
             session.restore(record)

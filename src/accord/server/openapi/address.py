@@ -32,7 +32,7 @@ class BaseURL:
     """
 
     def __init__(self, url: str) -> None:
-        location = _where(url)
+        location = _parse(url)
         if location is None or "{" in url:  # a variable without a default
             raise DeclarationError(
                 f"{without_credentials_malformed(url)!r:.200} is not a valid base_url: "
@@ -58,7 +58,7 @@ class BaseURL:
             target = urljoin(url, reference).partition("#")[0]
         except ValueError:
             return None
-        location = _where(target.partition("?")[0]) if _is_plain(target) else None
+        location = _parse(target.partition("?")[0]) if _is_plain(target) else None
         if location is None or location[:3] != (self._scheme, self._host, self._port):
             return None
         path = location[3]
@@ -66,7 +66,7 @@ class BaseURL:
         return target if inside and not any(map(has_dot_segment, path.split("/"))) else None
 
 
-def _where(url: str) -> tuple[str, str, int, str] | None:
+def _parse(url: str) -> tuple[str, str, int, str] | None:
     """Return scheme, host, port and path of a URL, or None if it is invalid or has other parts."""
     try:
         split = urlsplit(url)
@@ -110,9 +110,9 @@ class PathTemplate:
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the path with its variables replaced by the percent-encoded `values`. Raises `InvalidArguments`."""
-        return "".join("/" + self._filled(parts, values) for parts in self._segments)
+        return "".join("/" + self._fill_segment(parts, values) for parts in self._segments)
 
-    def _filled(self, parts: list[str], values: Mapping[str, str]) -> str:
+    def _fill_segment(self, parts: list[str], values: Mapping[str, str]) -> str:
         """Return one segment; `parts` alternates literals and names of variables, beginning with a literal."""
         pieces = [values[part] if index % 2 else quote(part, safe=_PCHAR) for index, part in enumerate(parts)]
         segment = "".join(pieces)

@@ -189,7 +189,7 @@ class APICall:
             headers["cookie"] = "; ".join(cookies)
         body = None
         if places.body is not UNSET and self.arguments.body is not None:
-            body, headers["content-type"] = self._encoded(places.body)
+            body, headers["content-type"] = self._encode_body(places.body)
         self._check_method("&".join(query), places.body, body)
         url = self.api.base.join(path, "&".join([*query, *self.api.query]))
         return APIRequest(method=self.route.method, url=url, headers=headers, body=body)
@@ -229,7 +229,7 @@ class APICall:
         if chosen:
             raise InvalidArguments("`_method` makes it another operation of the API, which is not offered")
 
-    def _encoded(self, value: Any) -> tuple[bytes, str]:
+    def _encode_body(self, value: Any) -> tuple[bytes, str]:
         body = self.arguments.body
         assert body is not None, "there is one where a value for it is"
         content, media = encode(body, value)

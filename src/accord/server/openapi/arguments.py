@@ -68,7 +68,7 @@ class OperationArguments:
     def schema(self, schemas: DocumentSchemas) -> JSONObject:
         """Return the JSON Schema of the arguments. Raises `SchemaError`."""
         properties = {
-            name: _described(parameter.schema, parameter.description) for name, parameter in self.parameters.items()
+            name: _describe(parameter.schema, parameter.description) for name, parameter in self.parameters.items()
         }
         required = [name for name, parameter in self.parameters.items() if parameter.required]
         schema: JSONObject = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -94,12 +94,12 @@ class OperationArguments:
 
     def variables(self) -> dict[str, str]:
         """Return the variables of a URI template, each with the name of its path or query argument."""
-        found: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for name, parameter in self.parameters.items():
             if parameter.place in ("path", "query"):
-                variable = _TEMPLATE_VARIABLE.sub("_", name) if name.isascii() else f"v{len(found)}"
-                found[variable if variable not in found else f"{variable}_{len(found)}"] = name
-        return found
+                variable = _TEMPLATE_VARIABLE.sub("_", name) if name.isascii() else f"v{len(variables)}"
+                variables[variable if variable not in variables else f"{variable}_{len(variables)}"] = name
+        return variables
 
     def needs_more_than(self, places: Collection[str]) -> bool:
         """Return whether an argument is required in the body, or at a place other than `places`."""
@@ -120,32 +120,32 @@ class OperationArguments:
             return None
         return {name: member for name, member in members.items() if not self._is_read_only(member)}
 
-    def _resolved(self, schema: Any) -> JSONObject:
+    def _resolve(self, schema: Any) -> JSONObject:
         return self._operation.document.resolve(schema) if isinstance(schema, dict) else {}
 
     def _schema_of_body(self, body: RequestBody) -> JSONObject:
         """Return the schema of a body; the only arm of an `allOf` counts, since some documents use that to add a
         description.
         """
-        schema = self._resolved(body.schema)
+        schema = self._resolve(body.schema)
         arms = schema.get("allOf")
         if isinstance(arms, list) and len(arms) == 1 and schema.keys() <= {"allOf", "title", "description"}:
-            return self._resolved(arms[0])
+            return self._resolve(arms[0])
         return schema
 
     def _is_read_only(self, schema: Any) -> bool:
         return isinstance(schema, dict) and (
-            schema.get("readOnly") is True or self._resolved(schema).get("readOnly") is True
+            schema.get("readOnly") is True or self._resolve(schema).get("readOnly") is True
         )
 
     def _add_body(self, body: RequestBody, properties: JSONObject, schema: JSONObject) -> list[str]:
         """Add the body's properties, and return the names of those that are required."""
         if self._members is None:
             body_schema = body.schema if is_written(body.media) else _FILE
-            properties[_WHOLE] = _described(body_schema, body.description)
+            properties[_WHOLE] = _describe(body_schema, body.description)
             return [_WHOLE] if body.required else []
         for name, member in self._members.items():
-            properties[name] = _as_base64(self._resolved(member)) if name in body.files else member
+            properties[name] = _as_base64(self._resolve(member)) if name in body.files else member
         names = self._schema_of_body(body).get("required")
         required = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
         required = [name for name in required if name in self._members]
@@ -160,11 +160,11 @@ _FILE: JSONObject = {"type": "string", "contentEncoding": "base64"}
 
 def _as_base64(schema: JSONObject) -> JSONObject:
     """Return the schema of a file in a form, whose bytes are base64 text."""
-    made = {"type": "array", "items": _FILE} if schema.get("type") == "array" else _FILE
-    return {**made, "description": schema["description"]} if "description" in schema else made
+    file_schema = {"type": "array", "items": _FILE} if schema.get("type") == "array" else _FILE
+    return {**file_schema, "description": schema["description"]} if "description" in schema else file_schema
 
 
-def _described(schema: Any, description: Any) -> Any:
+def _describe(schema: Any, description: Any) -> Any:
     """Return a schema with the description of its argument."""
     base = {} if schema is True else schema
     return {**base, "description": description} if description and isinstance(base, dict) else base
@@ -178,11 +178,11 @@ def decode_nested_json(arguments: Raw | None, schema: JSONObject) -> Raw | None:
         values = msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    decoded = {name: _decoded(value, schema.get("properties", {}).get(name)) for name, value in values.items()}
+    decoded = {name: _decode(value, schema.get("properties", {}).get(name)) for name, value in values.items()}
     return None if decoded == values else Raw(msgspec.json.encode(decoded))
 
 
-def _decoded(value: Any, schema: Any) -> Any:
+def _decode(value: Any, schema: Any) -> Any:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in _NO_STRINGS:
         return value

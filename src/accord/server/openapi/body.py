@@ -42,7 +42,7 @@ def in_path(parameter: APIParameter, value: Any) -> str:
 
 
 def _matrix(parameter: APIParameter, value: Any, pieces: list[str]) -> str:
-    name = _quoted(parameter, parameter.name)
+    name = _quote(parameter, parameter.name)
     if parameter.explode and isinstance(value, dict):
         return "".join(f";{piece}" for piece in pieces)
     if parameter.explode:
@@ -54,11 +54,11 @@ def in_query(parameter: APIParameter, value: Any) -> list[str]:
     """Return the query parameters of a value: none, one or several of `name=value`."""
     if value is None:
         return []
-    name = _quoted(parameter, parameter.name)
+    name = _quote(parameter, parameter.name)
     if parameter.as_json or not isinstance(value, dict | list):
         return [f"{name}={piece}" for piece in _pieces(parameter, value, False)]
     if parameter.style == "deepObject":
-        return [f"{name}{key}={_quoted(parameter, text)}" for key, text in _deep(value)]
+        return [f"{name}{key}={_quote(parameter, text)}" for key, text in _deep(value)]
     pieces = _pieces(parameter, value, parameter.explode)
     if not pieces:
         return []
@@ -85,10 +85,10 @@ def in_header(parameter: APIParameter, value: Any) -> str:
 def _pieces(parameter: APIParameter, value: Any, explode: bool) -> list[str]:
     """Return the encoded parts of a value: one, those of a list, or the keys and values of an object."""
     if parameter.as_json or not isinstance(value, dict | list):
-        return [_quoted(parameter, _text(value, parameter.as_json))]
+        return [_quote(parameter, _text(value, parameter.as_json))]
     if isinstance(value, list):
-        return [_quoted(parameter, _text(item)) for item in value if item is not None]
-    pairs = [(_quoted(parameter, key), _quoted(parameter, _text(item))) for key, item in value.items()]
+        return [_quote(parameter, _text(item)) for item in value if item is not None]
+    pairs = [(_quote(parameter, key), _quote(parameter, _text(item))) for key, item in value.items()]
     return [f"{key}={item}" for key, item in pairs] if explode else [part for pair in pairs for part in pair]
 
 
@@ -111,7 +111,7 @@ def _text(value: Any, as_json: bool = False) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _quoted(parameter: APIParameter, text: str) -> str:
+def _quote(parameter: APIParameter, text: str) -> str:
     safe = {"cookie": _COOKIE, "query": _RESERVED if parameter.reserved else ""}.get(parameter.place, "")
     return quote(_sendable(text), safe=safe)
 
@@ -181,10 +181,10 @@ def _parts(body: RequestBody, name: str, value: Any) -> Iterator[tuple[str, byte
     encoding = body.encoding.get(name)
     kind = encoding.get("contentType") if isinstance(encoding, dict) else None
     for item in value if isinstance(value, list) else [value]:
-        head = f'Content-Disposition: form-data; name="{_escaped(name)}"'
+        head = f'Content-Disposition: form-data; name="{_escape(name)}"'
         if name in body.files:
             kind = kind if isinstance(kind, str) and _is_media_type(kind) else "application/octet-stream"
-            yield f'{head}; filename="{_escaped(name)}"\r\nContent-Type: {kind}', _bytes(name, item)
+            yield f'{head}; filename="{_escape(name)}"\r\nContent-Type: {kind}', _bytes(name, item)
         elif isinstance(item, dict | list):
             yield f"{head}\r\nContent-Type: application/json", msgspec.json.encode(item)
         elif item is not None:
@@ -195,7 +195,7 @@ def _is_media_type(text: str) -> bool:
     return text.isascii() and text.isprintable() and "," not in text and "*" not in text
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """Return a name for a quoted string, escaped as browsers do."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
 

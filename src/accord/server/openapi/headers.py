@@ -32,7 +32,7 @@ class APIHeaders:
         if callable(headers):
             self._source = headers
         elif isinstance(headers, Mapping):
-            self._fixed = _fixed(headers)
+            self._fixed = _validate_fixed(headers)
         elif headers is not None:
             raise DeclarationError(
                 f"headers= must be a mapping of strings, or a function that returns one, not {headers!r:.100}"
@@ -72,7 +72,7 @@ class APIHeaders:
             raise ToolError(f"the function for headers failed: {describe_redacted(exc)}") from exc
 
 
-def _fixed(headers: Mapping[str, str]) -> dict[str, str]:
+def _validate_fixed(headers: Mapping[str, str]) -> dict[str, str]:
     try:
         return validated_headers(headers)
     except TargetError as exc:

@@ -50,7 +50,7 @@ class OperationNames:
         if chosen is not None and (chosen != _plain(chosen) or not chosen):
             raise DeclarationError(f"{chosen!r:.100} is not a valid name: use letters, digits, `_`, `-` and `.`")
         wanted = self._prefix + (
-            chosen or _plain(_short(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
+            chosen or _plain(_short_id(route)) or _plain(f"{route.method.lower()}_{route.path.strip('/')}")
         )
         name = base = wanted[:_LONGEST]
         number = self._numbers.get(base, 1)
@@ -62,7 +62,7 @@ class OperationNames:
         return name
 
 
-def _short(route: Route) -> str:
+def _short_id(route: Route) -> str:
     """Return the `operationId` without the path and method that FastAPI appends to the function's name."""
     if route.id is None:
         return ""
@@ -138,7 +138,7 @@ def add_openapi(server: ImportingServer, source: Source | OpenAPIDocument, optio
 def add_application(server: ImportingServer, app: Any, lifespan: bool, options: OpenAPIOptions) -> Imported:
     """Import the operations of an ASGI application with an `openapi()` method. Raises `DeclarationError`."""
     base, max_bytes = BaseURL(options.get("base_url", "http://localhost")), server.limits.upstream_bytes
-    return _add(server, _described(app), base, lambda: application(app, max_bytes, lifespan), options)
+    return _add(server, _document_of(app), base, lambda: application(app, max_bytes, lifespan), options)
 
 
 def server_of(make: Callable[[str, str], S], source: Source, name: str | None, options: OpenAPIOptions) -> S:
@@ -153,13 +153,13 @@ def server_of_application(
     make: Callable[[str, str], S], app: Any, name: str | None, lifespan: bool, options: OpenAPIOptions
 ) -> S:
     """Return a server of one ASGI application. Raises `DeclarationError`."""
-    document = _described(app)
+    document = _document_of(app)
     server = make(name or document.title, document.version)
     add_application(server, app, lifespan, options)
     return server
 
 
-def _described(app: Any) -> OpenAPIDocument:
+def _document_of(app: Any) -> OpenAPIDocument:
     if not callable(getattr(app, "openapi", None)):
         raise DeclarationError(f"{app!r:.200} has no openapi(): give its document to add_openapi, with send=")
     return OpenAPIDocument(app.openapi())

@@ -142,7 +142,7 @@ class APIOperation:
             for name in variables
         }
         for holder in (self.document.resolve(self._item), self._content):
-            for node in _listed(holder, "parameters"):
+            for node in _list_of(holder, "parameters"):
                 parameter = _parameter(self.document, self.document.resolve(node))
                 if parameter is not None and (parameter.place != "path" or parameter.name in variables):
                     parameters[parameter.place, parameter.name] = parameter
@@ -283,7 +283,7 @@ def _object(holder: JSONObject, key: str) -> JSONObject:
     return value or {}
 
 
-def _listed(holder: JSONObject, key: str) -> list[Any]:
+def _list_of(holder: JSONObject, key: str) -> list[Any]:
     value = holder.get(key)
     if value is not None and not isinstance(value, list):
         raise SchemaError(f"`{key}` is an array, not {type(value).__name__}")

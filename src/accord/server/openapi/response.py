@@ -90,12 +90,12 @@ def decode_value(answer: APIAnswer, validator: Validator, *, strict: bool) -> An
 
 def _without_nulls(value: Any) -> Any:
     try:
-        return _pruned(value)
+        return _prune(value)
     except RecursionError as exc:
         raise Mismatch("nested too deep") from exc
 
 
-def _pruned(value: Any) -> Any:
+def _prune(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _pruned(member) for name, member in value.items() if member is not None}
-    return [_pruned(item) for item in value] if isinstance(value, list) else value
+        return {name: _prune(member) for name, member in value.items() if member is not None}
+    return [_prune(item) for item in value] if isinstance(value, list) else value

@@ -91,14 +91,14 @@ class SchemaConverter:
             elif key in _ONE:
                 converted[key] = self.convert(value, depth + 1)
             elif key in _MANY:
-                converted[key] = [self.convert(subschema, depth + 1) for subschema in _listed(schema, key)]
+                converted[key] = [self.convert(subschema, depth + 1) for subschema in _list_of(schema, key)]
             elif key in _NAMED:
                 converted[key] = {
-                    name: self.convert(subschema, depth + 1) for name, subschema in self._wanted(schema, key)
+                    name: self.convert(subschema, depth + 1) for name, subschema in self._wanted_members(schema, key)
                 }
         if converted.get("required"):
             self._leave_out(schema, converted)
-        return self._translated(schema, converted)
+        return self._translate(schema, converted)
 
     def _check_bounds(self, schema: JSONObject, depth: int) -> None:
         """Raise `SchemaError` for a schema that is too large. Shared objects (YAML aliases, a dict)
@@ -112,7 +112,7 @@ class SchemaConverter:
         if len(str(schema.get("pattern", ""))) > _PATTERN:
             raise SchemaError(f"a pattern has more than {_PATTERN:,} characters")
 
-    def _wanted(self, schema: JSONObject, key: str) -> list[tuple[str, Any]]:
+    def _wanted_members(self, schema: JSONObject, key: str) -> list[tuple[str, Any]]:
         named = schema[key]
         if not isinstance(named, dict):
             raise SchemaError(f"`{key}` of a schema must be an object, not {type(named).__name__}")
@@ -126,10 +126,10 @@ class SchemaConverter:
     def _leave_out(self, schema: JSONObject, converted: JSONObject) -> None:
         """Remove members of the other direction from `required`."""
         properties = schema.get("properties", {})
-        wanted = [name for name in _listed(converted, "required") if not self._is_unwanted(_member(properties, name))]
+        wanted = [name for name in _list_of(converted, "required") if not self._is_unwanted(_member(properties, name))]
         converted["required"] = wanted
 
-    def _translated(self, schema: JSONObject, converted: JSONObject) -> JSONObject:
+    def _translate(self, schema: JSONObject, converted: JSONObject) -> JSONObject:
         if isinstance(schema.get("$ref"), str):
             converted["$ref"] = self._refer(schema["$ref"])
         if "$dynamicRef" in schema:
@@ -161,7 +161,7 @@ def _or_null(converted: JSONObject) -> JSONObject:
     return {"anyOf": [converted, {"type": "null"}], **annotations} if converted else annotations
 
 
-def _listed(schema: JSONObject, key: str) -> list[Any]:
+def _list_of(schema: JSONObject, key: str) -> list[Any]:
     if not isinstance(schema[key], list):
         raise SchemaError(f"`{key}` of a schema is an array, not {type(schema[key]).__name__}")
     items: list[Any] = schema[key]
@@ -199,7 +199,7 @@ class DocumentSchemas:
     def self_contained(self, schema: Any) -> JSONObject:
         """Return a schema with all components that it refers to. Raises `SchemaError`."""
         converted, names = self._convert(schema)
-        converted, names = self._rooted(converted, names)
+        converted, names = self._inline_root(converted, names)
         defs: JSONObject = {}
         pending = sorted(names)
         while pending:
@@ -228,7 +228,7 @@ class DocumentSchemas:
                 pending += arms
         return False
 
-    def _rooted(self, converted: Any, names: set[str]) -> tuple[JSONObject, set[str]]:
+    def _inline_root(self, converted: Any, names: set[str]) -> tuple[JSONObject, set[str]]:
         """Return a schema whose root is not only a reference."""
         if isinstance(converted, bool):
             return ({} if converted else {"not": {}}), names

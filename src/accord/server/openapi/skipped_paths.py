@@ -79,7 +79,7 @@ class _PathPattern:
 
     @cached_property
     def _segments(self) -> list[tuple[int, re.Pattern[str]]]:
-        return [_compiled(segment) for segment in self._text.split("/") if segment]
+        return [_compile(segment) for segment in self._text.split("/") if segment]
 
     def matches(self, path: tuple[str, ...]) -> bool:
         """Return whether the template matches a path; a trailing variable may match several segments."""
@@ -101,7 +101,7 @@ class _PathPattern:
         )
 
 
-def _compiled(segment: str) -> tuple[int, re.Pattern[str]]:
+def _compile(segment: str) -> tuple[int, re.Pattern[str]]:
     parts = VARIABLE.split(segment)
     literals, is_variable = parts[::2], len(parts) > 1
     kind = _LITERAL if not is_variable else _PARTLY if any(literals) else _ANYTHING
@@ -116,8 +116,8 @@ def _readings(path: str) -> Iterator[tuple[str, ...]]:
     for _ in range(_ROUNDS):
         for text in {path, _QUERY.split(path, maxsplit=1)[0]}:
             for segments in (text.split("/"), _SLASHES.split(text)):
-                yield from _without_format(_resolved(segments))
-                yield from _without_format(_resolved([segment.partition(";")[0] for segment in segments]))
+                yield from _without_format(_resolve_segments(segments))
+                yield from _without_format(_resolve_segments([segment.partition(";")[0] for segment in segments]))
         path = unquote(path)
 
 
@@ -130,7 +130,7 @@ def _without_format(segments: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield (*segments[:-1], name)
 
 
-def _resolved(segments: list[str]) -> tuple[str, ...]:
+def _resolve_segments(segments: list[str]) -> tuple[str, ...]:
     path: list[str] = []
     for segment in (_plain(each).strip() for each in segments):
         if segment == "..":

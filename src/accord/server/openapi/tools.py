@@ -75,10 +75,10 @@ class ImportedTool:
         try:
             return SchemaTool(self._tool(self._call.input_schema, self._output_schema()), None, limits)
         except SchemaError as exc:
-            unusable = Tool(name=self._name, description=self._refused(exc), input_schema={"type": "object"})
+            unusable = Tool(name=self._name, description=self._mark_unusable(exc), input_schema={"type": "object"})
             return SchemaTool(unusable, None, limits)
 
-    def _refused(self, error: SchemaError) -> str:
+    def _mark_unusable(self, error: SchemaError) -> str:
         """Record, log and return the reason why the tool cannot be called."""
         self._unusable = f"{self._call.route} cannot be called, by what its OpenAPI document says: {error!s:.1000}"
         log.warning("accord: tool %r: %s", self._name, self._unusable)
@@ -120,7 +120,7 @@ class ImportedTool:
         try:
             values = self._values(schemas, arguments)
         except SchemaError as exc:
-            raise ToolError(self._refused(exc)) from exc
+            raise ToolError(self._mark_unusable(exc)) from exc
         return (self._call.request(values), context), {}
 
     def _values(self, schemas: SchemaTool, arguments: Raw | None) -> JSONObject:
@@ -142,9 +142,9 @@ class ImportedTool:
         check_status(self._call.route, answer, secrets)
         if self.result_schema is None:
             return as_content(answer, request.url)
-        return self._structured(answer, request)
+        return self._decode_result(answer, request)
 
-    def _structured(self, answer: APIAnswer, request: APIRequest) -> Any:
+    def _decode_result(self, answer: APIAnswer, request: APIRequest) -> Any:
         """Return the value of a response, or its text if it does not match the schema.
 
         Such text is an error result, since this tool's results need structured output ("Servers MUST provide structured
@@ -213,7 +213,8 @@ class ImportedResource:
         }
         if arguments.needs_more_than(("path", "query")):
             raise SchemaError("it needs a body, a header or a cookie, which a resource cannot have: make it a tool")
-        self._template = Template(self._text(scheme), unsafe_variables=True)  # `APICall` checks what becomes a path
+        # `APICall` checks the values that become a part of the path
+        self._template = Template(self._uri_template(scheme), unsafe_variables=True)
         route = call.route
         about: dict[str, Any] = {
             "name": name,
@@ -226,13 +227,13 @@ class ImportedResource:
             ResourceTemplate(uri_template=text, **about) if self._variables else Resource(uri=text, **about)
         )
 
-    def _text(self, scheme: str) -> str:
+    def _uri_template(self, scheme: str) -> str:
         """Return the URI template."""
         parameters = self._call.arguments.parameters
         places = [(variable, parameters[argument]) for variable, argument in self._variables.items()]
         query = [variable for variable, one in places if one.place == "query"]
         names = {one.name: variable for variable, one in places if one.place == "path"}
-        path = VARIABLE.sub(lambda found: f"{{{names[found[1]]}}}", self._call.route.path)
+        path = VARIABLE.sub(lambda match: f"{{{names[match[1]]}}}", self._call.route.path)
         return f"{scheme}:/{quote(path, safe=_IN_URIS)}" + ("{?" + ",".join(query) + "}" if query else "")
 
     @property

@@ -93,7 +93,7 @@ class ASGIServer:
         """Wait until written responses are sent, then close the rest; both within `seconds`."""
         self.stop_accepting()
         deadline = time.monotonic() + seconds / 2
-        while self._unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - no event reports an empty buffer
+        while self._has_unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - no event reports an empty buffer
             await asyncio.sleep(_FLUSH_POLL_SECONDS)
         self._timeouts.stop()
         for connection in list(self.connections):
@@ -104,7 +104,7 @@ class ASGIServer:
         if tasks:
             await asyncio.wait(tasks, timeout=seconds / 2)
 
-    def _unsent(self) -> bool:
+    def _has_unsent(self) -> bool:
         return any(unsent_bytes(connection.transport) for connection in self.connections)
 
     def _connection(self) -> asyncio.Protocol:

@@ -199,7 +199,7 @@ async def serve_app(
     """Serve an application on bound sockets until a signal; then shut down within the limits."""
     with ExitStack() as exit_stack:
         signals = exit_stack.enter_context(ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
-        async with serving(app, sockets, limits, _logged(app, exit_stack, limits) if access_log else app):
+        async with serving(app, sockets, limits, _with_access_log(app, exit_stack, limits) if access_log else app):
             started()
             await signals.requested.wait()
 
@@ -221,7 +221,7 @@ async def serving(
         await asgi_server.finish(limits.close_seconds)
 
 
-def _logged(app: DrainableApplication, exit_stack: ExitStack, limits: Limits) -> AccessLog:
+def _with_access_log(app: DrainableApplication, exit_stack: ExitStack, limits: Limits) -> AccessLog:
     writer = LogWriter()
     exit_stack.callback(writer.close, limits.close_seconds / 2)
     return AccessLog(app, writer)

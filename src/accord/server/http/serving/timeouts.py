@@ -82,11 +82,11 @@ class ConnectionTimeouts:
         if self._checked_at is not None:
             self._elapsed += min(now - self._checked_at, 2 * self._every)
         self._checked_at, now = now, self._elapsed
-        for connection in _disconnected(self._connections):
+        for connection in _find_disconnected(self._connections):
             connection.transport.abort()
         waits: dict[MonitoredConnection, _WaitState] = {}
         for connection in list(self._connections):
-            wait = self._wait(connection, now)
+            wait = self._wait_state(connection, now)
             if wait is None:
                 continue
             if now - wait.since < self._seconds[wait.kind]:
@@ -95,7 +95,7 @@ class ConnectionTimeouts:
                 _close(connection, wait)
         self._waits = waits
 
-    def _wait(self, connection: MonitoredConnection, now: float) -> _WaitState | None:
+    def _wait_state(self, connection: MonitoredConnection, now: float) -> _WaitState | None:
         """Return what a connection waits for, and since when; None if no timeout applies."""
         unsent = unsent_bytes(connection.transport)
         kind = _UNSENT if unsent else _kind(connection.http)
@@ -108,7 +108,7 @@ class ConnectionTimeouts:
         return previous if unsent == previous.unsent else previous._replace(unsent=unsent)
 
 
-def _disconnected(connections: Iterable[MonitoredConnection]) -> Iterator[MonitoredConnection]:
+def _find_disconnected(connections: Iterable[MonitoredConnection]) -> Iterator[MonitoredConnection]:
     """Yield connections whose clients have disconnected while reading is paused, because of bytes after
     their request.
     """
