@@ -188,8 +188,8 @@ class RegistryView:
     @cached_property
     def may_hide_uris(self) -> bool:
         """Whether the URI of a registration may be hidden from some client."""
-        offers = (*self.resources.values(), *(registration for _, registration in self.templates.values()))
-        return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in offers)
+        registrations = (*self.resources.values(), *(registration for _, registration in self.templates.values()))
+        return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in registrations)
 
     @cached_property
     def _hidden_uris(self) -> frozenset[str]:

@@ -50,7 +50,7 @@ class EncodedToolResult(CallToolResult):
 
 
 class ResultEncoder:
-    """Encodes results for one server, with its `serverInfo`."""
+    """The encoder of results for one server, with its `serverInfo`."""
 
     def __init__(self, info: Raw) -> None:
         self._info = info

@@ -55,7 +55,7 @@ def docstring(text: str) -> Docstring:
 
 
 class _Reader:
-    """Reads the lines once; a line belongs to the body, to a parameter, or to a dropped section."""
+    """A reader that passes the lines once; a line belongs to the body, to a parameter, or to a dropped section."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines

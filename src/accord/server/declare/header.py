@@ -18,7 +18,7 @@ from accord.wire.headers import ANNOTATION, check_name
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Marks a parameter of a tool, a `str`, `int` or `bool`, to be sent as the header `Mcp-Param-NAME` as well.
+    """The marker of a tool parameter, a `str`, `int` or `bool`, that is sent as the header `Mcp-Param-NAME` as well.
 
     Intermediaries can read headers: "Server developers SHOULD NOT mark sensitive parameters (passwords, API keys,
     tokens, PII)". Raises `DeclarationError` for an invalid header name.

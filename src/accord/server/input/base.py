@@ -25,7 +25,7 @@ from accord.session.pending_request import PendingRequest
 
 
 class InputRequester(Protocol):
-    """Requests input from the client for one call."""
+    """The interface that requests input from the client for one call."""
 
     once_cache: OnceCache
     """The values of `ctx.once`, created once per call even if its handler runs again."""
@@ -77,7 +77,7 @@ class OnceCache:
 
 
 class UnavailableInput:
-    """Rejects all questions where the method or the revision allows none."""
+    """An `InputRequester` that rejects all questions, where the method or the revision allows none."""
 
     is_interrupted = False
     outlives = False

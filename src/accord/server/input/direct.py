@@ -58,7 +58,7 @@ class URLElicitations:
 
 
 class DirectInput:
-    """Sends each question as a request, all of them at once."""
+    """An `InputRequester` that sends each question as a request, all of them at once."""
 
     def __init__(self, pending: PendingRequest, peer: Peer, seconds: float, url_elicitations: URLElicitations) -> None:
         self._exchange = pending

@@ -85,7 +85,7 @@ def _form_of(wanted: Any, agreed: Callable[[Any], Any]) -> tuple[Any, Callable[[
 
 
 class _AcceptedData:
-    """Returns the data of an accepted form, else the default. Raises `ToolError` without a default."""
+    """A function that returns the data of an accepted form, else the default. Raises `ToolError` without a default."""
 
     def __init__(self, name: str, default: Any) -> None:
         self._name = name

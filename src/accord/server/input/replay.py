@@ -18,11 +18,13 @@ from accord.session.pending_request import PendingRequest
 
 
 class RunInterrupted(BaseException):
-    """Ends a run at a question. Not an `Exception`: a handler that catches those must not swallow it."""
+    """The signal that ends a run at a question. Not an `Exception`: a handler that catches those must not swallow
+    it.
+    """
 
 
 class ReplayInput:
-    """Returns answers from the state and the retry; a missing answer ends the run.
+    """An `InputRequester` that reads answers from the state and the retry; a missing answer ends the run.
 
     A question is identified by its key (its parameter, or its number in the order of calls) and its digest: if the
     handler asks another question when it runs again, the old answer is dropped and the new question is asked.

@@ -157,7 +157,7 @@ class StateExpired(ToolError):
 
 
 class StateStore:
-    """Stores states that are too large to send, until they expire. Without room, the oldest of the account with the
+    """A store of states that are too large to send, until they expire. Without room, the oldest of the account with the
     most bytes are dropped.
 
     All event loops of the server share it.
@@ -211,7 +211,7 @@ class StateStore:
 
 
 class RequestStates:
-    """Seals and opens the states of one server."""
+    """The sealing and opening of the states of one server."""
 
     def __init__(self, keyring: Keyring, limits: Limits) -> None:
         self._keyring = keyring

@@ -32,7 +32,7 @@ _Result = tuple[bytes, float]
 
 
 class ResultStore(Protocol):
-    """Stores results by key. The public contract for stores of your own, which several processes may share.
+    """A store of results by key. The public contract for stores of your own, which several processes may share.
 
     Any method may raise: then the result is not cached, and the error is logged. A key begins with its method, up to
     the first space.
@@ -104,7 +104,7 @@ _RESULTS: dict[str, type] = {"tools/call": EncodedToolResult, "prompts/get": Get
 
 
 class Caching:
-    """Caches results for `seconds`, and returns them for equal requests: `Caching(seconds=60)`.
+    """A middleware that caches results for `seconds`, and returns them for equal requests: `Caching(seconds=60)`.
 
     Applies to resources, prompts, and tools marked `readOnlyHint`; or to the named `tools`, whatever their annotations.
     Requests are equal with the same server, principal and scopes, method, name, version, arguments, revision, and

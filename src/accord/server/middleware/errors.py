@@ -21,7 +21,7 @@ _CLIENT_ERRORS = (*EXPECTED_ERRORS, ProtocolError)
 
 
 class MaskErrors:
-    """Replaces the text of unexpected errors by a reference: `an internal error, reference 7f3a91c2`.
+    """A middleware that replaces the text of unexpected errors by a reference: `an internal error, reference 7f3a91c2`.
 
     The log has the same reference with the traceback. Errors meant for the client pass: `ToolError`, invalid arguments,
     protocol errors, timeouts, missing answers; and the types in `show`.
@@ -50,7 +50,8 @@ def _masked(request: Request, exc: BaseException) -> Exception:
 
 
 class Retry:
-    """Repeats a request that failed with one of the errors `on`, up to `times` times: `Retry(times=2)`.
+    """A middleware that repeats a request which failed with one of the errors `on`, up to `times` times:
+    `Retry(times=2)`.
 
     Applies only to requests that may run twice: prompts, resources, lists, tools marked `readOnlyHint` or
     `idempotentHint`, and the named `tools`. Never to a call that requested input: the user is not asked twice.

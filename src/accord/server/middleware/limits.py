@@ -30,7 +30,7 @@ from accord.store.database_thread import DatabaseThread
 
 
 class Timeout:
-    """Cancels calls that take longer than `seconds`: `Timeout(30)`.
+    """A middleware that cancels calls which take longer than `seconds`: `Timeout(30)`.
 
     As `@server.tool(timeout=...)`, for many at once; the shorter of the two applies. The time that the client takes to
     answer does not count. A plain `def` cannot be stopped: it runs on in its thread, and its result is discarded.
@@ -52,7 +52,8 @@ _NOTE = 60
 
 
 class SizeLimit:
-    """Rejects results of tools, prompts and resources above this many bytes of JSON: `SizeLimit(200_000)`.
+    """A middleware that rejects results of tools, prompts and resources above this many bytes of JSON:
+    `SizeLimit(200_000)`.
 
     With `cut`, the text of a tool's result is truncated instead, with a note of how much is missing. Structured output
     is never truncated: it would not match the tool's schema. Raises `DeclarationError` for a limit below 1000 bytes, in
@@ -115,7 +116,7 @@ _WRITE = "INSERT INTO rates VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET due =
 
 
 class RateStore(Protocol):
-    """Stores rates by key. The public contract for stores of your own, which several processes may share."""
+    """A store of rates by key. The public contract for stores of your own, which several processes may share."""
 
     async def take(self, key: str, pace: Pace) -> float:
         """Count a request if the pace allows it now, and return 0; otherwise return the seconds until it does. May
@@ -203,7 +204,7 @@ By = Literal["principal", "tool", "method"] | Callable[[Request], str | None]
 
 
 class RateLimit:
-    """Allows `per_second` requests on average, `burst` at once: `RateLimit(per_second=10, burst=20)`.
+    """A middleware that allows `per_second` requests on average, `burst` at once: `RateLimit(per_second=10, burst=20)`.
 
     `by` selects what is counted together: all requests of a "principal" (requests without authentication count as one),
     all calls of a "tool", all requests of a "method"; or the key that a function of the request returns (None: not

@@ -174,8 +174,8 @@ class Request:
 
     def tags_of(self, name: str) -> frozenset[str]:
         """Return the tags of an item in the requested list: a name, a URI, or the text of a template."""
-        offer = self._invoker.server.registry.view.listed(self.method).get(name)
-        return frozenset() if offer is None else offer.metadata.tags
+        registration = self._invoker.server.registry.view.listed(self.method).get(name)
+        return frozenset() if registration is None else registration.metadata.tags
 
     @property
     def declared_as(self) -> str:
@@ -304,7 +304,7 @@ class Request:
         """Call the handler, or its replacement."""
         if self._handler is not None:
             return self._handler(self)
-        return self._invoker.invoke_registration(self._registration, self._raw, self._call)  # type: ignore[arg-type]  # there is an offer
+        return self._invoker.invoke_registration(self._registration, self._raw, self._call)  # type: ignore[arg-type]  # without a handler there is a registration
 
     # For the invoker.
 

@@ -18,7 +18,7 @@ _MAX_NAME_CHARACTERS = 200
 
 
 class Timing:
-    """Logs method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
+    """A middleware that logs method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
 
     Writes to `log`, at the level INFO; requests of `slow` seconds or longer as a warning. The time includes all inner
     middleware, and the time that the user takes to answer. Outcomes: `ok`, `error result` (of a tool), the name of the
