@@ -21,8 +21,9 @@ _HOW = 'say what asks for which scopes: RequireScopes({"delete_*": {"admin"}}, t
 
 
 class RequireScopes:
-    """A middleware that requires scopes by name or tag: `RequireScopes({"delete_*": {"admin"}}, tags={"billing":
-    {"finance"}})`.
+    """A middleware that requires scopes by name or tag:
+
+        RequireScopes({"delete_*": {"admin"}}, tags={"billing": {"finance"}})
 
     Names are those of tools and prompts, URIs, and texts of templates, as patterns (`*`, `?`, `[a-z]`). The scopes of
     several matching rules are all required. For a principal without them, the registration does not exist: it is not
