@@ -54,7 +54,7 @@ class DirectSession:
         self._id += 1
         (event,) = self._session.receive(line % self._id)
         assert type(event) is RequestReceived
-        answer = self._session.respond(event.exchange, await self._dispatch.handle(event.exchange, self._peer))
+        answer = self._session.respond(event.pending, await self._dispatch.handle(event.pending, self._peer))
         assert answer is not None
         return answer
 

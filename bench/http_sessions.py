@@ -64,7 +64,7 @@ def sessions(line: Line, count: int) -> list[bytes]:
 def close(line: Line, ids: list[bytes]) -> None:
     """End sessions."""
     for line.session in ids:
-        line.exchange(line.head("DELETE"))
+        line.pending(line.head("DELETE"))
 
 
 def stream(site: Site, id: bytes) -> Line:

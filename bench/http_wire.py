@@ -77,9 +77,9 @@ class Line:
 
     def ask(self, message: bytes, method: str, name: str = "") -> bytes:
         """Post one message and return the response."""
-        return self.exchange(self.head("POST", len(message), method, name) + message)
+        return self.pending(self.head("POST", len(message), method, name) + message)
 
-    def exchange(self, request: bytes) -> bytes:
+    def pending(self, request: bytes) -> bytes:
         """Send a request and return the response."""
         self.socket.sendall(request)
         while not (response := self.take()):

@@ -103,7 +103,7 @@ def session() -> tuple[Step, Step]:
     def accord() -> bytes | None:
         (event,) = server_session.receive(_LINE)
         assert type(event) is RequestReceived
-        return server_session.respond(event.exchange, _RESULT)
+        return server_session.respond(event.pending, _RESULT)
 
     return lambda: _encode(_Answer(_decode(_LINE).id, _RESULT)), accord
 

@@ -313,7 +313,7 @@ async def test_what_follows_the_opening_is_bounded_in_time(reconnect: Reconnect 
         await connection.start()
         await connection.ended.wait()
 
-    async def never(exchange: Any, connection: Any) -> None:
+    async def never(pending: Any, connection: Any) -> None:
         reached.set()
         await asyncio.Event().wait()
 

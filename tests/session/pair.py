@@ -2,7 +2,7 @@
 
 What one side sends waits in `wire[role]`, the queue towards that role, until `deliver` or `run` hands it over; until
 then a test may drop, repeat or reorder it. Each side's requests are answered by a function of the session and the
-exchange, which returns a result, a `ProtocolError`, or LATER.
+pending, which returns a result, a `ProtocolError`, or LATER.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ NOTHING = Raw(b"{}")
 """The result that says nothing."""
 
 
-def done(session: Session, exchange: PendingRequest) -> Any:
+def done(session: Session, pending: PendingRequest) -> Any:
     return NOTHING
 
 
-def later(session: Session, exchange: PendingRequest) -> Any:
+def later(session: Session, pending: PendingRequest) -> Any:
     return LATER
 
 
@@ -143,12 +143,12 @@ class Pair:
                 self.send(session, message)
             case ConnectionOpened(reply=reply) | CancelReceived(reply=reply):
                 self.send(session, reply)
-            case RequestReceived(exchange):
-                outcome = self.answer(session, exchange)
+            case RequestReceived(pending):
+                outcome = self.answer(session, pending)
                 if isinstance(outcome, ProtocolError):
-                    self.send(session, session.fail(exchange, outcome))
+                    self.send(session, session.fail(pending, outcome))
                 elif outcome is not LATER:
-                    self.send(session, session.respond(exchange, outcome))
+                    self.send(session, session.respond(pending, outcome))
 
     def run(self) -> list[Event]:
         """Deliver, in turns, until nothing is under way; what happened."""
@@ -187,15 +187,15 @@ class Pair:
 
     def ask(self, name: str, params: Any = None, *, of: Role = "server", **options: Any) -> PendingRequest:
         session = self.client if of == "server" else self.server
-        exchange, message = session.request(name, params, **options)
+        pending, message = session.request(name, params, **options)
         self.send(session, message)
-        return exchange
+        return pending
 
-    def respond(self, session: Session, exchange: PendingRequest, result: Any = NOTHING) -> None:
-        self.send(session, session.respond(exchange, result))
+    def respond(self, session: Session, pending: PendingRequest, result: Any = NOTHING) -> None:
+        self.send(session, session.respond(pending, result))
 
-    def cancel(self, session: Session, exchange: PendingRequest, reason: str | None = None) -> None:
-        self.send(session, session.cancel(exchange, reason))
+    def cancel(self, session: Session, pending: PendingRequest, reason: str | None = None) -> None:
+        self.send(session, session.cancel(pending, reason))
 
 
 # One server session, and what a test says to it by hand
@@ -251,8 +251,8 @@ def replies(session: Session, message: bytes) -> list[Any]:
                 said.append(reply)
             case ConnectionOpened(reply=reply) | CancelReceived(reply=reply):
                 said.append(reply)
-            case RequestReceived(exchange):
-                said.append(session.respond(exchange, Raw(b"{}")))
+            case RequestReceived(pending):
+                said.append(session.respond(pending, Raw(b"{}")))
     return [msgspec.json.decode(each) for each in said if each is not None]
 
 

@@ -281,9 +281,9 @@ ORPHANS = [b'{"jsonrpc":"2.0"}', b'[{"jsonrpc":"2.0"']
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_says_nothing_to_garbage(message: bytes, revision: str) -> None:
     session = opened_client(revision)
-    exchange, _ = session.request("tools/list")
+    pending, _ = session.request("tools/list")
     assert replies(session, message) == []
-    assert exchange.stage == "active"
+    assert pending.stage == "active"
     assert session.stats.malformed >= 1
 
 
@@ -320,12 +320,12 @@ def test_an_answer_that_is_none_fails_its_request_instead_of_leaving_it_waiting(
     broken: dict[str, Any], revision: str
 ) -> None:
     session = opened_client(revision)
-    exchange, _ = session.request("tools/list")
-    (event,) = session.receive(msgspec.json.encode({**broken, "id": exchange.id}))
+    pending, _ = session.request("tools/list")
+    (event,) = session.receive(msgspec.json.encode({**broken, "id": pending.id}))
     assert isinstance(event, ErrorReceived)
-    assert event.exchange is exchange
+    assert event.pending is pending
     assert isinstance(event.error, RemoteProtocolError)
-    assert exchange.stage == "answered"
+    assert pending.stage == "answered"
     assert not session.outgoing
 
 
@@ -355,15 +355,15 @@ UNREADABLE = [
 @pytest.mark.parametrize("revision", [revision for revision in REVISIONS if revision != "2025-03-26"])
 def test_an_answer_that_cannot_be_read_ends_the_call_that_it_names_and_no_other(message: bytes, revision: str) -> None:
     session = opened_client(revision)
-    exchange, _ = session.request("tools/list")
+    pending, _ = session.request("tools/list")
     other, _ = session.request("prompts/list")
-    (event,) = session.receive(message.replace(b"%d", b"%d" % exchange.id))
+    (event,) = session.receive(message.replace(b"%d", b"%d" % pending.id))
     assert isinstance(event, ErrorReceived)
-    assert event.exchange is exchange
+    assert event.pending is pending
     assert isinstance(event.error, RemoteProtocolError)
     assert "tools/list" in str(event.error)
     assert "truncated" not in str(event.error) or b"\\u" not in message
-    assert (exchange.stage, other.stage) == ("answered", "active")
+    assert (pending.stage, other.stage) == ("answered", "active")
     assert list(session.outgoing) == [other.id]
 
 
@@ -391,7 +391,7 @@ def test_an_answer_that_cannot_be_read_and_names_no_call_ends_all_calls(message:
     session.receive(answer_to(first.id, result={}))
     calls = [session.request("tools/list")[0] for _ in range(3)]
     events = session.receive(message)
-    assert [event.exchange for event in events if isinstance(event, ErrorReceived)] == calls
+    assert [event.pending for event in events if isinstance(event, ErrorReceived)] == calls
     assert not session.outgoing
     assert replies(session, message) == []
 
@@ -399,19 +399,19 @@ def test_an_answer_that_cannot_be_read_and_names_no_call_ends_all_calls(message:
 @pytest.mark.parametrize("code", [-32700, -32600, -32601])
 def test_an_error_without_an_id_may_be_meant_for_a_notification_and_ends_no_call_then(code: int) -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
+    pending, _ = session.request("tools/list")
     error = {"code": code, "message": "what?"}
     assert isinstance(*session.receive(answer_to(None, error=error)), MessageIgnored)  # notifications/initialized
-    assert exchange.stage == "active"
+    assert pending.stage == "active"
 
 
 def test_a_subscription_waits_for_no_answer_and_goes_on_when_one_cannot_be_read() -> None:
     session = opened_client(S26)
     listen, _ = session.request("subscriptions/listen", {"notifications": {}})
-    exchange, _ = session.request("tools/list")
+    pending, _ = session.request("tools/list")
     (event,) = session.receive(b'{"jsonrpc":"2.0","result":{"a":NaN}}')
     assert isinstance(event, ErrorReceived)
-    assert event.exchange is exchange
+    assert event.pending is pending
     assert listen.stage == "active"
 
 
@@ -429,7 +429,7 @@ def test_any_bytes_in_the_place_of_an_answer_end_a_call_or_name_another(cut: int
     at = min(max(cut, 17 + len(id)), len(whole))
     message = whole[:at] + junk + whole[at:]
     events = session.receive(message)
-    ended = [event.exchange for event in events if isinstance(event, ErrorReceived | ResultReceived)]
+    ended = [event.pending for event in events if isinstance(event, ErrorReceived | ResultReceived)]
     assert ended == ([calls[1]] if names else calls) or b'"method"' in message or b'"id"' in junk
 
 
@@ -489,7 +489,7 @@ def test_a_number_and_a_text_are_different_ids(revision: str) -> None:
     ]
     for id, event in zip((7, "7"), sevens, strict=True):
         assert isinstance(event, RequestReceived)
-        answer = session.respond(event.exchange, Raw(b"{}"))
+        answer = session.respond(event.pending, Raw(b"{}"))
         assert answer is not None
         assert msgspec.json.decode(answer)["id"] == id
 
@@ -509,8 +509,8 @@ def test_a_duplicate_id_in_flight_is_refused_without_that_id_and_the_first_is_an
     assert isinstance(first, RequestReceived)
     (refused,) = replies(session, request(1, "tools/call", {"name": "x"}, revision=revision))
     assert error_of(refused) == (unread(revision), INVALID)
-    assert session.incoming == {1: first.exchange}
-    assert session.respond(first.exchange, Raw(b"{}")) is not None
+    assert session.incoming == {1: first.pending}
+    assert session.respond(first.pending, Raw(b"{}")) is not None
     assert "result" in replies(session, request(1, "tools/list", revision=revision))[0]
 
 
@@ -521,7 +521,7 @@ def test_a_malformed_message_with_an_id_in_flight_is_refused_without_that_id(rev
     assert isinstance(first, RequestReceived)
     (refused,) = replies(session, b'{"jsonrpc":"1.0","id":1,"method":"ping"}')
     assert error_of(refused) == (unread(revision), INVALID)
-    assert first.exchange.stage == "active"
+    assert first.pending.stage == "active"
 
 
 # Bounds
@@ -538,7 +538,7 @@ def test_requests_over_the_bound_are_refused_with_an_error_that_names_it_and_pin
     assert "the limit is 2" in answer["error"]["message"]
     assert "result" in replies(session, request(3, "ping"))[0]
     assert isinstance(events[0], RequestReceived)
-    session.respond(events[0].exchange, Raw(b"{}"))
+    session.respond(events[0].pending, Raw(b"{}"))
     assert isinstance(session.receive(request(4, "tools/list"))[0], RequestReceived)
 
 
@@ -551,7 +551,7 @@ def test_while_draining_new_requests_are_refused_and_those_in_flight_are_answere
     assert error_of(refused) == (2, -32603)
     assert "shutting down" in refused["error"]["message"]
     assert isinstance(event, RequestReceived)
-    assert session.respond(event.exchange, Raw(b"{}")) is not None
+    assert session.respond(event.pending, Raw(b"{}")) is not None
 
 
 def test_an_error_that_cannot_be_written_is_sent_without_what_cannot() -> None:
@@ -567,7 +567,7 @@ def test_an_error_that_cannot_be_written_is_sent_without_what_cannot() -> None:
     for id, error in enumerate(bad):
         (event,) = session.receive(request(id, "tools/list"))
         assert isinstance(event, RequestReceived)
-        message = session.fail(event.exchange, error)
+        message = session.fail(event.pending, error)
         assert message is not None
         answer = msgspec.json.decode(message)
         assert error_of(answer) == (id, -32603)
@@ -615,8 +615,8 @@ def test_the_answers_to_a_batch_leave_together_when_the_last_is_there() -> None:
     session = batching()
     said, (first, second) = taken(session, batch(request(1, "tools/list"), request("2", "prompts/list")))
     assert not said
-    assert session.respond(second.exchange, Raw(b'{"a":1}')) is None
-    whole = session.fail(first.exchange, InternalError("no"))
+    assert session.respond(second.pending, Raw(b'{"a":1}')) is None
+    whole = session.fail(first.pending, InternalError("no"))
     assert whole is not None
     answers = msgspec.json.decode(whole)
     assert [answer["id"] for answer in answers] == ["2", 1]
@@ -678,7 +678,7 @@ def test_discover_inside_a_batch_is_answered_there() -> None:
     (answers,) = replies(session, batch(request(3, "server/discover", revision=S26)))
     assert answers[0]["result"]["supportedVersions"] == [S26]
     _, (open_,) = taken(session, batch(request(4, "server/discover", revision=S26), request(5, "tools/list")))
-    whole = session.respond(open_.exchange, Raw(b"{}"))
+    whole = session.respond(open_.pending, Raw(b"{}"))
     assert whole is not None
     assert [answer["id"] for answer in msgspec.json.decode(whole)] == [4, 5]
 
@@ -686,7 +686,7 @@ def test_discover_inside_a_batch_is_answered_there() -> None:
 def test_duplicate_ids_inside_a_batch_are_refused_after_the_first() -> None:
     session = batching()
     _, (first,) = taken(session, batch(request(1, "tools/list"), request(1, "tools/list")))
-    whole = session.respond(first.exchange, Raw(b"{}"))
+    whole = session.respond(first.pending, Raw(b"{}"))
     assert whole is not None
     refused, answer = msgspec.json.decode(whole)
     assert error_of(refused) == (None, INVALID)
@@ -696,13 +696,13 @@ def test_duplicate_ids_inside_a_batch_are_refused_after_the_first() -> None:
 def test_a_cancelled_item_is_left_out_and_the_rest_does_not_wait_for_it() -> None:
     session = batching()
     _, (first, second) = taken(session, batch(request(1, "tools/list"), request(2, "tools/list")))
-    assert session.respond(first.exchange, Raw(b"{}")) is None
+    assert session.respond(first.pending, Raw(b"{}")) is None
     (event,) = session.receive(notification("notifications/cancelled", {"requestId": 2, "reason": "r"}))
     assert isinstance(event, CancelReceived)
     assert event.reason == "r"
     assert event.reply is not None
     assert [answer["id"] for answer in msgspec.json.decode(event.reply)] == [1]
-    assert session.respond(second.exchange, Raw(b"{}")) is None
+    assert session.respond(second.pending, Raw(b"{}")) is None
     assert session.stats.dropped_results == 1
 
 
@@ -711,7 +711,7 @@ def test_the_answers_of_a_batch_are_no_larger_together_than_one_message_may_be()
     batch = [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in (1, 2, 3)]
     events = session.receive(msgspec.json.encode(batch))
     large = Raw(b'{"tools":[],"nextCursor":"' + b"x" * 600 + b'"}')
-    whole = [session.respond(event.exchange, large) for event in events if isinstance(event, RequestReceived)][-1]
+    whole = [session.respond(event.pending, large) for event in events if isinstance(event, RequestReceived)][-1]
     assert whole is not None
     answers = msgspec.json.decode(whole)
     assert ["result" in answer for answer in answers] == [True, False, False]
@@ -733,9 +733,9 @@ def test_the_answers_of_a_batch_are_no_larger_together_than_one_message_may_be()
 )
 def test_an_answer_that_was_too_long_to_read_fails_its_request(head: bytes, fails: bool) -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
-    del session.outgoing[exchange.id]
-    session.outgoing[1] = exchange
+    pending, _ = session.request("tools/list")
+    del session.outgoing[pending.id]
+    session.outgoing[1] = pending
     (event,) = session.receive_unreadable("too long", head)
     assert isinstance(event, ErrorReceived) is fails
     assert (1 in session.outgoing) is not fails
@@ -762,9 +762,9 @@ def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_
     head: bytes, tail: bytes, fails: bool
 ) -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
-    del session.outgoing[exchange.id]
-    session.outgoing[1] = exchange
+    pending, _ = session.request("tools/list")
+    del session.outgoing[pending.id]
+    session.outgoing[1] = pending
     assert isinstance(*session.receive_unreadable("too long", head), MessageIgnored)
     (event,) = session.receive_unreadable("too long", head, tail)
     assert isinstance(event, ErrorReceived) is fails
@@ -831,8 +831,8 @@ def test_keys_of_meta_that_a_revision_does_not_know_may_be_anything(meta: dict[s
     session = opened_server(revision)
     (event,) = session.receive(request(1, "tools/list", {"_meta": {**meta, "progressToken": 7}}))
     assert isinstance(event, RequestReceived)
-    assert event.exchange.meta is not None
-    assert event.exchange.meta.progress_token == 7
+    assert event.pending.meta is not None
+    assert event.pending.meta.progress_token == 7
     (answer,) = replies(session, request(2, "tools/list", {"_meta": {**meta, "progressToken": 1.5}}))
     assert error_of(answer) == (2, PARAMS)
 
@@ -851,7 +851,7 @@ def test_a_batch_of_which_all_was_cancelled_is_not_answered() -> None:
     (event,) = session.receive(notification("notifications/cancelled", {"requestId": 1}))
     assert isinstance(event, CancelReceived)
     assert event.reply is None
-    assert session.respond(first.exchange, Raw(b"{}")) is None
+    assert session.respond(first.pending, Raw(b"{}")) is None
 
 
 def test_an_item_may_cancel_another_of_its_batch() -> None:
@@ -870,7 +870,7 @@ def test_a_client_takes_a_batch_of_answers_and_requests() -> None:
     pair.open()
     one, two = pair.ask("tools/list"), pair.ask("prompts/list")
     pair.wire["server"].clear()
-    answers = [answer_to(exchange.id) for exchange in (two, one)]
+    answers = [answer_to(pending.id) for pending in (two, one)]
     pair.put("client", batch(*answers, request(1, "roots/list"), request(2, "ping"), b"5"))
     pair.run()
     assert not pair.client.outgoing
@@ -908,7 +908,7 @@ def test_an_answer_with_too_much_structure_ends_its_request_unread(rest: bytes) 
     call, _ = session.request("tools/list")
     (event,) = session.receive(b'{"jsonrpc":"2.0","id":%d,%b}' % (call.id, rest))
     assert isinstance(event, ErrorReceived)
-    assert event.exchange is call
+    assert event.pending is call
     assert isinstance(event.error, RemoteProtocolError)
     assert "the answer to tools/list is none: more than 1,000,000 arrays, objects and members" in str(event.error)
 

@@ -24,7 +24,7 @@ def admitted(session: Session, revision: str, says: Any = None) -> PendingReques
     params = {"_meta": {**META, CAPABILITIES: says or {}}} if revision == S26 else {}
     (event,) = session.receive(request("a", "tools/list", params, revision=revision))
     assert isinstance(event, RequestReceived)
-    return event.exchange
+    return event.pending
 
 
 @pytest.mark.parametrize("says", [{"sampling": {}}, {"sampling": {"context": {}}}], ids=str)
@@ -68,11 +68,11 @@ def test_a_client_that_needs_more_is_refused_as_for_any_capability() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_the_client_of_a_request_declared_can_be_checked(revision: str) -> None:
     session = opened_server(revision)
-    exchange = admitted(session, revision, {"roots": {}, "elicitation": {}})
-    session.require_client_capability(exchange, "roots")
-    session.require_client_capability(exchange, "elicitation.form")
+    pending = admitted(session, revision, {"roots": {}, "elicitation": {}})
+    session.require_client_capability(pending, "roots")
+    session.require_client_capability(pending, "elicitation.form")
     with pytest.raises(MissingClientCapability, match="tools/list") as raised:
-        session.require_client_capability(exchange, "elicitation.url")
+        session.require_client_capability(pending, "elicitation.url")
     assert raised.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
 
 
@@ -86,17 +86,17 @@ def test_what_was_declared_at_the_opening_does_not_count_for_a_request_that_decl
 
 def test_without_an_opening_nothing_was_declared() -> None:
     session = server()
-    exchange = admitted(session, S26, {"roots": {}})
-    exchange.rules = RULES["2025-11-25"]
+    pending = admitted(session, S26, {"roots": {}})
+    pending.rules = RULES["2025-11-25"]
     with pytest.raises(MissingClientCapability):
-        session.require_client_capability(exchange, "roots")
+        session.require_client_capability(pending, "roots")
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_missing_capability_has_the_code_of_the_revision(revision: str) -> None:
     session = opened_server(revision)
-    exchange = admitted(session, revision)
-    answer = session.fail(exchange, MissingClientCapability("m", data={"requiredCapabilities": {"roots": {}}}))
+    pending = admitted(session, revision)
+    answer = session.fail(pending, MissingClientCapability("m", data={"requiredCapabilities": {"roots": {}}}))
     error = msgspec.json.decode(answer or b"")["error"]
     assert error["code"] == (-32021 if revision == S26 else -32600)
     assert error["data"] == {"requiredCapabilities": {"roots": {}}}

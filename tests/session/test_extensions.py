@@ -52,8 +52,8 @@ def session(role: Role, says: Any, methods: Any = METHODS, revisions: Any = REVI
 
 
 def opened(client: Any = HAS, server: Any = HAS, revision: str = S26, methods: Any = METHODS) -> Pair:
-    def answer(served: Session, exchange: Any) -> Any:
-        return msgspec.json.decode(exchange.params, type=EchoParams) if exchange.method in METHODS else done
+    def answer(served: Session, pending: Any) -> Any:
+        return msgspec.json.decode(pending.params, type=EchoParams) if pending.method in METHODS else done
 
     pair = Pair(session("client", client, methods), session("server", server, methods, [revision]), answer=answer)
     assert isinstance(pair.open(), ConnectionOpened)
@@ -62,12 +62,12 @@ def opened(client: Any = HAS, server: Any = HAS, revision: str = S26, methods: A
 
 def test_a_request_of_an_extension_is_asked_and_answered() -> None:
     pair = opened()
-    exchange = pair.ask("echo/say", EchoParams("hi"))
+    pending = pair.ask("echo/say", EchoParams("hi"))
     (received, answered) = pair.run()
     assert isinstance(received, RequestReceived)
-    assert received.exchange.method is ECHO
+    assert received.pending.method is ECHO
     assert isinstance(answered, ResultReceived)
-    assert answered.exchange is exchange
+    assert answered.pending is pending
     assert msgspec.json.decode(answered.result, type=EchoResult) == EchoResult("hi")
 
 

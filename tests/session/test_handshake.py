@@ -143,8 +143,8 @@ def test_a_repeated_initialize_is_handed_up_and_its_answer_begins_the_handshake_
     assert isinstance(event, RequestReceived)
     assert session.rules.revision == "2025-03-26"
     assert isinstance(session.handshake, ServerHandshake)
-    result = session.handshake.accept(event.exchange, session.handshake.read_params(event.exchange))
-    answer = msgspec.json.decode(session.respond(event.exchange, result) or b"")
+    result = session.handshake.accept(event.pending, session.handshake.read_params(event.pending))
+    answer = msgspec.json.decode(session.respond(event.pending, result) or b"")
     assert (answer["id"], answer["result"]["protocolVersion"]) == (9, "2024-11-05")
     assert (session.phase, session.rules.revision) == (Phase.INITIALIZING, "2024-11-05")
     assert isinstance(session.receive(notification("notifications/initialized"))[0], InitializedReceived)
@@ -157,7 +157,7 @@ def test_a_repeated_initialize_that_cannot_be_read_changes_nothing() -> None:
     assert isinstance(event, RequestReceived)
     assert isinstance(session.handshake, ServerHandshake)
     with pytest.raises(InvalidParams):
-        session.handshake.read_params(event.exchange)
+        session.handshake.read_params(event.pending)
     assert (session.phase, session.rules.revision) == (Phase.OPEN, "2025-03-26")
 
 
@@ -168,7 +168,7 @@ def test_no_handshake_begins_on_a_connection_that_is_closed() -> None:
     assert isinstance(event, RequestReceived)
     assert isinstance(session.handshake, ServerHandshake)
     with pytest.raises(InvalidRequest, match="closed"):
-        session.handshake.read_params(event.exchange)
+        session.handshake.read_params(event.pending)
 
 
 def test_an_initialize_that_cannot_be_read_leaves_the_way_open_for_a_good_one() -> None:

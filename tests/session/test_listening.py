@@ -75,9 +75,9 @@ def test_the_room_of_a_subscription_is_free_again_when_it_has_ended(how: str) ->
         if how == "cancel":
             session.receive(notification("notifications/cancelled", {"requestId": round}))
         elif how == "end":
-            assert len(session.end_subscription(event.exchange)) == 2
+            assert len(session.end_subscription(event.pending)) == 2
         else:
-            session.fail(event.exchange, InternalError("no"))
+            session.fail(event.pending, InternalError("no"))
         assert session.incoming_requests.subscription_count == 0
         assert not session.incoming
 
@@ -137,8 +137,8 @@ def test_what_belongs_to_no_subscription_of_ours_is_dropped_and_counted(other: A
 
 def test_the_id_of_another_kind_of_request_is_no_subscription() -> None:
     session = opened_client(S26)
-    exchange, _ = session.request("tools/list")
-    assert isinstance(session.receive(tagged(exchange.id))[0], MessageIgnored)
+    pending, _ = session.request("tools/list")
+    assert isinstance(session.receive(tagged(pending.id))[0], MessageIgnored)
 
 
 @pytest.mark.parametrize("id", [1.5, True, [], {}])
@@ -190,7 +190,7 @@ def test_a_server_that_ends_it_tells_the_id_as_it_came() -> None:
     session = opened_server(S26)
     (event,) = session.receive(request("7", "subscriptions/listen", WISH, revision=S26))
     assert isinstance(event, RequestReceived)
-    cancelled, result = map(msgspec.json.decode, session.end_subscription(event.exchange))
+    cancelled, result = map(msgspec.json.decode, session.end_subscription(event.pending))
     assert cancelled["params"] == {"requestId": "7"}
     assert result["result"]["_meta"][SUBSCRIPTION_ID] == "7"
 
@@ -198,34 +198,34 @@ def test_a_server_that_ends_it_tells_the_id_as_it_came() -> None:
 @given(st.permutations(["cancelled", "result"]), st.integers(1, 2))
 def test_a_client_takes_the_end_in_any_order_and_either_alone(order: list[str], count: int) -> None:
     session = opened_client(S26)
-    exchange, _ = session.request("subscriptions/listen", WISH)
+    pending, _ = session.request("subscriptions/listen", WISH)
     said = {
-        "cancelled": notification("notifications/cancelled", {"requestId": exchange.id}),
-        "result": answer_to(exchange.id),
+        "cancelled": notification("notifications/cancelled", {"requestId": pending.id}),
+        "result": answer_to(pending.id),
     }
     first, *rest = [session.receive(said[which])[0] for which in order[:count]]
     assert isinstance(first, SubscriptionEnded if order[0] == "cancelled" else ResultReceived)
-    assert first.exchange is exchange
+    assert first.pending is pending
     assert all(isinstance(event, MessageIgnored) for event in rest)
     assert not session.outgoing
-    assert session.cancel(exchange) is None
+    assert session.cancel(pending) is None
 
 
 def test_what_is_told_after_the_end_is_dropped_without_a_line_in_the_log() -> None:
     session = opened_client(S26)
-    exchange, _ = session.request("subscriptions/listen", WISH)
-    session.cancel(exchange)
-    (event,) = session.receive(tagged(exchange.id))
+    pending, _ = session.request("subscriptions/listen", WISH)
+    session.cancel(pending)
+    (event,) = session.receive(tagged(pending.id))
     assert isinstance(event, MessageIgnored)
     assert not event.first
 
 
 def test_a_server_cannot_cancel_another_kind_of_request() -> None:
     session = opened_client(S26)
-    exchange, _ = session.request("tools/list")
-    (event,) = session.receive(notification("notifications/cancelled", {"requestId": exchange.id}))
+    pending, _ = session.request("tools/list")
+    (event,) = session.receive(notification("notifications/cancelled", {"requestId": pending.id}))
     assert isinstance(event, MessageIgnored)
-    assert exchange.stage == "active"
+    assert pending.stage == "active"
 
 
 def test_a_client_cancels_a_subscription_like_any_request() -> None:
@@ -233,5 +233,5 @@ def test_a_client_cancels_a_subscription_like_any_request() -> None:
     pair.cancel(pair.client, ours)
     (event,) = pair.run()
     assert isinstance(event, CancelReceived)
-    assert event.exchange is theirs
+    assert event.pending is theirs
     assert pair.server.end_subscription(theirs) == []

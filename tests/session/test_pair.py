@@ -16,11 +16,11 @@ def test_a_request_is_answered_in_every_revision(revision: str) -> None:
     opened = pair.open()
     assert isinstance(opened, ConnectionOpened)
     assert opened.revision == pair.client.rules.revision == revision
-    exchange = pair.ask("tools/list")
+    pending = pair.ask("tools/list")
     (_, result) = pair.run()
     assert isinstance(result, ResultReceived)
-    assert result.exchange is exchange
-    assert exchange.stage == "answered"
+    assert result.pending is pending
+    assert pending.stage == "answered"
     assert not pair.client.outgoing
     assert not pair.server.incoming
 
@@ -34,7 +34,7 @@ def test_what_was_sent_can_be_dropped_repeated_and_reordered() -> None:
     pair.drop("server")
     pair.repeat("server", 1)
     pair.run()
-    assert [exchange.id for exchange in pair.server.incoming.values()] == [3, 2]
+    assert [pending.id for pending in pair.server.incoming.values()] == [3, 2]
     assert pair.server.stats.errors_sent == 1  # the repeated one
     assert pair.answer(pair.server, pair.server.incoming[2]) is LATER
     assert [line[0] for line in pair.transcript] == ["→", "←", "→", "→", "→", "←"]

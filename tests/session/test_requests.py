@@ -65,10 +65,10 @@ def test_ids_are_numbers_that_grow_and_are_never_used_again(revision: str) -> No
     pair = opened(revision)
     ids = []
     for turn in range(5):
-        exchange = pair.ask("tools/list")
-        ids.append(exchange.id)
+        pending = pair.ask("tools/list")
+        ids.append(pending.id)
         if turn % 2:
-            pair.cancel(pair.client, exchange)
+            pair.cancel(pair.client, pending)
         pair.run()
     assert ids == sorted(set(ids))
     assert all(type(id) is int for id in ids)
@@ -167,12 +167,12 @@ def test_both_sides_may_use_the_same_id_at_once() -> None:
     pair.run()
     theirs = [pair.ask("roots/list", of="client") for _ in range(3)]
     pair.run()
-    assert ours.id in {exchange.id for exchange in theirs}
+    assert ours.id in {pending.id for pending in theirs}
     pair.respond(pair.server, pair.server.incoming[ours.id])
-    for exchange in list(pair.client.incoming.values()):
-        pair.respond(pair.client, exchange)
+    for pending in list(pair.client.incoming.values()):
+        pair.respond(pair.client, pending)
     pair.run()
-    assert {exchange.stage for exchange in (ours, *theirs)} == {"answered"}
+    assert {pending.stage for pending in (ours, *theirs)} == {"answered"}
 
 
 # Answers
@@ -181,10 +181,10 @@ def test_both_sides_may_use_the_same_id_at_once() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_error_comes_as_the_exception_of_its_code(revision: str) -> None:
     pair = opened(revision, answer=lambda *_: MethodNotFound("gone", data={"a": 1}))
-    exchange = pair.ask("tools/list")
+    pending = pair.ask("tools/list")
     (*_, event) = pair.run()
     assert isinstance(event, ErrorReceived)
-    assert event.exchange is exchange
+    assert event.pending is pending
     assert isinstance(event.error, MethodNotFound)
     assert event.error.data == {"a": 1}
 
@@ -202,8 +202,8 @@ def test_a_resource_that_is_not_there_has_the_code_of_the_revision(revision: str
 @pytest.mark.parametrize("code", [-32000, -32001, -32019, -32099, 0, 7, 1 << 40])
 def test_a_code_without_meaning_stays_as_it_is(code: int) -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
-    message = {"jsonrpc": "2.0", "id": exchange.id, "error": {"code": code, "message": "m"}}
+    pending, _ = session.request("tools/list")
+    message = {"jsonrpc": "2.0", "id": pending.id, "error": {"code": code, "message": "m"}}
     (event,) = session.receive(msgspec.json.encode(message))
     assert isinstance(event, ErrorReceived)
     assert type(event.error) is ProtocolError
@@ -213,8 +213,8 @@ def test_a_code_without_meaning_stays_as_it_is(code: int) -> None:
 @pytest.mark.parametrize("result", [{}, None, 5, [1, {"a": 2}]], ids=str)
 def test_a_result_is_handed_up_as_it_came(result: Any) -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
-    (event,) = session.receive(answer_to(exchange.id, result=result))
+    pending, _ = session.request("tools/list")
+    (event,) = session.receive(answer_to(pending.id, result=result))
     assert isinstance(event, ResultReceived)
     assert msgspec.json.decode(event.result) == result
 
@@ -240,9 +240,9 @@ def test_an_answer_that_cannot_be_written_leaves_the_request_open_for_an_error()
     (event,) = session.receive(request(1, "tools/list"))
     assert isinstance(event, RequestReceived)
     with pytest.raises(TypeError):
-        session.respond(event.exchange, {"no": object()})
-    assert event.exchange.stage == "active"
-    assert session.fail(event.exchange, InternalError("no")) is not None
+        session.respond(event.pending, {"no": object()})
+    assert event.pending.stage == "active"
+    assert session.fail(event.pending, InternalError("no")) is not None
 
 
 @pytest.mark.parametrize("how", ["respond", "fail"])
@@ -250,12 +250,12 @@ def test_a_second_answer_is_dropped_and_counted(how: str) -> None:
     session = opened_server("2025-11-25")
     (event,) = session.receive(request(1, "tools/list"))
     assert isinstance(event, RequestReceived)
-    assert session.respond(event.exchange, Raw(b"{}")) is not None
+    assert session.respond(event.pending, Raw(b"{}")) is not None
     sent = session.stats.answers_sent, session.stats.errors_sent
     again = (
-        session.respond(event.exchange, Raw(b"{}"))
+        session.respond(event.pending, Raw(b"{}"))
         if how == "respond"
-        else session.fail(event.exchange, InternalError("no"))
+        else session.fail(event.pending, InternalError("no"))
     )
     assert again is None
     assert session.stats.dropped_results == 1
@@ -263,17 +263,17 @@ def test_a_second_answer_is_dropped_and_counted(how: str) -> None:
 
 
 STRAY = [
-    ("late answer", lambda session, exchange: session.cancel(exchange), lambda id: id, "late_answers"),
+    ("late answer", lambda session, pending: session.cancel(pending), lambda id: id, "late_answers"),
     (
         "duplicate answer",
-        lambda session, exchange: session.receive(answer_to(exchange.id)),
+        lambda session, pending: session.receive(answer_to(pending.id)),
         lambda id: id,
         "duplicate_answers",
     ),
-    ("unknown answer", lambda session, exchange: None, lambda id: id + 1, "unknown_answers"),
-    ("unknown answer", lambda session, exchange: None, str, "unknown_answers"),
-    ("unknown answer", lambda session, exchange: None, lambda id: -id, "unknown_answers"),
-    ("error without id", lambda session, exchange: None, lambda id: None, "ignored"),
+    ("unknown answer", lambda session, pending: None, lambda id: id + 1, "unknown_answers"),
+    ("unknown answer", lambda session, pending: None, str, "unknown_answers"),
+    ("unknown answer", lambda session, pending: None, lambda id: -id, "unknown_answers"),
+    ("error without id", lambda session, pending: None, lambda id: None, "ignored"),
 ]
 
 
@@ -286,17 +286,17 @@ def test_an_answer_to_nothing_is_told_apart_counted_and_dropped(
     kind: str, before: Any, id: Any, counter: str, error: bool, revision: str
 ) -> None:
     session = opened_client(revision)
-    exchange, _ = session.request("tools/list")
-    before(session, exchange)
+    pending, _ = session.request("tools/list")
+    before(session, pending)
     rest: dict[str, Any] = {"error": {"code": 1, "message": "m"}} if error or not id(1) else {"result": {}}
     count = getattr(session.stats, counter)
-    (event,) = session.receive(answer_to(id(exchange.id), **rest))
+    (event,) = session.receive(answer_to(id(pending.id), **rest))
     assert isinstance(event, MessageIgnored)
     assert event.kind == kind
     assert event.first
     assert getattr(session.stats, counter) == count + 1
-    exchange, _ = session.request("tools/list")
-    (event,) = session.receive(answer_to(exchange.id))
+    pending, _ = session.request("tools/list")
+    (event,) = session.receive(answer_to(pending.id))
     assert isinstance(event, ResultReceived)
 
 
@@ -317,26 +317,26 @@ def test_only_so_many_given_up_requests_are_remembered() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_cancelled_request_is_not_answered(revision: str) -> None:
     pair = opened(revision, answer=later)
-    exchange = pair.ask("tools/list")
+    pending = pair.ask("tools/list")
     pair.run()
-    served = pair.server.incoming[exchange.id]
-    pair.cancel(pair.client, exchange, "changed my mind")
+    served = pair.server.incoming[pending.id]
+    pair.cancel(pair.client, pending, "changed my mind")
     (event,) = pair.run()
     assert isinstance(event, CancelReceived)
-    assert event.exchange is served
+    assert event.pending is served
     assert event.reason == "changed my mind"
     pair.respond(pair.server, served)
     assert not pair.run()
     assert pair.server.stats.dropped_results == 1
-    assert exchange.stage == served.stage == "cancelled"
+    assert pending.stage == served.stage == "cancelled"
 
 
 def test_the_answer_and_the_cancel_may_cross() -> None:
     pair = opened("2025-11-25", answer=later)
-    exchange = pair.ask("tools/list")
+    pending = pair.ask("tools/list")
     pair.run()
-    pair.respond(pair.server, pair.server.incoming[exchange.id])
-    pair.cancel(pair.client, exchange)
+    pair.respond(pair.server, pair.server.incoming[pending.id])
+    pair.cancel(pair.client, pending)
     events = pair.run()
     assert [type(event) for event in events] == [MessageIgnored, MessageIgnored]
     assert pair.client.stats.late_answers == 1
@@ -345,9 +345,9 @@ def test_the_answer_and_the_cancel_may_cross() -> None:
 
 def test_cancelling_twice_or_after_the_answer_says_nothing() -> None:
     pair = opened("2025-11-25")
-    exchange = pair.ask("tools/list")
-    assert pair.client.cancel(exchange) is not None
-    assert pair.client.cancel(exchange) is None
+    pending = pair.ask("tools/list")
+    assert pair.client.cancel(pending) is not None
+    assert pair.client.cancel(pending) is None
     answered = pair.ask("tools/list")
     pair.run()
     assert pair.client.cancel(answered) is None
@@ -358,17 +358,17 @@ def test_cancelling_twice_or_after_the_answer_says_nothing() -> None:
 def test_the_opening_is_never_cancelled_over_the_wire(revision: str) -> None:
     session = client([revision])
     session.handshake.start()  # type: ignore[union-attr]
-    (exchange,) = session.outgoing.values()
-    assert session.cancel(exchange) is None
+    (pending,) = session.outgoing.values()
+    assert session.cancel(pending) is None
     assert session.stats.cancels_sent == 0
     assert not session.outgoing
 
 
 def test_a_server_cancels_its_own_requests_too() -> None:
     pair = opened("2025-11-25", answer=later)
-    exchange = pair.ask("roots/list", of="client")
+    pending = pair.ask("roots/list", of="client")
     pair.run()
-    pair.cancel(pair.server, exchange)
+    pair.cancel(pair.server, pending)
     (event,) = pair.run()
     assert isinstance(event, CancelReceived)
     assert not pair.client.incoming
@@ -401,8 +401,8 @@ def test_a_cancelled_id_may_be_used_again_while_its_handler_still_runs() -> None
     (second,) = session.receive(request(1, "tools/list"))
     assert isinstance(first, RequestReceived)
     assert isinstance(second, RequestReceived)
-    assert session.respond(first.exchange, Raw(b"{}")) is None
-    assert session.respond(second.exchange, Raw(b"{}")) is not None
+    assert session.respond(first.pending, Raw(b"{}")) is None
+    assert session.respond(second.pending, Raw(b"{}")) is not None
 
 
 # Notifications
@@ -452,7 +452,7 @@ def test_when_the_connection_is_lost_every_request_ends_once(revision: str) -> N
     waiting = [pair.ask("tools/list") for _ in range(3)]
     pair.cancel(pair.client, waiting[0])
     assert pair.client.close() == waiting[1:]
-    assert [exchange.stage for exchange in waiting] == ["cancelled", "lost", "lost"]
+    assert [pending.stage for pending in waiting] == ["cancelled", "lost", "lost"]
     assert pair.client.close() == []
     assert pair.client.cancel(waiting[1]) is None
     assert not pair.client.outgoing
@@ -464,14 +464,14 @@ def test_what_was_accepted_before_the_end_may_still_be_answered(revision: str) -
     (event,) = session.receive(request(1, "tools/list", revision=revision))
     assert session.close() == []
     assert isinstance(event, RequestReceived)
-    assert session.respond(event.exchange, CallToolResult(content=[])) is not None
+    assert session.respond(event.pending, CallToolResult(content=[])) is not None
     assert not session.incoming
 
 
 def test_an_exchange_shows_what_it_is() -> None:
     session = opened_client("2025-11-25")
-    exchange, _ = session.request("tools/list")
-    assert repr(exchange) == f"<PendingRequest tools/list id={exchange.id} active>"
-    assert exchange.end("answer")
-    assert not exchange.end("cancel")
-    assert isinstance(exchange, PendingRequest)
+    pending, _ = session.request("tools/list")
+    assert repr(pending) == f"<PendingRequest tools/list id={pending.id} active>"
+    assert pending.end("answer")
+    assert not pending.end("cancel")
+    assert isinstance(pending, PendingRequest)

@@ -203,8 +203,8 @@ def test_whatever_bytes_come_nothing_is_raised_and_all_is_counted(role: Role, re
                     said += answers_in(event.message)
                 elif isinstance(event, ConnectionOpened | CancelReceived):
                     said += answers_in(event.reply)
-                elif isinstance(event, RequestReceived) and event.exchange.stage == "active":
-                    said += answers_in(session.respond(event.exchange, Raw(b"{}")))
+                elif isinstance(event, RequestReceived) and event.pending.stage == "active":
+                    said += answers_in(session.respond(event.pending, Raw(b"{}")))
         assert session.stats.received == before + len(arriving)
         if all(message.lstrip()[:1] != b"[" for message in arriving):
             assert not session.incoming
@@ -235,19 +235,19 @@ class TwoSessions(RuleBasedStateMachine):
         assert isinstance(self.pair.open(), ConnectionOpened)
         self.received = Counter({role: self.pair.side(role).stats.received for role in ROLES})
 
-    def answer(self, session: Session, exchange: PendingRequest) -> Any:
-        if exchange.stage == "active":
-            self.served.append((session, exchange))
+    def answer(self, session: Session, pending: PendingRequest) -> Any:
+        if pending.stage == "active":
+            self.served.append((session, pending))
         return wired.LATER
 
     def look(self) -> None:
         """Go through what happened since the last look."""
         for role, event in self.pair.happened[self.seen :]:
             if isinstance(event, ResultReceived | ErrorReceived | SubscriptionEnded):
-                assert (role, event.exchange) in self.all
-                self.ends[id(event.exchange)] += 1
+                assert (role, event.pending) in self.all
+                self.ends[id(event.pending)] += 1
             if isinstance(event, CancelReceived):
-                self.cancelled.add(id(event.exchange))
+                self.cancelled.add(id(event.pending))
         self.seen = len(self.pair.happened)
 
     # What a side does
@@ -257,43 +257,43 @@ class TwoSessions(RuleBasedStateMachine):
         session = self.pair.side(role)
         in_flight = set(session.outgoing)
         try:
-            exchange, message = session.request(method, progress=progress)
+            pending, message = session.request(method, progress=progress)
         except (NotSupported, NotConnected):
             return multiple()
-        assert exchange.id not in in_flight
+        assert pending.id not in in_flight
         self.pair.send(session, message)
-        self.all.append((role, exchange))
-        return (role, exchange)
+        self.all.append((role, pending))
+        return (role, pending)
 
     @rule(asked=asked, reason=st.none() | st.text(max_size=3))
     def cancel(self, asked: tuple[Role, PendingRequest], reason: str | None) -> None:
-        role, exchange = asked
-        active = exchange.stage == "active"
-        self.pair.cancel(self.pair.side(role), exchange, reason)
-        self.ends[id(exchange)] += active
+        role, pending = asked
+        active = pending.stage == "active"
+        self.pair.cancel(self.pair.side(role), pending, reason)
+        self.ends[id(pending)] += active
 
     @precondition(lambda self: self.served)
     @rule(data=st.data(), how=st.sampled_from(["result", "error", "unwritable"]))
     def respond(self, data: st.DataObject, how: str) -> None:
-        session, exchange = data.draw(st.sampled_from(self.served))
-        was = exchange.stage
+        session, pending = data.draw(st.sampled_from(self.served))
+        was = pending.stage
         if how == "unwritable" and was == "active":
             with pytest.raises(TypeError):
-                session.respond(exchange, object())
-            assert exchange.stage == "active"
+                session.respond(pending, object())
+            assert pending.stage == "active"
             return
         error = InternalError("no \ud800", data=object())
-        message = session.respond(exchange, Raw(b"{}")) if how == "result" else session.fail(exchange, error)
+        message = session.respond(pending, Raw(b"{}")) if how == "result" else session.fail(pending, error)
         if was != "active":
             assert message is None
         self.pair.send(session, message)
 
-    @precondition(lambda self: any(exchange.method.stays for _, exchange in self.served))
+    @precondition(lambda self: any(pending.method.stays for _, pending in self.served))
     @rule(data=st.data())
     def end_listen(self, data: st.DataObject) -> None:
-        session, exchange = data.draw(st.sampled_from([each for each in self.served if each[1].method.stays]))
-        was = exchange.stage
-        messages = session.end_subscription(exchange)
+        session, pending = data.draw(st.sampled_from([each for each in self.served if each[1].method.stays]))
+        was = pending.stage
+        messages = session.end_subscription(pending)
         assert len(messages) == (2 if was == "active" else 0)
         for message in messages:
             self.pair.send(session, message)
@@ -301,12 +301,12 @@ class TwoSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.served)
     @rule(data=st.data(), value=st.floats() | st.integers(0, 9), after=st.floats(0, 0.2))
     def report(self, data: st.DataObject, value: float, after: float) -> None:
-        session, exchange = data.draw(st.sampled_from(self.served))
+        session, pending = data.draw(st.sampled_from(self.served))
         self.now += after
-        reported = exchange.last_progress
-        message = session.report(exchange, value, None, None, self.now)
+        reported = pending.last_progress
+        message = session.report(pending, value, None, None, self.now)
         if message is not None:
-            assert exchange.stage == "active"
+            assert pending.stage == "active"
             assert reported is None or value > reported
         self.pair.send(session, message)
 
@@ -337,9 +337,9 @@ class TwoSessions(RuleBasedStateMachine):
 
     @rule(role=st.sampled_from(ROLES))
     def lose(self, role: Role) -> None:
-        for exchange in self.pair.side(role).close():
-            self.ends[id(exchange)] += 1
-            assert exchange.stage == "lost"
+        for pending in self.pair.side(role).close():
+            self.ends[id(pending)] += 1
+            assert pending.stage == "lost"
 
     @rule(role=st.sampled_from(ROLES))
     def drain(self, role: Role) -> None:
@@ -349,19 +349,19 @@ class TwoSessions(RuleBasedStateMachine):
 
     @invariant()
     def requests_end_once(self) -> None:
-        for role, exchange in getattr(self, "all", []):
-            waits = self.pair.side(role).outgoing.get(exchange.id) is exchange
-            assert waits == (exchange.stage == "active")
-            assert self.ends[id(exchange)] == (not waits)
+        for role, pending in getattr(self, "all", []):
+            waits = self.pair.side(role).outgoing.get(pending.id) is pending
+            assert waits == (pending.stage == "active")
+            assert self.ends[id(pending)] == (not waits)
 
     @invariant()
     def requests_in_flight_are_those_served(self) -> None:
-        for session, exchange in getattr(self, "served", []):
-            assert (session.incoming.get(exchange.id) is exchange) == (exchange.stage == "active")
-            assert (id(exchange) in self.cancelled) == (exchange.stage == "cancelled")
+        for session, pending in getattr(self, "served", []):
+            assert (session.incoming.get(pending.id) is pending) == (pending.stage == "active")
+            assert (id(pending) in self.cancelled) == (pending.stage == "cancelled")
         for role in ROLES if hasattr(self, "pair") else ():
             served = self.pair.side(role).incoming_requests
-            staying = sum(exchange.method.stays for exchange in served.in_flight.values())
+            staying = sum(pending.method.stays for pending in served.in_flight.values())
             assert staying == served.subscription_count <= LIMITS.subscriptions
             assert len(served.in_flight) - staying <= LIMITS.requests_in_flight
 
@@ -388,11 +388,11 @@ class TwoSessions(RuleBasedStateMachine):
         """When all is delivered, answered and lost, nothing is left."""
         if not hasattr(self, "pair"):
             return
-        while any(self.pair.wire.values()) or any(exchange.stage == "active" for _, exchange in self.served):
+        while any(self.pair.wire.values()) or any(pending.stage == "active" for _, pending in self.served):
             self.pair.run()
-            for session, exchange in self.served:
-                if exchange.stage == "active":
-                    self.pair.respond(session, exchange)
+            for session, pending in self.served:
+                if pending.stage == "active":
+                    self.pair.respond(session, pending)
         self.look()
         for role in ROLES:
             self.lose(role)

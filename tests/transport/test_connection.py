@@ -56,7 +56,7 @@ class Ends:
         self.asked: list[PendingRequest] = []
         self.ended: list[PendingRequest] = []
         self.heard: list[NotificationReceived] = []
-        self.answer: Callable[[PendingRequest], Any] = lambda exchange: Raw(b"{}")
+        self.answer: Callable[[PendingRequest], Any] = lambda pending: Raw(b"{}")
         self.client = Connection(
             wired.client([revision], says=says, limits=limits),
             ours,
@@ -69,13 +69,13 @@ class Ends:
     def hear(self, event: NotificationReceived) -> None:
         self.heard.append(event)
 
-    async def handle(self, exchange: PendingRequest, _: Connection) -> Any:
-        self.asked.append(exchange)
+    async def handle(self, pending: PendingRequest, _: Connection) -> Any:
+        self.asked.append(pending)
         try:
-            answer = self.answer(exchange)
+            answer = self.answer(pending)
             return await answer if asyncio.iscoroutine(answer) else answer
         finally:
-            self.ended.append(exchange)
+            self.ended.append(pending)
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def connected(
         await ends.server.close()
 
 
-async def forever(exchange: PendingRequest | None = None) -> Any:
+async def forever(pending: PendingRequest | None = None) -> Any:
     await asyncio.Event().wait()
 
 
@@ -111,7 +111,7 @@ async def test_a_server_asks_when_the_client_is_ready() -> None:
 async def half_open(limits: Limits | None = None) -> AsyncIterator[tuple[Connection, memory.MemoryTransport]]:
     """A server whose client has had the answer to `initialize`, and has not said `initialized`."""
     ours, theirs = memory.pair()
-    server = Connection(wired.server([S25]), theirs, lambda exchange, _: forever(exchange), limits=limits or Limits())
+    server = Connection(wired.server([S25]), theirs, lambda pending, _: forever(pending), limits=limits or Limits())
     await server.start()
     ours.send(wired.initialize(S25))
     await ours.receive()
@@ -155,7 +155,7 @@ async def test_waiting_for_the_client_to_be_ready_ends_with_the_connection() -> 
 
 async def test_before_the_handshake_a_server_asks_nothing() -> None:
     _, theirs = memory.pair()
-    server = Connection(wired.server([S25]), theirs, lambda exchange, _: forever(exchange))
+    server = Connection(wired.server([S25]), theirs, lambda pending, _: forever(pending))
     with pytest.raises(NotConnected):
         await server.request("roots/list")
 
@@ -196,7 +196,7 @@ async def test_async_callbacks_for_notifications_run_one_after_the_other() -> No
         done.append(number)
 
     ours, theirs = memory.pair()
-    client = Connection(wired.opened_client(S25), ours, lambda exchange, _: forever(), on_notification=slowly)
+    client = Connection(wired.opened_client(S25), ours, lambda pending, _: forever(), on_notification=slowly)
     await client.start()
     for number in range(5):
         theirs.send(wired.notification("notifications/message", {"level": "info", "data": number}))
@@ -207,8 +207,8 @@ async def test_async_callbacks_for_notifications_run_one_after_the_other() -> No
 # Subscriptions
 
 
-def tell(ends: Ends, exchange: PendingRequest, uri: str) -> None:
-    ends.server.notify(UPDATED, {"uri": uri}, meta={SUBSCRIPTION_ID: exchange.id}, rules=RULES[S26])
+def tell(ends: Ends, pending: PendingRequest, uri: str) -> None:
+    ends.server.notify(UPDATED, {"uri": uri}, meta={SUBSCRIPTION_ID: pending.id}, rules=RULES[S26])
 
 
 async def test_what_belongs_to_a_subscription_goes_to_it_and_to_the_whole() -> None:
@@ -221,8 +221,8 @@ async def test_what_belongs_to_a_subscription_goes_to_it_and_to_the_whole() -> N
             for each in (first, second)
         ]
         await until(lambda: len(ends.asked) == 2)
-        for exchange, uri in zip(ends.asked, ("a:1", "a:2"), strict=True):
-            tell(ends, exchange, uri)
+        for pending, uri in zip(ends.asked, ("a:1", "a:2"), strict=True):
+            tell(ends, pending, uri)
         await until(lambda: len(ends.heard) == 2)
         assert first == ends.heard[:1]
         assert second == ends.heard[1:]
@@ -272,15 +272,15 @@ async def test_a_server_ends_a_subscription_and_the_handler_of_it() -> None:
 async def test_a_handler_may_end_its_own_subscription() -> None:
     async with connected(S26) as ends:
 
-        async def briefly(exchange: PendingRequest) -> Any:
-            ends.server.end_subscription(exchange)
+        async def briefly(pending: PendingRequest) -> Any:
+            ends.server.end_subscription(pending)
             await asyncio.sleep(0)
             return Raw(b"{}")
 
         ends.answer = briefly
         assert await ends.client.request("subscriptions/listen") == Raw(b"{}")
         await until(lambda: ends.ended)
-        ends.answer = lambda exchange: Raw(b"{}")
+        ends.answer = lambda pending: Raw(b"{}")
         assert await ends.client.request("tools/list") == Raw(b"{}")
 
 
@@ -288,8 +288,8 @@ async def test_a_server_that_finishes_ends_its_subscriptions_and_waits_for_the_r
     async with connected(S26) as ends:
         release = asyncio.Event()
 
-        async def wait(exchange: PendingRequest) -> Any:
-            await (forever() if exchange.method.stays else release.wait())
+        async def wait(pending: PendingRequest) -> Any:
+            await (forever() if pending.method.stays else release.wait())
             return Raw(b'{"late":true}')
 
         ends.answer = wait

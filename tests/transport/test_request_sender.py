@@ -26,9 +26,7 @@ S25 = "2025-11-25"
 async def hand_made(limits: Limits | None = None) -> tuple[Connection, memory.MemoryTransport]:
     """A client whose server is the test."""
     ours, theirs = memory.pair(limits or Limits())
-    client = Connection(
-        wired.opened_client(S25), ours, lambda exchange, _: forever(exchange), limits=limits or Limits()
-    )
+    client = Connection(wired.opened_client(S25), ours, lambda pending, _: forever(pending), limits=limits or Limits())
     await client.start()
     return client, theirs
 
@@ -175,7 +173,7 @@ def test_an_error_again_is_the_same_in_all_that_it_says() -> None:
 async def test_closing_waits_for_handlers_to_clean_up() -> None:
     cleaned = asyncio.Event()
 
-    async def careful(exchange: PendingRequest) -> Any:
+    async def careful(pending: PendingRequest) -> Any:
         try:
             await forever()
         finally:
@@ -195,7 +193,7 @@ async def test_closing_waits_for_handlers_to_clean_up() -> None:
 async def test_closing_does_not_wait_for_ever() -> None:
     released = asyncio.Event()
 
-    async def stubborn(exchange: PendingRequest) -> Any:
+    async def stubborn(pending: PendingRequest) -> Any:
         while not released.is_set():
             try:
                 await released.wait()
@@ -214,7 +212,7 @@ async def test_closing_does_not_wait_for_ever() -> None:
 
 
 async def test_closing_that_is_cancelled_has_closed_all_the_same() -> None:
-    async def slow(exchange: PendingRequest) -> Any:
+    async def slow(pending: PendingRequest) -> Any:
         try:
             await forever()
         finally:
@@ -259,7 +257,7 @@ async def test_with_a_rate_of_nothing_what_is_held_waits_for_the_answer() -> Non
     heard: list[float] = []
     release = asyncio.Event()
 
-    async def wait(exchange: PendingRequest) -> Any:
+    async def wait(pending: PendingRequest) -> Any:
         await release.wait()
         return Raw(b"{}")
 

@@ -148,7 +148,7 @@ class Context(Shared):
 
     @property
     def _session_state(self) -> dict[str, Any]:
-        if not self._call.exchange.rules.sessions:
+        if not self._call.pending.rules.sessions:
             return self.state
         return _STATES.setdefault(self._call.peer.channel.session.peer_info, {})
 

@@ -14,7 +14,7 @@ from accord.session.pending_request import PendingRequest
 class RequestReceived(msgspec.Struct, frozen=True):
     """A request of the peer. Answer it with `session.respond` or `session.fail`."""
 
-    exchange: PendingRequest
+    pending: PendingRequest
 
 
 class NotificationReceived(msgspec.Struct, frozen=True):
@@ -32,21 +32,21 @@ class NotificationReceived(msgspec.Struct, frozen=True):
 class ResultReceived(msgspec.Struct, frozen=True):
     """The response to a request of this side."""
 
-    exchange: PendingRequest
+    pending: PendingRequest
     result: Raw
 
 
 class ErrorReceived(msgspec.Struct, frozen=True):
     """A request of this side has failed: the peer sent an error, or its response is invalid."""
 
-    exchange: PendingRequest
+    pending: PendingRequest
     error: Exception
 
 
 class ProgressReceived(msgspec.Struct, frozen=True):
     """The peer reported progress of a request of this side."""
 
-    exchange: PendingRequest
+    pending: PendingRequest
     progress: float
     total: float | None
     message: str | None
@@ -58,7 +58,7 @@ class CancelReceived(msgspec.Struct, frozen=True):
     `reply` holds the responses of a batch that waited only for this request.
     """
 
-    exchange: PendingRequest
+    pending: PendingRequest
     reason: str | None
     reply: bytes | None
 
@@ -66,7 +66,7 @@ class CancelReceived(msgspec.Struct, frozen=True):
 class SubscriptionEnded(msgspec.Struct, frozen=True):
     """The server has ended a subscription of this side, possibly with a result to follow."""
 
-    exchange: PendingRequest
+    pending: PendingRequest
     reason: str | None
 
 

@@ -218,10 +218,10 @@ class ClientHandshake:
 
     def receive(self, event: ResultReceived | ErrorReceived) -> Event:
         """Return the event that follows from a response to an opening request; return any other event unchanged."""
-        if event.exchange.method.name not in OPENING_METHODS:
+        if event.pending.method.name not in OPENING_METHODS:
             return event
         try:
-            if event.exchange.method.name == "initialize":
+            if event.pending.method.name == "initialize":
                 return self._on_initialize_response(event)
             return self._on_probe_response(event)
         except AccordError as error:

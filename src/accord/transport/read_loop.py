@@ -98,7 +98,7 @@ class ReadLoop:
         """
         while self.unsent_bytes < self._limits.pending_bytes and (event := self._next_event()) is not None:
             if type(event) is events.RequestReceived:
-                task = event.exchange.driver = self._loop.create_task(self._answer(event.exchange))
+                task = event.pending.driver = self._loop.create_task(self._answer(event.pending))
                 self._track(task)
             else:
                 self._event_handlers[type(event)](event)
@@ -161,8 +161,8 @@ class ReadLoop:
                     break
                 self._inbox.extend(messages)
             elif type(event) is events.RequestReceived:
-                event.exchange.driver = task
-                answer = await run_eagerly(self._serve(event.exchange), self.start_reader)
+                event.pending.driver = task
+                answer = await run_eagerly(self._serve(event.pending), self.start_reader)
                 if answer is not None:
                     self.send_answer(answer)
                 if self._reader is task and task is not None and task.cancelling() and not self.closing:

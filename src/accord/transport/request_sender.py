@@ -195,17 +195,17 @@ class RequestSender:
 
     def on_result(self, event: events.ResultReceived) -> None:
         """Set the result of the request."""
-        waiting = event.exchange.driver
+        waiting = event.pending.driver
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(event.result)
 
     def on_error(self, event: events.ErrorReceived) -> None:
         """Set the error of the request."""
-        self._settle(event.exchange, event.error)
+        self._settle(event.pending, event.error)
 
     def on_subscription_ended(self, event: events.SubscriptionEnded) -> None:
         """End the subscription that the server has ended, with an empty result."""
-        waiting = event.exchange.driver
+        waiting = event.pending.driver
         if not waiting.future.done():
             waiting.future.set_result(Raw(b"{}"))
 
@@ -240,11 +240,11 @@ class RequestSender:
 
     def on_progress(self, event: events.ProgressReceived) -> None:
         """Call the progress callback, and restart the timer."""
-        waiting = event.exchange.driver
+        waiting = event.pending.driver
         if not isinstance(waiting, ResponseWaiter):
             return
         if waiting.timer is not None and waiting.idle is not None:
-            self._restart_timer(event.exchange, waiting)
+            self._restart_timer(event.pending, waiting)
         if waiting.on_progress is not None:
             size = len(event.message or "")
             waiting.on_progress.call(event.progress, event.total, event.message, size=size)

@@ -278,10 +278,10 @@ class SessionDriver:
 
     def _on_cancel(self, event: events.CancelReceived) -> None:
         reason = log_line(event.reason or "no reason given")
-        log.debug("%s was cancelled by the peer: %s", event.exchange.method.name, reason)
+        log.debug("%s was cancelled by the peer: %s", event.pending.method.name, reason)
         if event.reply is not None:
-            (event.exchange.sink or self.sink).send(event.reply)
-        task = event.exchange.driver
+            (event.pending.sink or self.sink).send(event.reply)
+        task = event.pending.driver
         if task is not None:
             task.cancel()
 

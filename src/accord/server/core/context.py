@@ -127,24 +127,24 @@ class Context:
     @property
     def request_id(self) -> RequestId:
         """The id of the request, with its JSON type."""
-        return self._call.exchange.id
+        return self._call.pending.id
 
     @property
     def revision(self) -> str:
         """The protocol revision of the request, such as "2025-11-25"."""
-        return self._call.exchange.rules.revision
+        return self._call.pending.rules.revision
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the request, unchanged."""
         self._call.record("meta")
-        return codec.decode_params(Params, self._call.exchange.params).meta or {}
+        return codec.decode_params(Params, self._call.pending.params).meta or {}
 
     @property
     def principal(self) -> Principal | None:
         """The authenticated sender of the request. None over stdio and without `Server(auth=...)`."""
         self._call.record("principal")
-        return self._call.exchange.principal  # type: ignore[no-any-return]
+        return self._call.pending.principal  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -153,19 +153,19 @@ class Context:
         The client controls them. To authenticate the client use `Server(auth=...)` and `principal`.
         """
         self._call.record("headers")
-        return headers_of(self._call.exchange)
+        return headers_of(self._call.pending)
 
     @property
     def client(self) -> Implementation | None:
         """The name and version that the client sent. For display and logs, never for decisions."""
         self._call.record("client")
-        return self._call.peer.info(self._call.exchange)
+        return self._call.peer.info(self._call.pending)
 
     @property
     def client_capabilities(self) -> ClientCapabilities:
         """The capabilities that the client declared."""
         self._call.record("client")
-        return self._call.peer.capabilities(self._call.exchange)
+        return self._call.peer.capabilities(self._call.pending)
 
     @property
     def trace(self) -> dict[str, str]:
@@ -193,7 +193,7 @@ class Context:
         self._call.is_personal = True
         if self._call.peer.visibility is not None:
             self._call.record("session")
-        return viewer_of(self._call.peer, self._call.exchange)
+        return viewer_of(self._call.peer, self._call.pending)
 
     def sees(self, tool: str) -> bool:
         """Return whether the client may see a tool of this server: no rule hides it, and `principal` has its scopes."""
@@ -245,7 +245,7 @@ class Context:
         call = self._call
         if call.has_ended:
             call.warn_ended()
-        call.peer.channel.report(call.exchange, progress, total, message)
+        call.peer.channel.report(call.pending, progress, total, message)
         return _NO_OP
 
     def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> NoOpAwaitable:
@@ -259,7 +259,7 @@ class Context:
         """
         if self._call.has_ended and self._call.logs_end:
             self._call.warn_ended()
-        self._call.logs.log(self._call.exchange, level, data, logger)
+        self._call.logs.log(self._call.pending, level, data, logger)
         return _NO_OP
 
     def debug(self, data: Any, logger: str | None = None) -> NoOpAwaitable:
@@ -300,7 +300,7 @@ class Context:
         if the call has no such stream.
         """
         retry = None if retry_seconds is None else max(0, round(retry_seconds * 1000))
-        self._call.peer.channel.close_stream(self._call.exchange, retry)
+        self._call.peer.channel.close_stream(self._call.pending, retry)
         return _NO_OP
 
     async def read_resource(self, uri: str) -> list[ResourceContents]:

@@ -213,7 +213,7 @@ class Dispatcher:
                 pending,
                 peer,
                 self._encoder.encode_input_required,
-                lambda call: self._run_tool(sent, registration, call.exchange, call.peer, call),
+                lambda call: self._run_tool(sent, registration, call.pending, call.peer, call),
             )
         except EXPECTED_ERRORS as error:
             return self._encoder.encode_text(error_text(error), pending.rules, is_error=True)

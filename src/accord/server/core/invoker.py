@@ -112,16 +112,16 @@ class Invoker:
         if not is_readable_by_all(self.server.registry, server.registry, uri):
             call.is_personal = True
         if server is not self.server:
-            check_readable(self.server.registry, server.registry, uri, call.exchange, call.peer)
+            check_readable(self.server.registry, server.registry, uri, call.pending, call.peer)
         registration, variables = await Resolver(server.registry, self._limits).resolve_resource(
-            uri, call.exchange, call.peer
+            uri, call.pending, call.peer
         )
         home = owner_of(registration) or server
         if home is not self.server:  # a mounted server must run, and its functions need it as their owner
             await self.server.lifetimes.current().start_mounted(home.lifetimes)
             registration = MountedRegistration.of(registration, home)
         value = await self.invoke_registration(registration, variables, call, f"{uri} ")
-        return contents_of(value, uri, registration.define(call.exchange.rules).mime_type)
+        return contents_of(value, uri, registration.define(call.pending.rules).mime_type)
 
     def decode_result(self, request: Request, value: Any) -> Any:
         """Return the value of a handler as the decoded result to send; the results of extensions stay unchanged. Raises

@@ -111,9 +111,9 @@ class BaseHTTPSession:
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
-                event.exchange.principal, event.exchange.headers = principal, headers
+                event.pending.principal, event.pending.headers = principal, headers
             elif type(event) is ResultReceived or type(event) is ErrorReceived:
-                _hold_answer(event.exchange, charge)
+                _hold_answer(event.pending, charge)
         return events
 
     def _may_initialize(self, body: bytes) -> bool:

@@ -108,10 +108,10 @@ class HTTPSession(BaseHTTPSession):
         """Process one POST of `principal`, and send the response. Raises `RequestRejected`."""
         events = self.receive(body, principal, request.headers, charge)
         with self:
-            if len(events) == 1 and type(event := events[0]) is RequestReceived and event.exchange.batch is None:
-                post = SessionResponse(event.exchange, self, receive, send)
+            if len(events) == 1 and type(event := events[0]) is RequestReceived and event.pending.batch is None:
+                post = SessionResponse(event.pending, self, receive, send)
                 message = await post.serve()
-                await self._save_changes([event.exchange])
+                await self._save_changes([event.pending])
                 await post.finish(message)
             else:
                 await self._answer_other(events, receive, send)
@@ -126,7 +126,7 @@ class HTTPSession(BaseHTTPSession):
                 await self._save()
                 return await send_json(send, 200, event.reply or b"", self.headers)
             if type(event) is RequestReceived:
-                requests.append(event.exchange)
+                requests.append(event.pending)
             else:
                 self.driver.event_handlers[type(event)](event)
         if active := [pending for pending in requests if pending.stage == "active"]:

@@ -106,8 +106,8 @@ class SessionlessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        event.exchange.principal, event.exchange.headers = principal, request.headers
-        return await _SessionlessResponse(event.exchange, client.driver, receive, send).answer()
+        event.pending.principal, event.pending.headers = principal, request.headers
+        return await _SessionlessResponse(event.pending, client.driver, receive, send).answer()
 
     async def _batch(
         self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
@@ -119,8 +119,8 @@ class SessionlessHandler:
                 if isinstance(event, ReplyReady):
                     return await send_json(send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
-                    event.exchange.principal, event.exchange.headers = principal, request.headers
-                    requests.append(event.exchange)
+                    event.pending.principal, event.pending.headers = principal, request.headers
+                    requests.append(event.pending)
                 else:
                     client.driver.event_handlers[type(event)](event)
             if not requests:

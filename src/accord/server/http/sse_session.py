@@ -74,8 +74,8 @@ class SSESession(BaseHTTPSession):
         self.check_answer(events)
         for event in events:
             if type(event) is RequestReceived:
-                task = asyncio.get_running_loop().create_task(self._serve(event.exchange))
-                event.exchange.driver = task
+                task = asyncio.get_running_loop().create_task(self._serve(event.pending))
+                event.pending.driver = task
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 charge.hold()

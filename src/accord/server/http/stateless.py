@@ -186,7 +186,7 @@ class StatelessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        pending = event.exchange
+        pending = event.pending
         pending.principal, pending.headers = principal, request.headers
         if pending.method.stays:
             return await self._listen(pending, client, request, receive, send)

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class HandlerCall:
-    """A running call. "A resumed run belongs to the retry": then `exchange` and `peer` are those of the retry."""
+    """A running call. "A resumed run belongs to the retry": then `pending` and `peer` are those of the retry."""
 
     __slots__ = (
         "_limits",
@@ -42,17 +42,17 @@ class HandlerCall:
         "_roots",
         "_state",
         "_warned",
-        "exchange",
         "input",
         "is_personal",
         "peer",
+        "pending",
         "reads",
         "requested_input",
         "resolved_input",
     )
 
     def __init__(self, pending: PendingRequest, peer: Peer) -> None:
-        self.exchange: PendingRequest = pending
+        self.pending: PendingRequest = pending
         self.peer: Peer = peer
         self.input: InputRequester
         self.resolved_input: dict[str, Any] | None = None
@@ -98,7 +98,7 @@ class HandlerCall:
     def set_visibility(self, shown: bool, names: Sequence[str], tags: Iterable[str], only: bool) -> None:
         """Show or hide registrations for the client's session. Raises `NotSupported`, `DeclarationError`."""
         self.record("session")
-        rules = self.exchange.rules
+        rules = self.pending.rules
         if not rules.sessions:
             why = NO_SESSIONS if rules.handshake else f"{rules.revision} knows no sessions"
             raise NotSupported(f"ctx.disable() needs a session: {why}; use scopes={{...}}")
@@ -116,14 +116,14 @@ class HandlerCall:
     @property
     def has_ended(self) -> bool:
         """Whether its result was sent: "Progress notifications MUST stop after completion" (basic, Progress)."""
-        return self.exchange.stage == "answered" and not self.input.outlives
+        return self.pending.stage == "answered" and not self.input.outlives
 
     @property
     def logs_end(self) -> bool:
         """Whether log messages end with the call: they do if each request states its log level, and if they are sent in
         its response.
         """
-        return not self.exchange.rules.handshake or self.exchange.sink is not None
+        return not self.pending.rules.handshake or self.pending.sink is not None
 
     def warn_ended(self) -> None:
         """Log once that the handler sends a message after the call has ended."""
@@ -133,13 +133,13 @@ class HandlerCall:
                 "accord: %s: a message for a call that has ended (%s, request %r) is not sent: "
                 "let the handler return when all of its work is done",
                 calling_place(),
-                self.exchange.method.name,
-                self.exchange.id,
+                self.pending.method.name,
+                self.pending.id,
             )
 
     def rebind(self, retry: HandlerCall) -> None:
         """Continue with another request."""
-        self.exchange, self.peer = retry.exchange, retry.peer
+        self.pending, self.peer = retry.pending, retry.peer
 
     async def request_input(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Return the answers in order, while the timeouts of the handlers are paused. Raises what
@@ -147,13 +147,13 @@ class HandlerCall:
         """
         self.requested_input = self.requested_input or bool(questions)
         self._pause_deadlines()
-        asked_for = self.exchange
+        asked_for = self.pending
         try:
             return await self.input.request(questions, keys)
         finally:
             self._resume_deadlines()
-            if self.exchange is not asked_for and self.exchange.on_resume is not None:
-                self.exchange.on_resume()
+            if self.pending is not asked_for and self.pending.on_resume is not None:
+                self.pending.on_resume()
 
     async def resolve_input(
         self, declared: Sequence[InputParameter], arguments: Any, prefix: str = ""
@@ -207,7 +207,7 @@ class HandlerCall:
         if self._roots is None:
             changed = self.peer.roots_changed
             (self._roots,) = await self.request_input((Roots(),))
-            self.peer.cache_roots(self.exchange, self._roots, changed)
+            self.peer.cache_roots(self.pending, self._roots, changed)
         return self._roots
 
     async def with_deadline(self, seconds: float, work: Awaitable[T]) -> T:

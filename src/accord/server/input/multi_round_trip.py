@@ -90,11 +90,11 @@ class MultiRoundTrip:
         return digest(
             call.peer.principal.encode(),
             self._audience,
-            call.exchange.method.name.encode(),
+            call.pending.method.name.encode(),
             attempt.subject.encode(),
             canonical(attempt.arguments_json()),
             (attempt.registration.metadata.version or "").encode(),
-            self._definition(attempt.registration, call.exchange.rules),
+            self._definition(attempt.registration, call.pending.rules),
         )
 
     def _definition(self, registration: Registration, rules: Rules) -> bytes:
@@ -117,12 +117,12 @@ class MultiRoundTrip:
         state.binding = state.binding or self._binding(attempt, call)
         state.outstanding = {key: asked.digest for key, asked in missing.items()}
         sealed = self._states.seal(state, call.peer.account)
-        return encode({key: asked.wire for key, asked in missing.items()}, sealed, call.exchange.rules)
+        return encode({key: asked.wire for key, asked in missing.items()}, sealed, call.pending.rules)
 
     async def _replay(
         self, attempt: Attempt, call: HandlerCall, state: RequestState, work: Work, ask: MakeInputRequired
     ) -> Any:
-        replay = call.input = ReplayInput(call.exchange, call.peer, state, attempt.answers_json())
+        replay = call.input = ReplayInput(call.pending, call.peer, state, attempt.answers_json())
         try:
             result = await work(call)
         except asyncio.CancelledError:
@@ -143,7 +143,7 @@ class MultiRoundTrip:
             return await suspended.resume(known.step, attempt.answers_json(), call)
         if attempt.registration.input_parameters:
             attempt.registration.bind(attempt.arguments, None)  # invalid arguments fail before the user is asked
-            replay = call.input = ReplayInput(call.exchange, call.peer, known, attempt.answers_json())
+            replay = call.input = ReplayInput(call.pending, call.peer, known, attempt.answers_json())
             try:
                 call.resolved_input = await call.resolve_input(attempt.registration.input_parameters, attempt.arguments)
             except RunInterrupted:

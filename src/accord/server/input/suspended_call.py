@@ -189,7 +189,7 @@ class SuspendedCall:
         """Return the bytes of the client's data in its frames: arguments, answers and headers. A retry repeats the
         arguments and has answers, which count as text.
         """
-        params, headers = self._call.exchange.params, self._call.exchange.headers or ()
+        params, headers = self._call.pending.params, self._call.pending.headers or ()
         size = self._answers_memory + FIELD_BYTES * len(headers)
         if not isinstance(params, Raw):
             return size
@@ -257,7 +257,7 @@ class SuspendedCall:
     def _encode_question(self, question: InputQuestion[Any]) -> EncodedQuestion:
         if self.ended:
             raise StateExpired("this call has ended, so the client cannot be asked")
-        return encode_question(question, self._call.exchange, self.peer)
+        return encode_question(question, self._call.pending, self.peer)
 
     def _keys(self, questions: Sequence[InputQuestion[Any]]) -> list[str]:
         first = self._count + 1
