@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from accord import errors, messages
+from accord import errors, types as messages
 from accord.messages import envelope
 from accord.messages.base import ARMS, Model
 from accord.messages.methods import table
