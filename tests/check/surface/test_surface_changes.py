@@ -255,6 +255,13 @@ def test_a_choice_that_refers_to_itself_is_like_itself() -> None:
     assert kinds(schema, {**schema, "$comment": "x"}, sent=True) == {"$comment": "safe"}
 
 
+def test_unchanged_members_that_refer_to_a_recursive_choice_are_no_change() -> None:
+    tree = {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/B"}}}}
+    more = {"oneOf": [{"multipleOf": 2}, {"$ref": "#/$defs/B"}]}
+    old, new = ({**of(more=more, **members), "$defs": {"B": tree}} for members in ({"a": {}}, {"a": {}, "b": {}}))
+    assert kinds(old, new, sent=True) == {"properties.b": "safe"}
+
+
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(whole())
 def test_a_schema_is_like_itself(pair: Pair) -> None:

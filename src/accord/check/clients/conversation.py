@@ -37,7 +37,7 @@ class ConversationServer(Protocol):
     transport: TransportName
     memory: MemoryBudget
     state: dict[str, Any]
-    """What a scenario stores between requests."""
+    """Data of a scenario between requests."""
 
     @property
     def trap_url(self) -> str:

@@ -60,7 +60,7 @@ class ScriptedServer:
         self.trap_listener: HTTPListener = HTTPListener(self._answer_trap, self.memory)
         """Another origin, to which a client must not send requests."""
         self.state: dict[str, Any] = {}
-        """What a scenario stores between requests."""
+        """Data of a scenario between requests."""
         self._counts: Counter[str] = Counter()
         self._first = True
         self._tasks: set[asyncio.Task[None]] = set()

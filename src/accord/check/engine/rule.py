@@ -64,7 +64,7 @@ Precondition: TypeAlias = Callable[[Any], Awaitable[None]]
 """Gets the shared session (`Probe`)."""
 
 JudgedItems: TypeAlias = Iterator[Any]
-"""What a reading rule yields: once for each item that it judged."""
+"""The return type of a reading rule, which yields once for each item that it judged."""
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
 
@@ -101,7 +101,7 @@ class NotApplicable(Exception):
 
 
 class NotObserved(Exception):
-    """Nothing happened that shows whether the peer obeys the rule: what was missing."""
+    """The records do not show whether the peer obeys the rule; the text names what was missing."""
 
 
 class UnsupportedRevision(Exception):

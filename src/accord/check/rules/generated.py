@@ -7,6 +7,8 @@ breaks.
 
 from __future__ import annotations
 
+from functools import partial
+
 from accord.check.engine.rule import Violation, rule
 from accord.check.fuzz import hint_checks, memory_growth, response_checks
 from accord.check.fuzz.fuzz_client import CASE_NAME
@@ -18,12 +20,12 @@ _SECURITY = "server/tools#security-considerations"
 _TOOL = "server/tools#tool"
 _PROMPT_ERRORS = "server/prompts#error-handling"
 
+_rule = partial(rule, case=CASE_NAME, kind="generated")
 
-@rule(
+
+@_rule(
     response_checks.CRASH,
     "must",
-    case=CASE_NAME,
-    kind="generated",
     at=_CALLS,
     cause="The handler exits the process, or its exception is not caught: catch it around the call, "
     "and return `isError`.",
@@ -33,11 +35,9 @@ def generated_crash(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.CRASH)
 
 
-@rule(
+@_rule(
     response_checks.HANG,
     "must",
-    case=CASE_NAME,
-    kind="generated",
     at=_CALLS,
     cause="The handler blocks the event loop: run it in a thread, or use async functions.",
 )
@@ -46,11 +46,9 @@ def generated_hang(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.HANG)
 
 
-@rule(
+@_rule(
     response_checks.UNANSWERED,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     at=_CALLS,
     cause="The handler waits forever, or an argument without `maximum` controls the amount of work.",
 )
@@ -59,11 +57,9 @@ def generated_unanswered(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.UNANSWERED)
 
 
-@rule(
+@_rule(
     response_checks.OUTPUT,
     "must",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at="server/tools#output-schema",
@@ -75,11 +71,9 @@ def generated_output(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.OUTPUT, symptom="tools/structured")
 
 
-@rule(
+@_rule(
     response_checks.REFUSED,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=(_ERRORS, "schema#calltoolresult"),
@@ -91,11 +85,9 @@ def generated_refused(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.REFUSED)
 
 
-@rule(
+@_rule(
     response_checks.ACCEPTED,
     "must",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=(_SECURITY, _ERRORS),
@@ -106,11 +98,9 @@ def generated_accepted(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.ACCEPTED, symptom="tools/arguments-checked")
 
 
-@rule(
+@_rule(
     response_checks.LIMITS,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=(_SECURITY, _ERRORS),
@@ -121,11 +111,9 @@ def generated_limits(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.LIMITS)
 
 
-@rule(
+@_rule(
     response_checks.ARGUMENT_ERRORS,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=_ERRORS,
@@ -137,11 +125,9 @@ def generated_argument_errors(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.ARGUMENT_ERRORS, symptom="tools/argument-errors")
 
 
-@rule(
+@_rule(
     response_checks.INTERNALS,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     at=_SECURITY,
     cause="The text of an exception is sent to the client: log it, and explain what to do instead.",
 )
@@ -150,11 +136,9 @@ def generated_internals(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.INTERNALS)
 
 
-@rule(
+@_rule(
     response_checks.CODES,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     at=(_PROMPT_ERRORS, "server/resources#error-handling", "server/utilities/completion#error-handling"),
     cause="All errors have one code: -32602 is for arguments, -32603 for internal errors.",
 )
@@ -165,11 +149,9 @@ def generated_codes(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.CODES)
 
 
-@rule(
+@_rule(
     response_checks.PROMPT_ARGUMENTS,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="prompts",
     at=_PROMPT_ERRORS,
     cause="The arguments are listed, but the server does not validate them.",
@@ -179,11 +161,9 @@ def generated_prompt_arguments(found: FuzzResult) -> list[Violation]:
     return found.violations(response_checks.PROMPT_ARGUMENTS, symptom="prompts/required-arguments")
 
 
-@rule(
+@_rule(
     memory_growth.MEMORY,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     at=_CALLS,
     cause="Each call leaves data behind: a list that only grows, or a cache without a limit.",
 )
@@ -192,11 +172,9 @@ def generated_memory(found: FuzzResult) -> list[Violation]:
     return found.violations(memory_growth.MEMORY)
 
 
-@rule(
+@_rule(
     hint_checks.READ_ONLY,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=(_TOOL, "schema#toolannotations"),
@@ -208,11 +186,9 @@ def generated_read_only(found: FuzzResult) -> list[Violation]:
     return found.violations(hint_checks.READ_ONLY)
 
 
-@rule(
+@_rule(
     hint_checks.IDEMPOTENT,
     "should",
-    case=CASE_NAME,
-    kind="generated",
     needs="tools",
     calls=True,
     at=(_TOOL, "schema#toolannotations"),

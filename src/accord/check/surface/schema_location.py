@@ -131,7 +131,7 @@ class SchemaLocation:
             made = as_input(parts[0]) if sent else parts[0]
         if self.compared.dialect:
             made["$schema"] = self.compared.dialect
-        if has_reference(parts):
+        if _has_reference(parts):
             made["$defs"] = {"root": deepcopy(self.compared.document.root)}
         return made
 
@@ -156,8 +156,8 @@ def are_same(old: SchemaLocation, new: SchemaLocation) -> bool:
     return True
 
 
-def has_reference(value: Any) -> bool:
-    """Whether there is a reference anywhere in it."""
+def _has_reference(value: Any) -> bool:
+    """Return whether a value contains a reference."""
     return any(isinstance(each.get(key), str) for each in _objects_in(value) for key in ("$ref", "$dynamicRef"))
 
 

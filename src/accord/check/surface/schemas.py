@@ -26,7 +26,7 @@ from accord.check.surface.schema_changes import (
     worst_kind,
 )
 from accord.check.surface.schema_containment import INPUT, OUTPUT, Containment, Direction, check_containment
-from accord.check.surface.schema_location import ComparedSchema, SchemaLocation, are_same, has_reference
+from accord.check.surface.schema_location import ComparedSchema, SchemaLocation, are_same
 from accord.messages.base import JSONObject
 
 _MEMBERS = ("properties", "required", "additionalProperties")
@@ -128,7 +128,7 @@ class _SchemaComparison:
     def _additional(self, old: SchemaLocation, new: SchemaLocation, place: Path) -> Iterator[Change]:
         """Members that are not named. Where nothing is said of them, nobody is taken to send any."""
         was, now = _additional(old), _additional(new)
-        if was == now and not has_reference(was):
+        if was == now and are_same(old.at_schemas(was), new.at_schemas(now)):
             return
         kept, judge = self._direction.writer_and_reader(was, now)
         what = describe_change(was, now)
