@@ -37,6 +37,7 @@ def test_each_revision_is_opened_in_one_way() -> None:
         ("structured_objects_only", [True, True, True, True, False]),
         ("mirrors_arguments", [False, False, False, False, True]),
         ("primes_streams", [False, False, False, True, False]),
+        ("disconnect_cancels", [False, False, False, False, True]),
         ("sampling_tools", [False, False, False, True, True]),
         ("elicitation_urls", [False, False, False, True, True]),
         ("form_defaults", [False, False, False, True, True]),
@@ -54,7 +55,7 @@ def test_every_fact_is_told_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}
-    told |= {"mirrors_arguments", "primes_streams", "streamable", "sessions"}
+    told |= {"mirrors_arguments", "primes_streams", "disconnect_cancels", "streamable", "sessions"}
     assert set(revision.Rules.__struct_fields__) == told
 
 

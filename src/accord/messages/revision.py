@@ -42,6 +42,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """`structuredContent` and the root of `outputSchema` are objects."""
     primes_streams: bool = False
     """An event stream begins with an event that holds only an id for resumption (SEP-1699)."""
+    disconnect_cancels: bool = False
+    """A client that closes the response to a request cancels it; otherwise the request goes on (Streamable HTTP)."""
     mirrors_arguments: bool = False
     """Arguments of a tool are also sent as HTTP headers, where its schema says so."""
     sampling_tools: bool = False
@@ -83,6 +85,7 @@ _ROWS = (
         cache_hints=True,
         null_id=False,
         structured_objects_only=False,
+        disconnect_cancels=True,
         mirrors_arguments=True,
         sampling_tools=True,
         elicitation_urls=True,

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from accord.errors import EventsGone, StoreError
 from accord.limits import Limits
 from accord.server.http.stored_stream import StoredStream
-from accord.transport.asgi.sse_response import SSEResponse
+from accord.transport.asgi.request import Receive
+from accord.transport.asgi.sse_response import SSEResponse, write_until_disconnect
 from accord.wire import sse
 
 log: logging.Logger = logging.getLogger("accord")
@@ -26,17 +27,24 @@ _MAX_RETRIES = 6
 
 
 class EventStream:
-    """A message sink that stores its messages in `stored`. `ended` is called with the stream after its end."""
+    """A message sink that stores its messages in `stored`. `ended` is called with the stream after its end. `retry` is
+    the default of `close_response`.
+    """
 
     name = "HTTP"
 
     def __init__(
-        self, stored: StoredStream, limits: Limits, ended: Callable[[EventStream], None] | None = None
+        self,
+        stored: StoredStream,
+        limits: Limits,
+        ended: Callable[[EventStream], None] | None = None,
+        retry: int | None = None,
     ) -> None:
         self.id: str = stored.id
         self.stored: StoredStream = stored
         self._limits = limits
         self._on_end = ended
+        self._retry_milliseconds = retry
         self._queue: list[bytes] = []
         self._ending = False
         self._ended = False
@@ -119,13 +127,20 @@ class EventStream:
             if self._ending:
                 self._start_pump()
 
-    def close_response(self, retry: int | None) -> None:
+    async def write(self, stream: SSEResponse, receive: Receive) -> None:
+        """Write the attached response until the stream ends or the client disconnects."""
+        try:
+            await write_until_disconnect(stream, receive)
+        finally:
+            self.detach(stream)
+
+    def close_response(self, retry: int | None = None) -> None:
         """End the response after its pending messages; the client reconnects for the rest after `retry` milliseconds.
 
         Pending messages are sent first: a client without an event id could not reconnect.
         """
         if self._response is not None:
-            self._closing = (self._response, retry)
+            self._closing = (self._response, self._retry_milliseconds if retry is None else retry)
             self._start_pump()
 
     # --- delivery loop -----------------------------------------------------------------------------------------
@@ -263,7 +278,7 @@ class EventStream:
         for number, message in events:
             if response is None or not response.is_writable:
                 return
-            response.send(sse.encode(message, id=f"{self.id}-{number}"))
+            response.send_event(sse.encode(message, id=f"{self.id}-{number}"))
             self._delivered = number
             self._count_delivered(len(message))
 
@@ -278,7 +293,7 @@ class EventStream:
             log.error("accord: %d messages are lost: no client was connected, and they could not be stored", len(batch))
         for message in batch:
             if self._response is not None:
-                self._response.send(sse.encode(message))
+                self._response.send(message)
             self._count_delivered(len(message))
 
     def _count_delivered(self, size: int) -> None:
@@ -295,7 +310,7 @@ class EventStream:
         (response, retry), self._closing = self._closing, None
         if response is self._response:
             if retry is not None:
-                response.send(b"retry: %d\n\n" % retry)
+                response.send_event(b"retry: %d\n\n" % retry)
             response.end()
             self._response = None
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from accord.server.core.visibility import Visibility, VisibilityRules
 from accord.server.http.base_session import BaseHTTPSession, SessionRecord
 from accord.server.http.event_stream import EventStream
 from accord.server.http.http_context import SEVERAL_WORKERS
-from accord.server.http.response import SessionBatchResponse, SessionResponse, write_event_stream
+from accord.server.http.response import PostResponse
 from accord.server.http.stored_stream import StoredStream, parse_event_id
 from accord.session.events import (
     ConnectionOpened,
@@ -108,44 +109,47 @@ class HTTPSession(BaseHTTPSession):
         """Process one POST of `principal`, and send the response. Raises `RequestRejected`."""
         events = self.receive(body, principal, request.headers, charge)
         with self:
-            if len(events) == 1 and type(event := events[0]) is RequestReceived and event.pending.batch is None:
-                post = SessionResponse(event.pending, self, receive, send)
-                message = await post.serve()
-                await self._save_changes([event.pending])
-                await post.finish(message)
-            else:
-                await self._answer_other(events, receive, send)
+            if len(events) == 1 and type(event := events[0]) is RequestReceived:
+                requests = [event.pending]
+            elif not (requests := await self._process(events, send)):
+                return
+            response = PostResponse(requests, self.driver, receive, send, self.headers, self._make_stream)
+            message = await response.serve()
+            await self._save_changes(requests)
+            await response.finish(message)
 
-    async def _answer_other(self, events: list[Event], receive: Receive, send: Send) -> None:
-        """Respond to a message that is not a single request for a handler: an immediate response, a batch, or 202."""
+    async def _process(self, events: list[Event], send: Send) -> list[PendingRequest]:
+        """Process a batch, or a message without a handler, and return the requests for handlers. Without any, respond.
+
+        Raises `RequestRejected`.
+        """
         requests = []
         for event in events:
             if type(event) is ReplyReady:
-                return await send_json(send, status_of_refusal(event.code), event.message, self.headers)
+                await send_json(send, status_of_refusal(event.code), event.message, self.headers)
+                return []
             if type(event) is ConnectionOpened:
                 await self._save()
-                return await send_json(send, 200, event.reply or b"", self.headers)
+                await send_json(send, 200, event.reply or b"", self.headers)
+                return []
             if type(event) is RequestReceived:
                 requests.append(event.pending)
             else:
                 self.driver.event_handlers[type(event)](event)
         if active := [pending for pending in requests if pending.stage == "active"]:
-            batch = SessionBatchResponse(active, self, receive, send)
-            message = await batch.serve()
-            await self._save_changes(active)
-            return await batch.finish(message)
+            return active
         self.check_answer(events)
         if len(events) == 1 and type(events[0]) is MessageIgnored and events[0].kind == "malformed message":
             raise RequestRejected(400, f"not a JSON-RPC message: {events[0].detail}")
         if any(type(event) is InitializedReceived for event in events):
             await self._save()
         await send_text(send, 202, "", self.headers)
-        return None
+        return []
 
     # --- streams -----------------------------------------------------------------------------------------------
 
-    def open_stream(self, requests: list[PendingRequest]) -> EventStream:
-        """Open a stream for the messages of these requests."""
+    def _make_stream(self, requests: Sequence[PendingRequest]) -> EventStream:
+        """Return a stream for the messages of these requests."""
         id, about = secrets.token_hex(6), codec.encode([each.id for each in requests])
         stored = StoredStream(self.context.events, self.id, id, about, account=self._stored_account)
         event_stream = self._add_stream(stored)
@@ -155,7 +159,9 @@ class HTTPSession(BaseHTTPSession):
 
     def _add_stream(self, stored: StoredStream) -> EventStream:
         stored.forgotten = self.is_ended
-        event_stream = self._streams[stored.id] = EventStream(stored, self.context.limits, self._stream_ended)
+        seconds = self.context.options.retry_seconds
+        retry = None if seconds is None else round(seconds * 1000)
+        event_stream = self._streams[stored.id] = EventStream(stored, self.context.limits, self._stream_ended, retry)
         return event_stream
 
     def _stream_ended(self, event_stream: EventStream) -> None:
@@ -178,7 +184,7 @@ class HTTPSession(BaseHTTPSession):
                 event_stream.attach(stream)
             else:
                 event_stream = await self._resume(last, stream)
-            await write_event_stream(event_stream, stream, receive)
+            await event_stream.write(stream, receive)
 
     async def _resume(self, last: bytes, stream: SSEResponse) -> EventStream:
         """Resume the stream of an event from there on, and return it.
@@ -291,9 +297,10 @@ class HTTPSession(BaseHTTPSession):
 
     async def _save_changes(self, served: list[PendingRequest]) -> None:
         """Save the changes that these requests made. If the store fails, they are answered nevertheless."""
-        if self._visibility is not self._saved_visibility or not _SAVING_METHODS.isdisjoint(
-            [each.method.name for each in served]
-        ):
+        is_changed = self._visibility is not self._saved_visibility
+        for each in served:
+            is_changed = is_changed or each.method.name in _SAVING_METHODS
+        if is_changed:
             try:
                 await self._save()
             except StoreError as exc:
@@ -322,12 +329,12 @@ class HTTPSession(BaseHTTPSession):
     def drain(self) -> None:
         """Prepare for shutdown: refuse new work, and end streams that the client can resume in the next process."""
         self.session.draining = True
-        self.general_stream.close_response(None)
+        self.general_stream.close_response()
 
     async def close(self, reason: str) -> None:
         """Close the session and its streams, except the general one, which may continue in the next process."""
         await super().close(reason)
-        self.general_stream.close_response(None)
+        self.general_stream.close_response()
         for event_stream in list(self._streams.values()):
             if event_stream is not self.general_stream:
                 event_stream.end(None)

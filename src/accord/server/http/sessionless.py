@@ -6,7 +6,7 @@ So any process may answer any POST. Features that need state are refused.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -15,13 +15,7 @@ from accord.errors import METHOD_NOT_FOUND, InvalidRequest, ProtocolError
 from accord.messages import envelope
 from accord.messages.envelope import Incoming, MalformedMessage
 from accord.messages.revision import NO_SESSIONS, SESSIONLESS, Rules
-from accord.server.http.response import (
-    BasePostResponse,
-    BatchResponse,
-    PostResponse,
-    ResponseStream,
-    UnnumberedEventStream,
-)
+from accord.server.http.response import PostResponse
 from accord.server.http.stateless import StatelessClient, StatelessClients
 from accord.session import peek
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
@@ -29,7 +23,6 @@ from accord.session.incoming import error_bytes
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest, Receive, Send
 from accord.transport.asgi.responses import send_json, send_text
-from accord.transport.asgi.sse_response import SSEResponse
 from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import check_version, status_of_refusal
 
@@ -107,7 +100,7 @@ class SessionlessHandler:
             return await send_json(send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
         event.pending.principal, event.pending.headers = principal, request.headers
-        return await _SessionlessResponse(event.pending, client.driver, receive, send).answer()
+        return await PostResponse([event.pending], client.driver, receive, send).answer()
 
     async def _batch(
         self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
@@ -125,38 +118,9 @@ class SessionlessHandler:
                     client.driver.event_handlers[type(event)](event)
             if not requests:
                 return await send_text(send, 202, "")
-            response = _SessionlessBatchResponse(requests, client.driver, receive, send)
-            return await response.finish(await response.serve())
+            return await PostResponse(requests, client.driver, receive, send).answer()
 
 
 def _status(code: int) -> int:
     """Return the HTTP status of an error: never 404, which would mean that a session has ended."""
     return 200 if code == METHOD_NOT_FOUND else status_of_refusal(code)
-
-
-class _SessionlessResponse(PostResponse):
-    """A response that ignores disconnects: "Disconnection SHOULD NOT be interpreted as the client cancelling its
-    request".
-    """
-
-    __slots__ = ()
-
-    async def answer(self) -> None:
-        """Handle the request, and send its response."""
-        await self.finish(await self.serve())
-
-    def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-        return _make_stream(self)
-
-
-class _SessionlessBatchResponse(BatchResponse):
-    __slots__ = ()
-
-    def make_stream(self) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-        return _make_stream(self)
-
-
-def _make_stream(response: BasePostResponse) -> tuple[ResponseStream, Coroutine[Any, Any, None]]:
-    """Return a stream that cannot be resumed, and the coroutine that writes it."""
-    stream = SSEResponse(response.asgi_send, response.driver.limits, on_unsent=response.driver.on_unsent)
-    return UnnumberedEventStream(stream), stream.run()

@@ -29,30 +29,13 @@ if TYPE_CHECKING:
     from accord.server.http.quotas import BodyCharge
 
 
-class SSEMessageSink:
-    """A sink that sends messages as events of one stream."""
-
-    name = "HTTP+SSE"
-
-    def __init__(self, stream: SSEResponse) -> None:
-        self._stream = stream
-
-    def send(self, message: bytes) -> None:
-        self._stream.send(sse.encode(message, event="message"))
-
-    def flush(self) -> None:
-        """Do nothing: messages are not buffered."""
-
-    async def drain(self) -> None:
-        await self._stream.drain()
-
-
 class SSESession(BaseHTTPSession):
     """A client's session, which lasts as long as its stream."""
 
     def __init__(self, context: HTTPContext, principal: Principal | None, account: str, id: str, send: Send) -> None:
-        self._stream = SSEResponse(send, context.limits, on_unsent=context.unsent_of(account))
-        super().__init__(context, principal, account, SSEMessageSink(self._stream), id)
+        unsent = context.unsent_of(account)
+        self._stream = SSEResponse(send, context.limits, on_unsent=unsent, event="message", name="HTTP+SSE")
+        super().__init__(context, principal, account, self._stream, id)
         # 2026-07-28 has a stream for each subscription, and thus a connection; here one stream carries any number.
         self.session.incoming_requests.subscription_load = self.session.incoming_requests.load
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,7 +43,7 @@ class SSESession(BaseHTTPSession):
     async def run(self, endpoint: str, receive: Receive) -> None:
         """Write the stream until the client disconnects or the session is closed."""
         address = f"{quote(endpoint)}?session_id={self.id}"
-        self._stream.send(sse.encode(address.encode(), event="endpoint"))
+        self._stream.send_event(sse.encode(address.encode(), event="endpoint"))
         with self, self.with_stream():
             await write_until_disconnect(self._stream, receive)
 

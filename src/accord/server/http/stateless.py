@@ -15,7 +15,7 @@ from accord.server.core.peer import Peer
 from accord.server.core.principal import Principal
 from accord.server.core.resolver import check_headers
 from accord.server.http.base_session import end_session_requests
-from accord.server.http.response import ListenResponse, StatelessResponse
+from accord.server.http.response import PostResponse
 from accord.session import peek
 from accord.session.events import NotificationReceived, ReplyReady, RequestReceived
 from accord.session.incoming import error_bytes
@@ -166,7 +166,7 @@ class StatelessHandler:
     def __init__(self, context: HTTPContext, clients: StatelessClients) -> None:
         self._context = context
         self._clients = clients
-        self._listening: set[ListenResponse] = set()
+        self._listening: dict[PendingRequest, PostResponse] = {}
 
     async def post(
         self, incoming: Incoming, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
@@ -190,7 +190,7 @@ class StatelessHandler:
         pending.principal, pending.headers = principal, request.headers
         if pending.method.stays:
             return await self._listen(pending, client, request, receive, send)
-        return await StatelessResponse(pending, client.driver, receive, send).answer()
+        return await PostResponse([pending], client.driver, receive, send).answer()
 
     def _read(self, incoming: Incoming, request: ASGIRequest, last: LastMeta) -> MirroredParams:
         """Return the mirrored parameters, with headers that match the body. Raises `InvalidParams`,
@@ -245,18 +245,35 @@ class StatelessHandler:
         if client.session.incoming_requests.subscription_count > most:
             error = InternalError(f"too many streams are open: the limit is {most:,}")
             return await send_json(send, 200, client.session.fail(pending, error) or b"")
-        post = ListenResponse(pending, client.session, client.peer.account, self._context, receive, send)
-        self._listening.add(post)
+        response = PostResponse([pending], client.driver, receive, send)
+        peer = self._make_peer(response, client, pending)
+        self._listening[pending] = response
         try:
-            with self._context.subscription_index.with_peer(post.peer, request.size):
-                await post.answer()
+            with self._context.subscription_index.with_peer(peer, request.size):
+                await response.answer()
         finally:
-            self._listening.discard(post)
+            del self._listening[pending]
         return None
+
+    def _make_peer(self, response: PostResponse, client: StatelessClient, pending: PendingRequest) -> Peer:
+        """Return the peer of a subscription: a client of its own, whose messages are sent on the response."""
+        context, account = self._context, client.peer.account
+        driver = response.driver = SessionDriver(
+            client.session,
+            response,
+            lambda pending, _: context.dispatcher.handle(pending, peer),
+            limits=context.limits,
+            on_unsent=context.unsent_of(account),
+        )
+        peer = context.peer(driver, pending.principal, account)
+        return peer
 
     # --- shutdown ----------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """End all subscriptions."""
-        for post in list(self._listening):
-            post.shut_down()
+        """End all subscriptions: over HTTP with the result, not a cancellation (Subscriptions, Graceful Closure)."""
+        for pending, response in list(self._listening.items()):
+            task = pending.driver
+            if messages := response.driver.session.end_subscription(pending):
+                response.send(messages[-1])
+                task.cancel()

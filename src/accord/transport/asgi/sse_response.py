@@ -1,8 +1,8 @@
 """A response that is an event stream to one client.
 
-`send` queues and never waits; `run` writes, in the task that awaits it. The server cuts a client that does not read:
-when it reads nothing for a while, or when a further event exceeds the limit of unsent bytes. Comments keep proxies from
-closing a silent stream ("servers are encouraged to periodically emit an SSE comment line").
+`send` queues a message and never waits; `run` writes, in the task that awaits it. The server cuts a client that does
+not read: when it reads nothing for a while, or when a further event exceeds the limit of unsent bytes. Comments keep
+proxies from closing a silent stream ("servers are encouraged to periodically emit an SSE comment line").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from accord.limits import Limits
 from accord.transport.asgi.request import Receive, Send
 from accord.transport.asgi.responses import Headers
 from accord.transport.deadlines import with_deadline
-from accord.wire.sse import KEEP_ALIVE
+from accord.wire import sse
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -37,15 +37,27 @@ UnsentCallback = Callable[["SSEResponse", int], None]
 
 
 class SSEResponse:
-    """The response to one request, as an event stream. `is_closed` is true once nothing more can be written.
-    `on_unsent` gets the number of unsent bytes while they are many, and 0 once they are not."""
+    """The response to one request, as an event stream, and a sink that sends messages as events of the type `event`.
+
+    `is_closed` is true once nothing more can be written. `on_unsent` gets the number of unsent bytes while they are
+    many, and 0 once they are not.
+    """
 
     def __init__(
-        self, send: Send, limits: Limits, headers: Headers = (), on_unsent: UnsentCallback | None = None
+        self,
+        send: Send,
+        limits: Limits,
+        headers: Headers = (),
+        on_unsent: UnsentCallback | None = None,
+        *,
+        event: str | None = None,
+        name: str = "HTTP",
     ) -> None:
+        self.name: str = name
         self._send = send
         self._limits = limits
         self._headers = headers
+        self._event = event
         self._loop = asyncio.get_running_loop()
         self._pending: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
@@ -65,7 +77,10 @@ class SSEResponse:
         """Return whether the stream is open and few bytes are unsent."""
         return not self.is_closed and self.size < min(self._limits.pending_bytes, self._limits.http.stream_bytes)
 
-    def send(self, event: bytes) -> None:
+    def send(self, message: bytes) -> None:
+        self.send_event(sse.encode(message, event=self._event))
+
+    def send_event(self, event: bytes) -> None:
         """Queue an encoded event, of any size."""
         if self.is_closed or self._ended:
             return None
@@ -83,8 +98,13 @@ class SSEResponse:
             self._is_counted = size > 0
             self._on_unsent(self, size)
 
-    def end(self) -> None:
-        """End the response after the queued events are written."""
+    def flush(self) -> None:
+        """Do nothing: `run` writes."""
+
+    def end(self, message: bytes | None = None) -> None:
+        """End the response after the queued events, and `message` as the last one, are written."""
+        if message is not None:
+            self.send(message)
         self._ended = True
         self._wake()
 
@@ -144,7 +164,7 @@ class SSEResponse:
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()
-        keep_alive = self._loop.call_later(self._limits.http.keep_alive_seconds, self.send, KEEP_ALIVE)
+        keep_alive = self._loop.call_later(self._limits.http.keep_alive_seconds, self.send_event, sse.KEEP_ALIVE)
         try:
             await self._waiter
         finally:
