@@ -589,3 +589,20 @@ def test_where_batches_of_all_together_are_too_large_an_account_with_few_goes_on
     small.check_batch_bytes(1 << 20)
     with pytest.raises(InternalError, match="of all clients together"):
         small.check_batch_bytes((1 << 20) + 1)
+
+
+# --- clients that leave at any moment ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_call_whose_client_leaves_as_it_begins_is_not_kept(turns: int) -> None:
+    server = desk()
+    async with site(server) as here:
+        client = await (await Legacy.connect(here.raw)).open(capabilities={"elicitation": {}})
+        call = Modern(here.raw, {"elicitation": {}}).calling("asks_about", {"what": "x" * 10_000})
+        await client.stream.leave()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await (await client.raw.begin("POST", client.address, client.headers, encode(call))).end()
+        await until(lambda: not len(here.endpoint.sse) and not here.busy())
+        await until(lambda: not server.round_trips.suspended_calls._running)

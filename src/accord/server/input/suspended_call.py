@@ -138,6 +138,7 @@ class SuspendedCall:
         step = self._begin_step()
         self._suspended_calls.add(self)
         self.task = asyncio.get_running_loop().create_task(self._run(work))
+        self.task.add_done_callback(self._on_task_done)
         return await self._wait_for_step(step)
 
     async def resume(self, step: int, answers: Mapping[str, bytes], call: HandlerCall) -> Outcome:
@@ -295,6 +296,12 @@ class SuspendedCall:
             why = ToolError(self._why)
             self._end_step(None, why if cancelled else exc)
         finally:
+            self._end()
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        """End a call that was cancelled before its handler started: then `_run` did not begin."""
+        if task.cancelled():
+            self._end_step(None, ToolError(self._why))
             self._end()
 
     def _end(self) -> None:
