@@ -25,7 +25,7 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src" / "accord"
 
 LINE = """
-lazy_names errors limits → redaction → messages → types → schema | session | wire | store → transport | auth → telemetry
+lazy_names errors limits → redaction → messages → types → schema | session | wire | store → transport → auth → telemetry
 → server → client → http middleware openapi stores → sync → host → gateway → dev | check → testing → inspector → install
 | compat → migrate → cli
 """

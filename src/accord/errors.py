@@ -14,6 +14,9 @@
     │   └── NotExecuted               the request was not executed: it may be sent again
     │       └── SessionEnded          the server no longer knows the session (HTTP 404)
     ├── HTTPError                     an HTTP response without an MCP message: status, excerpt of the body, challenge
+    ├── AuthorizationError            a step of authorization failed: the step, the reason, and what to do
+    │   ├── LoginNeeded               the user has to log in, and is not present
+    │   └── OAuthError                an authorization server answered with an error: its code and description
     ├── RequestTimeout                no response in time (also TimeoutError)
     ├── AnswerError                   the client answered a request of a handler with an error
     ├── SchemaError                   a JSON Schema that cannot or may not be used
@@ -144,6 +147,33 @@ class HTTPError(AccordError):
         """Return whether a retry would fail too: the status concerns the credentials, the URL, or the state of the
         server."""
         return 300 <= self.status < 400 or self.status in (401, 403, 407, 421, 429) or self.status >= 500
+
+
+class AuthorizationError(AccordError):
+    """A step of authorization failed: `step` names it, `reason` has what was found and expected, `cure` what to do.
+
+    The text never contains a token, a code or a secret.
+    """
+
+    def __init__(self, step: str, reason: str, cure: str = "") -> None:
+        super().__init__(f"{step}: {reason}" + (f"; {cure}" if cure else ""))
+        self.step: str = step
+        self.reason: str = reason
+        self.cure: str = cure
+
+
+class LoginNeeded(AuthorizationError):
+    """The user has to log in, and no user is present: run `accord login URL`."""
+
+
+class OAuthError(AuthorizationError):
+    """An error of an authorization server: `error` is its code (RFC 6749, 5.2), `description` its text."""
+
+    def __init__(self, step: str, error: str, description: str = "", cure: str = "") -> None:
+        self.error: str = visible(error)[:100]
+        self.description: str = visible(description)[:_LOG_CHARACTERS]
+        answer = f"the authorization server answered {self.error}"
+        super().__init__(step, f"{answer}: {self.description}" if self.description else answer, cure)
 
 
 class RequestTimeout(AccordError, TimeoutError):

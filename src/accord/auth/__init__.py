@@ -1,0 +1,1 @@
+"""OAuth, without I/O: functions return requests, and receive responses, a clock and randomness."""
