@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, UnsetType
 from accord.errors import AccordError, InvalidRequest, NotConnected, ParseError, ProtocolError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
-from accord.messages.bounds import MEASURED_BYTES, RESULT_NODES, has_more_nodes
+from accord.messages.bounds import MAX_EXTREMES, MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.envelope import Incoming, MalformedMessage, Outline, RequestId
 from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method
@@ -131,7 +131,10 @@ class Session(SessionState):
         """Refuse a message of a server whose decoded value would take more than a gigabyte."""
         objects = envelope.outlines(message)
         id = next((each.id for each in objects if each.names_method), None)
-        error = InvalidRequest(f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items")
+        error = InvalidRequest(
+            f"more than {RESULT_NODES:,} arrays, objects and members, or twice as many items, or more than "
+            f"{MAX_EXTREMES:,} numbers with an exponent of three digits"
+        )
         return self._handle_malformed(MalformedMessage(error, id, answerable=id is not None, outlines=objects))
 
     def _handle_malformed(self, exc: MalformedMessage) -> list[Event]:

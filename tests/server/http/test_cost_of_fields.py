@@ -39,6 +39,8 @@ VALUES: dict[str, bytes] = {
     "quotes": repeated(rb"\":"),
     "texts": repeated(b'"a"', b"[]", b","),
     "numbers": repeated(b"1", b"[]", b","),
+    "smallest numbers": repeated(b"5e-310", b"[]", b",", size=7 * 199_000),
+    "largest numbers": repeated(b"1.5e305", b"[]", b",", size=8 * 199_000),
     "lists": repeated(b"[]", b"[]", b","),
     "objects": repeated(b'{"a":1}', b"[]", b","),
     "many keys": b"{" + b",".join(b'"k%x":1' % n for n in range(SIZE // 12)) + b"}",

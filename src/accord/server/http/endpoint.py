@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from accord.errors import InvalidRequest, ProtocolError
 from accord.messages import envelope
-from accord.messages.bounds import MEASURED_BYTES, has_more_nodes
+from accord.messages.bounds import MAX_EXTREMES, MEASURED_BYTES, has_more_nodes
 from accord.messages.envelope import Incoming, MalformedMessage, outlines
 from accord.messages.revision import BEFORE_OPENING, HANDSHAKE, LATEST, NO_SESSIONS, RULES, Rules
 from accord.server.http.access_log import request_fields
@@ -129,7 +129,8 @@ class HTTPEndpoint:
         if has_more_nodes(body, max_nodes):
             id = next((each.id for each in outlines(body)), None)
             reason = (
-                f"more than {max_nodes:,} arrays, objects and members, or twice as many items (HTTPLimits.body_nodes)"
+                f"more than {max_nodes:,} arrays, objects and members, or twice as many items (HTTPLimits.body_nodes), "
+                f"or more than {MAX_EXTREMES:,} numbers with an exponent of three digits"
             )
             raise MalformedMessage(InvalidRequest(f"a message has {reason}: send less at once"), id)
 
