@@ -132,9 +132,11 @@ class HTTPApp:
 
     async def _mcp(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         method = request.method
-        if self._ending and self.draining and not self._continues(request):
+        endpoint = self._endpoints.get(asyncio.get_running_loop())
+        if self._ending and self.draining and (endpoint is None or not endpoint.continues(request)):
             raise RequestRejected(503, *SHUTTING_DOWN)
-        endpoint = await self._endpoint()
+        if endpoint is None:
+            endpoint = await self._start_endpoint()
         endpoint.active_requests += 1
         try:
             principal = None
@@ -155,11 +157,6 @@ class HTTPApp:
             if endpoint.idle is not None and not endpoint.active_requests:
                 endpoint.idle.set()
 
-    def _continues(self, request: ASGIRequest) -> bool:
-        """Return whether a request continues running work, and so is served during shutdown."""
-        endpoint = self._endpoints.get(asyncio.get_running_loop())
-        return endpoint is not None and endpoint.continues(request)
-
     async def _sse(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "GET":
             raise RequestRejected(405, "open the stream with GET", ((b"allow", b"GET"),))
@@ -168,9 +165,9 @@ class HTTPApp:
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise RequestRejected(404, "this server speaks revisions without sessions only")
         principal = await self._authenticate(request)
-        await (await self._endpoint()).open_sse_stream(
-            f"{self._public_root or request.root}/messages", request, receive, send, principal
-        )
+        endpoint = await self._start_endpoint()
+        messages = f"{self._public_root or request.root}/messages"
+        await endpoint.open_sse_stream(messages, request, receive, send, principal)
 
     async def _messages(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         if request.method != "POST":
@@ -178,7 +175,8 @@ class HTTPApp:
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         principal = await self._authenticate(request)
-        await (await self._endpoint()).post_sse_message(_session_id(request), request, receive, send, principal)
+        endpoint = await self._start_endpoint()
+        await endpoint.post_sse_message(_session_id(request), request, receive, send, principal)
 
     async def _health(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         await send_text(send, 200, "ok\n")
@@ -235,7 +233,7 @@ class HTTPApp:
         endpoint = self._endpoints[loop] = HTTPEndpoint(HTTPContext(self._server, self.options, events))
         return endpoint
 
-    async def _endpoint(self) -> HTTPEndpoint:
+    async def _start_endpoint(self) -> HTTPEndpoint:
         """Return the endpoint of this loop for a request; see `start`.
 
         It starts without the context variables of the first request, which may identify its principal. Raises

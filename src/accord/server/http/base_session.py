@@ -80,15 +80,9 @@ class BaseHTTPSession:
         self._roots_bytes = 0  # charged for the client's roots
         self.context: HTTPContext = context
         self.session: Session = context.session(account)
-        self.driver: SessionDriver = SessionDriver(
-            self.session,
-            sink,
-            lambda pending, _: context.dispatcher.handle(pending, self.peer),
-            on_notification=self._on_notification,
-            limits=context.limits,
-            on_unsent=context.unsent_of(account),
-        )
-        self.peer: Peer = context.peer(self.driver, principal, account)
+        self.driver: SessionDriver
+        self.peer: Peer
+        self.driver, self.peer = context.connect(self.session, sink, principal, account, self._on_notification)
         self.peer.reserve_roots = self._reserve_roots
         self._client_notifications = context.client_notifications(self.peer)
         self._exit_stack = ExitStack()

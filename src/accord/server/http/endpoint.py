@@ -76,52 +76,24 @@ class HTTPEndpoint:
             raise RequestRejected(
                 406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
             )
+        is_stateless = headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS
         charge = BodyCharge(self.context.body_budget, self.context.account, principal, request)
         try:
             body = await request.body(receive, self.context.limits, charge)
-            await self._answer(body, request, receive, send, principal, charge)
+            if len(body) > MEASURED_BYTES:
+                self._check_nodes(body)
+            if request.access_log is not None:
+                request.access_log.update(request_fields(body, headers, principal))
+            if self.draining and _is_request(body):
+                raise RequestRejected(503, *SHUTTING_DOWN)
+            if is_stateless:
+                await self._stateless.post(envelope.read(body), request, receive, send, principal)
+            else:
+                await self._post_of_older_revision(body, request, receive, send, principal, charge)
+        except (MalformedMessage, ProtocolError) as exc:
+            await self._refuse(exc, RULES[LATEST] if is_stateless else BEFORE_OPENING, send)
         finally:
             charge.release()
-
-    async def _answer(
-        self,
-        body: bytes,
-        request: ASGIRequest,
-        receive: Receive,
-        send: Send,
-        principal: Principal | None,
-        charge: BodyCharge,
-    ) -> None:
-        headers = request.headers
-        if len(body) > MEASURED_BYTES:
-            try:
-                self._check_nodes(body)
-            except MalformedMessage as exc:
-                return await self._refuse(exc, BEFORE_OPENING, send)
-        if request.access_log is not None:
-            request.access_log.update(request_fields(body, headers, principal))
-        if self.draining and _is_request(body):
-            raise RequestRejected(503, *SHUTTING_DOWN)
-        if headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
-            try:
-                incoming = envelope.read(body)
-                return await self._stateless.post(incoming, request, receive, send, principal)
-            except (MalformedMessage, ProtocolError) as exc:
-                return await self._refuse(exc, RULES[LATEST], send)
-        try:
-            if self._sessionless is not None:
-                self._check_header(body, headers)
-                return await self._sessionless.post(body, request, receive, send, principal)
-            session = await self._session_for(body, request, principal)
-        except (MalformedMessage, ProtocolError) as exc:
-            return await self._refuse(exc, BEFORE_OPENING, send)
-        opened = False
-        try:
-            await session.post(body, request, receive, send, principal, charge)
-            opened = bool(session.session.rules.revision)
-        finally:
-            if not opened and SESSION_ID not in headers:
-                await self.sessions.end(session, "it was not opened")
 
     def _check_nodes(self, body: bytes) -> None:
         """Raise `MalformedMessage` for a message that would take too long to decode."""
@@ -134,15 +106,38 @@ class HTTPEndpoint:
             )
             raise MalformedMessage(InvalidRequest(f"a message has {reason}: send less at once"), id)
 
-    async def _session_for(self, body: bytes, request: ASGIRequest, principal: Principal | None) -> HTTPSession:
-        """Return the session of a POST, created for `initialize`."""
+    async def _post_of_older_revision(
+        self,
+        body: bytes,
+        request: ASGIRequest,
+        receive: Receive,
+        send: Send,
+        principal: Principal | None,
+        charge: BodyCharge,
+    ) -> None:
+        """Handle a POST of a session, created for `initialize`, or of a server without sessions."""
         headers = request.headers
-        self._check_header(body, headers)
-        id = headers.get(SESSION_ID)
-        if id is not None:
-            return await self.sessions.get_or_restore(id.decode("latin-1"), principal, request)
+        version = headers.get(PROTOCOL_VERSION)
+        if version is not None and version not in self._session_revisions:
+            self._check_version(envelope.read(body), headers)
+        if self._sessionless is not None:
+            return await self._sessionless.post(body, request, receive, send, principal)
+        if (id := headers.get(SESSION_ID)) is not None:
+            session = await self.sessions.get_or_restore(id.decode("latin-1"), principal, request)
+            return await session.post(body, request, receive, send, principal, charge)
+        session = await self._new_session(body, request, principal)
+        opened = False
+        try:
+            await session.post(body, request, receive, send, principal, charge)
+            opened = bool(session.session.rules.revision)
+        finally:
+            if not opened:
+                await self.sessions.end(session, "it was not opened")
+
+    async def _new_session(self, body: bytes, request: ASGIRequest, principal: Principal | None) -> HTTPSession:
+        """Return a new session for an `initialize`. Raises `MalformedMessage` for any other message."""
         incoming = envelope.read(body)
-        self._check_version(incoming, headers)
+        self._check_version(incoming, request.headers)
         if incoming.method != "initialize":
             raise MalformedMessage(
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
@@ -153,12 +148,6 @@ class HTTPEndpoint:
         session = HTTPSession(self.context, principal, account, new_id())
         self.sessions.add(session)
         return session
-
-    def _check_header(self, body: bytes, headers: Mapping[bytes, bytes]) -> None:
-        """Raise `MalformedMessage` if the header names a revision that is not served with sessions."""
-        version = headers.get(PROTOCOL_VERSION)
-        if version is not None and version not in self._session_revisions:
-            self._check_version(envelope.read(body), headers)
 
     def _check_version(self, incoming: Incoming, headers: Mapping[bytes, bytes]) -> None:
         """Raise `MalformedMessage` if header and message name different revisions, or an unsupported one."""

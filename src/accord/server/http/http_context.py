@@ -15,7 +15,7 @@ from accord.messages.capabilities import without_sessions
 from accord.server.core.dispatch import DispatchedServer, Dispatcher
 from accord.server.core.peer import ClientNotifications, Peer, PeerChannel
 from accord.server.core.results import ResultEncoder
-from accord.server.http.quotas import BodyBudget, account_of, is_address
+from accord.server.http.quotas import AccountFinder, BodyBudget, account_of, is_address
 from accord.server.http.slow_readers import SlowReaders
 from accord.server.notify.subscription_index import ChangeBus, SubscriptionIndex, make_subscription_index
 from accord.session.peer_info import PeerInfo
@@ -23,6 +23,8 @@ from accord.session.rate import RateLimiter, RequestLoad
 from accord.session.session import Session
 from accord.store.base import CheckedEvents, Events
 from accord.transport.asgi.sse_response import SSEResponse, UnsentCallback
+from accord.transport.base import MessageSink
+from accord.transport.request_sender import NotificationCallback
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
-    from accord.transport.asgi.request import ASGIRequest
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -74,7 +75,8 @@ class HTTPContext:
         """The memory for large `initialize` requests, and for clients' roots."""
         self.slow_streams: SlowReaders[SSEResponse] = SlowReaders(self.limits.http.unsent_bytes, SSEResponse.abort)
         """Event streams whose clients read too slowly."""
-        self._proxied = options.public_url is not None
+        self.account: AccountFinder = partial(account_of, proxied=options.public_url is not None)
+        """Returns the account whose quotas a request uses."""
         self._load = RequestLoad(self.limits.http.requests, self.limits.http.bodies_bytes)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._warned_about_workers = False
@@ -125,15 +127,33 @@ class HTTPContext:
             return profile
         return PeerInfo(profile.info, without_sessions(profile.capabilities), profile.instructions)
 
-    def account(self, principal: Principal | None, request: ASGIRequest) -> str:
-        """Return the account whose quotas a request uses."""
-        return account_of(principal, request, proxied=self._proxied)
-
     def unsent_of(self, account: str) -> UnsentCallback:
         """Return the callback that counts the unsent bytes of this account's streams."""
         return partial(self.slow_streams.update, account)
 
-    def peer(self, driver: SessionDriver, principal: Principal | None, account: str) -> Peer:
+    def connect(
+        self,
+        session: Session,
+        sink: MessageSink,
+        principal: Principal | None,
+        account: str,
+        on_notification: NotificationCallback | None = None,
+    ) -> tuple[SessionDriver, Peer]:
+        """Return the driver of a session, whose messages go to `sink`, and its peer, for whom the dispatcher handles
+        requests.
+        """
+        driver = SessionDriver(
+            session,
+            sink,
+            lambda pending, _: self.dispatcher.handle(pending, peer),
+            on_notification=on_notification,
+            limits=self.limits,
+            on_unsent=self.unsent_of(account),
+        )
+        peer = self._peer(driver, principal, account)
+        return driver, peer
+
+    def _peer(self, driver: SessionDriver, principal: Principal | None, account: str) -> Peer:
         """Return the peer for a channel. Rate limits apply per principal, not per channel."""
         instrumentation = self.server.instrumentation
         channel: PeerChannel = driver if instrumentation is None else instrumentation.wrap_channel(driver)

@@ -150,11 +150,14 @@ class BodyBudget:
             del self._of[account]
 
 
+AccountFinder = Callable[["Principal | None", "ASGIRequest"], str]
+
+
 class BodyCharge(msgspec.Struct, eq=False):
     """The charge for one body, returned when every holder has released it."""
 
     _budget: BodyBudget
-    _find_account: Callable[[Principal | None, ASGIRequest], str]
+    _find_account: AccountFinder
     _principal: Principal | None
     _request: ASGIRequest
     _account: str = ""

@@ -68,13 +68,15 @@ class PostResponse:
             raise ClientDisconnected
         return await self.finish(message, status_of(request.code))
 
-    async def serve(self) -> bytes | None:
+    def serve(self) -> Coroutine[Any, Any, bytes | None]:
         """Handle the requests, and return their response.
 
         None if the request was cancelled, or the last one of a batch: then its other responses are on the stream.
         """
-        if len(self._requests) == 1:
-            return await self._serve_one(self._requests[0])
+        return self._serve_one(self._requests[0]) if len(self._requests) == 1 else self._serve_batch()
+
+    async def _serve_batch(self) -> bytes | None:
+        """Handle the requests concurrently; the last one to end returns the responses of all."""
         ends = await asyncio.gather(*map(self._serve_one, self._requests))
         return next((responses for responses in ends if responses is not None), None)
 

@@ -71,15 +71,9 @@ class StatelessClient:
         if rules is not None:
             self.session.rules, self.session.phase = rules, Phase.OPEN
             self.session.allows_revision_in_meta = False  # a header names it
-        self.driver: SessionDriver = SessionDriver(
-            self.session,
-            NullSink(),
-            lambda pending, _: context.dispatcher.handle(pending, self.peer),
-            on_notification=self._on_notification,
-            limits=context.limits,
-            on_unsent=context.unsent_of(account),
-        )
-        self.peer: Peer = context.peer(self.driver, principal, account)
+        self.driver: SessionDriver
+        self.peer: Peer
+        self.driver, self.peer = context.connect(self.session, NullSink(), principal, account, self._on_notification)
         self._client_notifications = context.client_notifications(self.peer)
         self.peer.shared = principal is None
 
@@ -210,18 +204,12 @@ class StatelessHandler:
             if subject is not None:  # otherwise the decoder of the params raises the error
                 check_name(request.headers, subject)
             if method == "tools/call":
-                self._check_parameters(incoming, request, subject)
+                # Tools that are not public are checked once it is known that the principal may see them
+                # (`Resolver.resolve_call`): an error would disclose that they exist.
+                registration = self._context.server.registry.tools.get(subject or "")
+                if registration is not None and registration.is_public:
+                    check_headers(registration, request.headers, read_tool_call(incoming.params).arguments)
         return params
-
-    def _check_parameters(self, incoming: Incoming, request: ASGIRequest, name: str | None) -> None:
-        """Check the headers of a call of a public tool. Raises `HeaderMismatch`.
-
-        Other tools are checked once it is known that the principal may see them (`Resolver.resolve_call`): an error
-        would disclose that they exist.
-        """
-        registration = self._context.server.registry.tools.get(name or "")
-        if registration is not None and registration.is_public:
-            check_headers(registration, request.headers, read_tool_call(incoming.params).arguments)
 
     async def _receive_notification(
         self, incoming: Incoming, request: ASGIRequest, send: Send, principal: Principal | None
@@ -246,7 +234,8 @@ class StatelessHandler:
             error = InternalError(f"too many streams are open: the limit is {most:,}")
             return await send_json(send, 200, client.session.fail(pending, error) or b"")
         response = PostResponse([pending], client.driver, receive, send)
-        peer = self._make_peer(response, client, pending)
+        # A subscription is a client of its own, whose notifications are sent on its response.
+        response.driver, peer = self._context.connect(client.session, response, pending.principal, client.peer.account)
         self._listening[pending] = response
         try:
             with self._context.subscription_index.with_peer(peer, request.size):
@@ -254,19 +243,6 @@ class StatelessHandler:
         finally:
             del self._listening[pending]
         return None
-
-    def _make_peer(self, response: PostResponse, client: StatelessClient, pending: PendingRequest) -> Peer:
-        """Return the peer of a subscription: a client of its own, whose messages are sent on the response."""
-        context, account = self._context, client.peer.account
-        driver = response.driver = SessionDriver(
-            client.session,
-            response,
-            lambda pending, _: context.dispatcher.handle(pending, peer),
-            limits=context.limits,
-            on_unsent=context.unsent_of(account),
-        )
-        peer = context.peer(driver, pending.principal, account)
-        return peer
 
     # --- shutdown ----------------------------------------------------------------------------------------------
 
