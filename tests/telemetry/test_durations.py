@@ -8,10 +8,11 @@ import sys
 import pytest
 from opentelemetry.trace import SpanKind
 
-from accord import Client, ConnectionLost, InvalidParams, Server
-from accord.telemetry.conventions import BUCKETS
+from accord import AnswerError, Client, ConnectionLost, Context, InvalidParams, ProtocolError, Provider, Server
+from accord.telemetry.conventions import BUCKETS, MAX_CODES
 
 from tests.telemetry.recorder import Recorder
+from tests.waiting import until
 
 SIDES = ("server", "client")
 
@@ -59,6 +60,73 @@ async def test_names_that_a_peer_makes_up_are_no_attributes_of_a_metric() -> Non
                 await client.call_tool(f"made-up-{number}")
     assert "made-up" not in repr([dict(point.attributes) for point in recorder.points("mcp.server.operation.duration")])
     assert len(recorder.of(SpanKind.SERVER, "tools/call")) == 10
+
+
+class Slow(Provider):
+    """A provider that takes its time to say that it has no such tool."""
+
+    async def tool(self, name: str) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_names_that_a_peer_makes_up_and_cancels_are_no_attributes_of_a_metric() -> None:
+    recorder = Recorder()
+    server = shop(recorder)
+    server.add_provider(Slow())
+    async with Client(server) as client:
+        for number in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await client.call_tool(f"made-up-{number}")
+        await until(lambda: len(recorder.of(SpanKind.SERVER, "tools/call")) == 3)
+    assert "made-up" not in repr([dict(point.attributes) for point in recorder.points("mcp.server.operation.duration")])
+
+
+async def test_error_codes_that_a_server_makes_up_are_few_values_of_a_metric() -> None:
+    recorder = Recorder()
+    server = Server("shop")
+
+    @server.tool
+    async def refuse(code: int) -> None:
+        raise ProtocolError("no", code=code)
+
+    async with Client(server, telemetry=recorder.telemetry) as client:
+        for code in [*range(1, 2 * MAX_CODES), -32603]:
+            with pytest.raises(ProtocolError):
+                await client.call_tool("refuse", {"code": code})
+    codes = {
+        point.attributes["rpc.response.status_code"]: point.attributes["error.type"]
+        for point in recorder.points("mcp.client.operation.duration")
+        if "error.type" in point.attributes
+    }
+    assert codes["_OTHER"] == "_OTHER"
+    assert codes["1"] == "1"
+    assert codes["-32603"] == "-32603", "the codes of the specification are never left out"
+    assert len(codes) == MAX_CODES + 2
+    spans = recorder.of(SpanKind.CLIENT, "tools/call refuse")
+    assert len({dict(span.attributes or {})["error.type"] for span in spans}) == 2 * MAX_CODES, "spans have them all"
+
+
+async def test_error_codes_that_a_client_makes_up_are_few_values_of_a_metric() -> None:
+    recorder = Recorder()
+    server = shop(recorder)
+
+    @server.tool
+    async def ask(ctx: Context) -> None:
+        for _ in range(2 * MAX_CODES):
+            with pytest.raises(AnswerError):
+                await ctx.elicit("?", str)
+
+    codes = iter(range(5000, 9000))
+
+    async def answer(*_: object) -> None:
+        raise ProtocolError("no", code=next(codes))
+
+    async with Client(server, revisions=["2025-11-25"], elicitation=answer) as client:  # type: ignore[arg-type]
+        await client.call_tool("ask")
+    assert next(codes) == 5000 + 2 * MAX_CODES
+    points = recorder.points("mcp.client.operation.duration")
+    assert len(points) == MAX_CODES + 1
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

@@ -19,6 +19,7 @@ from accord import (
     Elicit,
     InvalidParams,
     Limits,
+    ProtocolError,
     Request,
     RequestTimeout,
     ResourceNotFound,
@@ -26,6 +27,7 @@ from accord import (
     ToolError,
 )
 from accord.messages.revision import REVISIONS
+from accord.telemetry.conventions import MAX_ERROR_LENGTH, MAX_NAME_LENGTH, MAX_STACKTRACE_LENGTH, MAX_VARIABLES
 
 from tests.telemetry.recorder import Recorder, is_child
 
@@ -215,6 +217,56 @@ async def test_secrets_in_exceptions_are_in_no_span() -> None:
     assert len(events) == 3
     assert all("Traceback" in str(event["exception.stacktrace"]) for event in events)
     assert secret not in "".join(span.to_json() for span in recorder.spans)
+
+
+async def test_secrets_in_the_uri_of_a_resource_are_in_no_span() -> None:
+    recorder, secret = Recorder(), "sk-" + "a1B2" * 8
+    server = Server("shop", telemetry=recorder.telemetry)
+    server.resource("db://stock{?token}")(lambda token="": "3")  # type: ignore[misc]
+    async with Client(server, telemetry=recorder.telemetry) as client:
+        await client.read_resource(f"db://stock?token={secret}")
+        with pytest.raises(ResourceNotFound):
+            await client.read_resource("https://ann:pa55word1@example.com/stock")
+    uris = {str(dict(span.attributes or {})["mcp.resource.uri"]) for span in recorder.spans}
+    assert uris == {"db://stock?token=[redacted]", "https://ann:[redacted]@example.com/stock"}
+
+
+async def test_long_messages_of_a_peer_are_cut_off_in_spans() -> None:
+    recorder = Recorder()
+    server = Server("shop", telemetry=recorder.telemetry)
+
+    @server.tool
+    async def refuse() -> None:
+        raise ProtocolError("x" * 300_000)
+
+    @server.tool
+    async def fail() -> None:
+        raise ValueError("x" * 300_000)
+
+    async with Client(server, telemetry=recorder.telemetry) as client:
+        with pytest.raises(ProtocolError):
+            await client.call_tool("refuse")
+        await client.call_tool("fail")
+    assert len(recorder.client("tools/call refuse").status.description or "") == MAX_ERROR_LENGTH
+    events = [dict(event.attributes or {}) for span in recorder.spans for event in span.events]
+    assert len(events) == 3
+    assert {len(str(event["exception.message"])) for event in events} == {MAX_ERROR_LENGTH}
+    assert all("Traceback" in str(event["exception.stacktrace"]) for event in events)
+    assert all(len(str(event["exception.stacktrace"])) <= MAX_STACKTRACE_LENGTH for event in events)
+
+
+async def test_recorded_arguments_of_a_prompt_are_few_and_their_names_short() -> None:
+    recorder = Recorder(record={"arguments"})
+    async with connected(recorder) as client:
+        made_up = {f"{number}{'x' * 1000}": "y" for number in range(200)}
+        with pytest.raises(InvalidParams):
+            await client.get_prompt("advise", made_up)
+    (span,) = [span for span in recorder.spans if span.kind is SpanKind.SERVER and span.name.startswith("prompts/get")]
+    attributes = dict(span.attributes or {})
+    assert attributes["mcp.method.name"] == "prompts/get"
+    recorded = [name for name in attributes if name.startswith("gen_ai.prompt.variable.")]
+    assert len(recorded) == MAX_VARIABLES
+    assert max(map(len, recorded)) == len("gen_ai.prompt.variable.") + MAX_NAME_LENGTH
 
 
 async def test_a_call_that_the_client_got_wrong_is_its_error_and_none_of_the_server() -> None:

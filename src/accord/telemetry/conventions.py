@@ -7,17 +7,25 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from accord.errors import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
     PARSE_ERROR,
+    RATE_LIMITED,
     RESOURCE_NOT_FOUND,
+    SAMPLING_DECLINED,
+    UNSUPPORTED_VERSION,
+    URL_ELICITATION_REQUIRED,
     ProtocolError,
 )
 from accord.redaction import redact
@@ -32,6 +40,21 @@ MAX_RECORDED_LENGTH = 65_536
 MAX_NAME_LENGTH = 256
 """The maximum length of a recorded name or URI from the peer in characters."""
 
+MAX_VARIABLES = 64
+"""The maximum number of recorded arguments of a prompt; the rest is left out."""
+
+MAX_ERROR_LENGTH = 4_096
+"""The maximum length of a recorded error message in characters; the rest is cut off."""
+
+MAX_STACKTRACE_LENGTH = 16_384
+"""The maximum length of a recorded traceback in characters; the rest is cut off."""
+
+MAX_CODES = 100
+"""The maximum number of JSON-RPC codes in metrics besides those of `STANDARD_CODES`; further ones are `OTHER`."""
+
+OTHER = "_OTHER"
+"""The conventions' value of an attribute with too many values."""
+
 ERROR_TYPE = "error.type"
 STATUS_CODE = "rpc.response.status_code"
 REQUEST_ID = "jsonrpc.request.id"
@@ -39,6 +62,25 @@ REVISION = "mcp.protocol.version"
 TOOL, PROMPT = "gen_ai.tool.name", "gen_ai.prompt.name"
 
 _NAMES = {"tools/call": TOOL, "prompts/get": PROMPT}
+
+STANDARD_CODES: frozenset[str] = frozenset(
+    str(code)
+    for code in (
+        PARSE_ERROR,
+        INVALID_REQUEST,
+        METHOD_NOT_FOUND,
+        INVALID_PARAMS,
+        INTERNAL_ERROR,
+        RESOURCE_NOT_FOUND,
+        HEADER_MISMATCH,
+        MISSING_CLIENT_CAPABILITY,
+        UNSUPPORTED_VERSION,
+        URL_ELICITATION_REQUIRED,
+        SAMPLING_DECLINED,
+        RATE_LIMITED,
+    )
+)
+"""The codes of the specification and of accord."""
 
 _CALLER_ERRORS = {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND}
 """Codes that "SHOULD NOT be considered errors" on the server, because the sender caused them."""
@@ -55,7 +97,7 @@ def start_attributes(operation: Operation) -> Attributes:
     """Return the attributes of a span that are known at its beginning."""
     attributes = _common_attributes(operation, operation.name)
     if operation.uri:
-        attributes["mcp.resource.uri"] = operation.uri[:MAX_NAME_LENGTH]
+        attributes["mcp.resource.uri"] = redacted(operation.uri, MAX_NAME_LENGTH)
     if operation.id is not None:
         attributes[REQUEST_ID] = str(operation.id)
     peer = operation.place
@@ -69,9 +111,14 @@ def start_attributes(operation: Operation) -> Attributes:
 
 
 def duration_attributes(operation: Operation) -> Attributes:
-    """Return the attributes of a duration, with few distinct values each, whatever a peer sends."""
-    known = operation.began or not isinstance(operation.error, ProtocolError)
-    return {**_common_attributes(operation, operation.name if known else ""), **outcome_attributes(operation)}
+    """Return the attributes of a duration, with few distinct values each, whatever a peer sends, except codes."""
+    name = operation.name if is_name_known(operation) else ""
+    return {**_common_attributes(operation, name), **outcome_attributes(operation)}
+
+
+def is_name_known(operation: Operation) -> bool:
+    """Return whether this side knows the name, which a peer may invent: the handler began, or there was no error."""
+    return operation.began or operation.error is None
 
 
 def session_attributes(session: SessionOver) -> Attributes:
@@ -141,12 +188,17 @@ def error_type(error: BaseException) -> str:
 
 
 def exception_attributes(error: BaseException) -> Attributes:
-    """Return an exception as a span event: type, message and traceback, with secrets redacted."""
+    """Return an exception as a span event: type, message and traceback, shortened, with secrets redacted."""
     return {
         "exception.type": _full_name(type(error)).removeprefix("builtins."),
-        "exception.message": redact(str(error)),
-        "exception.stacktrace": redact("".join(traceback.format_exception(error))),
+        "exception.message": redacted(str(error), MAX_ERROR_LENGTH),
+        "exception.stacktrace": redacted("".join(traceback.format_exception(error)), MAX_STACKTRACE_LENGTH),
     }
+
+
+def redacted(text: str, length: int) -> str:
+    """Return the first `length` characters of a text, with secrets redacted, also one that extends beyond them."""
+    return str(redact(text[: 2 * length]))[:length]
 
 
 def _full_name(kind: type) -> str:
@@ -166,7 +218,10 @@ def argument_attributes(operation: Operation) -> Attributes:
     if operation.method != "prompts/get":
         return {}
     values: Mapping[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-    return {f"gen_ai.prompt.variable.{name}": str(value)[:MAX_RECORDED_LENGTH] for name, value in values.items()}
+    return {
+        f"gen_ai.prompt.variable.{name[:MAX_NAME_LENGTH]}": str(value)[:MAX_RECORDED_LENGTH]
+        for name, value in islice(values.items(), MAX_VARIABLES)
+    }
 
 
 def result_attributes(operation: Operation) -> Attributes:

@@ -17,10 +17,23 @@ class DurationRecorder:
         meter = get_meter("accord", version, provider)
         self._operations = {side: _histogram(meter, side, "operation", "MCP requests") for side in _SIDES}
         self._sessions = {side: _histogram(meter, side, "session", "MCP sessions") for side in _SIDES}
+        self._codes: set[str] = set()
 
     def operation(self, operation: Operation) -> None:
         """Record the duration of a request that ended."""
-        self._operations[operation.side].record(operation.seconds, conventions.duration_attributes(operation))
+        attributes = self._with_few_codes(conventions.duration_attributes(operation))
+        self._operations[operation.side].record(operation.seconds, attributes)
+
+    def _with_few_codes(self, attributes: conventions.Attributes) -> conventions.Attributes:
+        """Replace a code beyond `MAX_CODES`: a peer chooses the codes of its errors, and a metric keeps each value."""
+        code = attributes.get(conventions.STATUS_CODE)
+        if code is None or code in conventions.STANDARD_CODES or code in self._codes:
+            return attributes
+        if len(self._codes) < conventions.MAX_CODES:
+            self._codes.add(code)
+            return attributes
+        replaced = attributes.keys() & {conventions.STATUS_CODE, conventions.ERROR_TYPE}
+        return {**attributes, **dict.fromkeys(replaced, conventions.OTHER)}
 
     def session(self, session: SessionOver) -> None:
         """Record the duration of a session that ended."""

@@ -27,7 +27,6 @@ from opentelemetry.trace import (
 )
 
 from accord.errors import ProtocolError
-from accord.redaction import redact
 from accord.telemetry import conventions
 from accord.telemetry.base import Operation
 
@@ -120,13 +119,13 @@ class SpanRecorder:
     def _finish(self, operation: Operation, span: Span) -> None:
         outcome = conventions.outcome_attributes(operation)
         span.set_attributes({**_late_attributes(operation), **outcome})
-        if not operation.began and isinstance(operation.error, ProtocolError):
+        if not conventions.is_name_known(operation):
             span.update_name(conventions.span_name(operation, known=False))
         if conventions.ERROR_TYPE in outcome:
             # "The status description SHOULD match the JSONRPCError.message if the message is available."
             error = operation.error
-            message = redact(error.message) if isinstance(error, ProtocolError) else None
-            span.set_status(StatusCode.ERROR, message)
+            message = error.message if isinstance(error, ProtocolError) else None
+            span.set_status(StatusCode.ERROR, message and conventions.redacted(message, conventions.MAX_ERROR_LENGTH))
             if error is not None and operation.raised is None:
                 _record_exception(span, error)
         if "results" in self._record:
