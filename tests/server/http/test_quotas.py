@@ -606,3 +606,71 @@ async def test_a_call_whose_client_leaves_as_it_begins_is_not_kept(turns: int) -
         await (await client.raw.begin("POST", client.address, client.headers, encode(call))).end()
         await until(lambda: not len(here.endpoint.sse) and not here.busy())
         await until(lambda: not server.round_trips.suspended_calls._running)
+
+
+def cancelled(app: Any, method: str, client: Stateful, body: bytes, turns: int) -> asyncio.Task[None]:
+    """A request whose task is cancelled after so many iterations of the loop, as some servers and middlewares do."""
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(0)
+
+    async def cancel() -> None:
+        headers = [(name.encode(), value.encode()) for name, value in client.headers.items()]
+        scope = {"type": "http", "method": method, "path": "/mcp", "headers": headers, "client": (ATTACKER, 1)}
+        task = asyncio.create_task(app(scope, receive, send))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    return asyncio.create_task(cancel())
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_session_ends_as_a_whole_although_the_request_that_ends_it_is_cancelled(turns: int) -> None:
+    async with site(desk()) as here:
+        large = {"experimental": {"more": {"text": "x" * 3_000}}}
+        client = await Stateful(here.raw, capabilities=large).open()
+        context = here.endpoint.context
+        assert context.handshake_budget.total > 3_000
+        await cancelled(here.app, "DELETE", client, b"", turns)
+        if turns:
+            await until(lambda: not context.handshake_budget.total)
+            assert not len(here.endpoint.sessions)
+            assert not context.subscription_index._clients
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+@pytest.mark.parametrize("turns", range(8))
+async def test_the_requests_of_a_batch_are_not_in_flight_after_it_is_cancelled(turns: int, stateless: bool) -> None:
+    server = desk()
+    add_waiting_tool(server)
+    async with site(server, options=HTTPOptions(stateless=stateless)) as here:
+        client = Stateful(here.raw, "2025-03-26")
+        if stateless:
+            client.headers["mcp-protocol-version"] = "2025-03-26"
+        else:
+            await client.open()
+        await (await client.ask("tools/list")).end()
+        load = here.endpoint.context._load
+        await cancelled(here.app, "POST", client, encode([client.calling("waits", id=id) for id in range(3)]), turns)
+        await until(lambda: not load.running and not load.held_bytes)
+
+
+async def test_requests_are_served_while_many_sessions_end_at_once() -> None:
+    async with site(desk()) as here:
+        for _ in range(100):
+            await Stateful(here.raw).open()
+        table = here.endpoint.sessions
+        for session in table:
+            session.last_used_at -= 10_000
+        sweeping, ended = asyncio.create_task(table.sweep()), []
+        while len(table):
+            before = len(table)
+            await asyncio.sleep(0)
+            ended.append(before - len(table))
+        await sweeping
+        assert max(ended) <= 20

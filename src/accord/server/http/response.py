@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from accord.errors import InternalError
 from accord.server.http.event_stream import EventStream
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ClientDisconnected, Receive, Send
@@ -77,7 +78,12 @@ class PostResponse:
 
     async def _serve_batch(self) -> bytes | None:
         """Handle the requests concurrently; the last one to end returns the responses of all."""
-        ends = await asyncio.gather(*map(self._serve_one, self._requests))
+        try:
+            ends = await asyncio.gather(*map(self._serve_one, self._requests))
+        finally:  # a task that is cancelled before its first step does not serve its request
+            for pending in self._requests:
+                if pending.stage == "active":
+                    self.driver.session.fail(pending, InternalError("the request was cancelled"))
         return next((responses for responses in ends if responses is not None), None)
 
     async def _serve_one(self, pending: PendingRequest) -> bytes | None:

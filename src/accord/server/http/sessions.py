@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from accord.errors import StoreError
@@ -29,6 +29,9 @@ _EVICTION_TRIES = 64
 _FEW = 100
 """The number of sessions in use that an account keeps even if other accounts need room."""
 
+_AT_ONCE = 16
+"""The number of sessions that begin to end in one iteration of the loop."""
+
 _LATER = ((b"retry-after", b"30"),)
 
 
@@ -40,7 +43,7 @@ class SessionTable(Generic[V]):
         self._by_id: dict[str, V] = {}
         self._unused: dict[V, None] = {}  # and some used since, the oldest first
         self._by_account: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # by account, the longest idle first
-        self._ending: set[str] = set()
+        self._ending: dict[str, asyncio.Future[Any]] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -127,16 +130,16 @@ class SessionTable(Generic[V]):
         return session if session is not None and session.principal == id_of(principal) else None
 
     async def end(self, session: V, reason: str) -> None:
-        """End a session for good: remove it from the table and the store, and close it."""
+        """End a session for good: remove it from the table and the store, and close it. If the caller is cancelled,
+        the session ends all the same.
+        """
         if self._by_id.pop(session.id, None) is not None:
             self._unused.pop(session, None)
             self._remove_from_account(session)
-            self._ending.add(session.id)
-            try:
-                # Together: no other process may restore it, and a store that hangs must not delay the close.
-                await asyncio.gather(session.forget(), session.close(reason))
-            finally:
-                self._ending.discard(session.id)
+            # Together: no other process may restore it, and a store that hangs must not delay the close.
+            ending = self._ending[session.id] = asyncio.gather(session.forget(), session.close(reason))
+            ending.add_done_callback(lambda _: self._ending.pop(session.id))
+            await asyncio.shield(ending)
 
     def _remove_from_account(self, session: V) -> None:
         others, session.account_sessions = session.account_sessions, None
@@ -147,14 +150,16 @@ class SessionTable(Generic[V]):
 
     async def sweep(self) -> None:
         """End the sessions that are idle or too old."""
+        await _run_all((self.end(*each) for each in self._expired()), 2 * self._context.limits.close_seconds)
+
+    def _expired(self) -> Iterator[tuple[V, str]]:
+        """Yield the sessions that are idle or too old, with the reason for their end."""
         now, limits = self._context.loop.time(), self._context.limits
-        over: list[Coroutine[Any, Any, None]] = []
         for session in self:
             if now - session.created_at > limits.http.session_seconds:
-                over.append(self.end(session, "the session has reached its maximum age"))
+                yield session, "the session has reached its maximum age"
             elif not session.busy and now - session.last_used_at > self._idle_limit(session):
-                over.append(self.end(session, "the session was idle"))
-        await _run_all(over, 2 * limits.close_seconds)
+                yield session, "the session was idle"
 
     def _idle_limit(self, session: V) -> float:
         """Return the seconds that a session may be idle."""
@@ -168,7 +173,8 @@ class SessionTable(Generic[V]):
         self._unused.clear()
         for session in sessions:
             self._remove_from_account(session)
-        await _run_all([session.close(reason) for session in sessions], 2 * self._context.limits.close_seconds)
+        closing = (session.close(reason) for session in sessions)
+        await _run_all([*self._ending.values(), *closing], 2 * self._context.limits.close_seconds)
 
 
 class PersistentSessionTable(SessionTable[HTTPSession]):
@@ -214,11 +220,17 @@ class PersistentSessionTable(SessionTable[HTTPSession]):
         return None if data is None else read_record(data, self._context.server.revisions)
 
 
-async def _run_all(ends: list[Coroutine[Any, Any, None]], seconds: float) -> None:
-    """Run coroutines concurrently; one that fails or exceeds `seconds` does not delay the others."""
-    if not ends:
+async def _run_all(ends: Iterable[Awaitable[Any]], seconds: float) -> None:
+    """Run awaitables concurrently; one that fails or exceeds `seconds` does not delay the others. Requests are served
+    in between, as many of them take a while to begin.
+    """
+    tasks = []
+    for end in ends:
+        tasks.append(asyncio.ensure_future(end))
+        if not len(tasks) % _AT_ONCE:
+            await asyncio.sleep(0)
+    if not tasks:
         return
-    tasks = [asyncio.ensure_future(end) for end in ends]
     done, hanging = await asyncio.wait(tasks, timeout=seconds)
     for task in hanging:
         task.cancel()
