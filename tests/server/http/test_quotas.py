@@ -143,6 +143,19 @@ async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> 
             await stream.leave()
 
 
+async def test_idle_sessions_are_found_behind_many_that_are_in_use() -> None:
+    server = desk(http_sessions=400, http_sessions_per_address=200)
+    release = add_waiting_tool(server)
+    async with site(server) as here:
+        for address in (ATTACKER, "203.0.113.10"):
+            for _ in range(150):
+                await (await Stateful(at(here, address)).open()).begin("POST", CALL)
+            for _ in range(50):
+                await Stateful(at(here, address)).open()
+        await Stateful(at(here, OTHER)).open()
+        release.set()
+
+
 async def test_an_attacker_with_many_sessions_has_no_stored_events_of_others_dropped() -> None:
     server = desk(http_events_bytes=20_000, http_events_total_bytes=60_000)
 

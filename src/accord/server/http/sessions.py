@@ -23,9 +23,6 @@ log: logging.Logger = logging.getLogger("accord")
 
 V = TypeVar("V", bound=BaseHTTPSession)
 
-_EVICTION_TRIES = 64
-"""The most sessions to check for one that can be evicted; sessions in use move to the end."""
-
 _FEW = 100
 """The number of sessions in use that an account keeps even if other accounts need room."""
 
@@ -99,19 +96,21 @@ class SessionTable(Generic[V]):
         if account:
             return self._idle_of(self._by_account[account])
         largest, limits = max(self._by_account.values(), key=len), self._context.limits
-        candidate = self._idle_of(largest)
         if len(largest) > max(_FEW, limits.http.sessions // (len(self._by_account) + 1)):
-            return candidate or self._idle_of(largest, may_listen=True)
+            return self._idle_of(largest, may_listen=True)
         idle = self._context.loop.time() - limits.http.session_unused_seconds
+        candidate = self._idle_of(largest)
         return candidate if candidate is not None and candidate.last_used_at <= idle else None
 
-    def _idle_of(self, sessions: OrderedDict[BaseHTTPSession, None], *, may_listen: bool = False) -> V | None:
-        for _ in range(min(_EVICTION_TRIES, len(sessions))):
-            session = next(iter(sessions))
-            if not session.busy or (may_listen and session.is_listening):
+    def _idle_of(self, sessions: Iterable[BaseHTTPSession], *, may_listen: bool = False) -> V | None:
+        """Return the longest idle session; with `may_listen`, one that only has open streams if none is idle."""
+        listening = None
+        for session in sessions:
+            if not session.busy:
                 return self._by_id[session.id]
-            sessions.move_to_end(session)
-        return None
+            if may_listen and listening is None and session.is_listening:
+                listening = self._by_id[session.id]
+        return listening
 
     def add(self, session: V) -> None:
         """Add a session."""
