@@ -42,7 +42,8 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     bodies_bytes_per_address: int = 128 << 20
     """`bodies_bytes` for one address, and for one principal."""
     requests: int = 4_096
-    """Requests in flight of all unauthenticated clients together (HTTP, all sessions)."""
+    """Requests in flight of all unauthenticated clients together (HTTP, all sessions); a further one is refused, unless
+    its address has fewer than 256, or beyond twice this fewer than 8."""
     requests_per_address: int = 2_048
     """Requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
     parked: int = 4_096
@@ -87,8 +88,9 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     auth_seconds: float = 30
     """Time for `Auth.authenticate` to return the principal; after it, the request is refused."""
     connections: int = 20_000
-    """Connections at once, or as many as leave 256 file descriptors if that is less; a further one is answered with
-    503."""
+    """Connections at once, or as many as leave 256 file descriptors if that is less. A further one replaces an idle one
+    of the address that has the most; if that has more than its share, also one that sends a request or receives a
+    stream. If there is no such connection, it is answered with 503."""
     connections_per_address: int | None = 10_000
     """Connections of one address, or half of all connections if file descriptors leave fewer than `connections` and
     half is less; a further one is answered with 503. No limit where `public_url` declares a proxy."""

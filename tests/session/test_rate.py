@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.session.rate import Pace, RateLimiter
+from accord.errors import InternalError
+from accord.session.rate import Pace, RateLimiter, RequestLoad
 
 per_seconds = st.floats(0.01, 10_000)
 bursts = st.integers(1, 200)
@@ -110,3 +112,16 @@ def test_a_pace_with_its_number_elsewhere_says_the_same(
         stepped = pace.step(due, now)
         assert (stepped is not None) == rate.allow(now)
         due = due if stepped is None else stepped
+
+
+def test_requests_of_many_accounts_together_exceed_their_limit_by_few_for_each() -> None:
+    whole = RequestLoad(4_096, 1)
+    parts = [RequestLoad(2_048, 1, whole) for _ in range(1_000)]
+    for part in parts:
+        with suppress(InternalError):
+            while True:
+                part.check()
+                part.add(1)
+    assert whole.running <= 2 * 4_096 + 8 * len(parts)
+    assert parts[0].running == 2_048
+    assert parts[-1].running == 8

@@ -86,6 +86,9 @@ MANY = 256
 """Number of requests in flight from which on a part is refused if the whole is over its limit; parts with fewer
 continue."""
 
+FEW = 8
+"""`MANY` if the whole is over twice its limit: one client may have very many parts."""
+
 
 class RequestLoad:
     """The requests in flight of all sessions that share it: at most `most`, and at most what `whole` allows.
@@ -110,7 +113,9 @@ class RequestLoad:
         if self.running >= self.most:
             whose = "yours" if whole is None else "this address"
             raise InternalError(f"too many requests in flight of {whose}: the limit is {self.most:,}")
-        if whole is not None and self.running >= MANY and whole.running >= whole.most:
+        if whole is None or whole.running < whole.most:
+            return
+        if self.running >= (MANY if whole.running < 2 * whole.most else FEW):
             raise InternalError("too many requests in flight of all clients together; try again later")
 
     def add(self, count: int) -> None:

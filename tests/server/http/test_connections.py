@@ -98,6 +98,62 @@ async def test_one_address_does_not_take_all_connections_where_descriptors_are_f
             each.close()
 
 
+async def part(scope: Any, receive: Any, send: Any) -> None:
+    """Answer a GET, begin the answer to a PUT, and wait for the body of a POST."""
+    if scope["method"] != "POST":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": scope["method"] == "PUT"})
+    if scope["method"] != "GET":
+        await never_answers(scope, receive, send)
+
+
+async def say(port: int, address: str, said: bytes) -> socket.socket:
+    """A connection from this address that says this."""
+    client = socket.socket()
+    client.bind((address, 0))
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, said)
+    return client
+
+
+POST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", GET[:-2], GET, GET.replace(b"GET", b"PUT"), POST + b"x"],
+    ids=["new", "head", "idle", "stream", "body"],
+)
+async def test_addresses_that_keep_all_connections_open_do_not_lock_others_out(said: bytes) -> None:
+    async with listening(part, http_connections=6, http_connections_per_address=3) as (port, served):
+        flood = [await say(port, address, said) for address in ("127.0.0.2", "127.0.0.3") for _ in range(3)]
+        await until(lambda: len(served.connections) == 6)
+        heard = [each.http for each in served.connections]
+        await until(lambda: all(http.requests or http.unparsed or not said for http in heard))
+        await until(lambda: not any(each.is_working for each in served.connections))
+        for address in ("127.0.0.4", "127.0.0.5"):
+            flood.append(await say(port, address, GET))
+            async with asyncio.timeout(SECONDS):
+                assert (await asyncio.get_running_loop().sock_recv(flood[-1], 100)).startswith(HEAD)
+        assert len(served.connections) == 6
+        for each in flood:
+            each.close()
+
+
+async def test_connections_with_a_request_in_progress_are_not_closed_for_others() -> None:
+    async with listening(part, http_connections=6, http_connections_per_address=3) as (port, served):
+        working = [await say(port, address, POST + b"body") for address in ("127.0.0.2", "127.0.0.3") for _ in range(3)]
+        await until(lambda: sum(each.is_working for each in served.connections) == 6)
+        with closing(await say(port, "127.0.0.4", GET)) as other:
+            async with asyncio.timeout(SECONDS):
+                assert (await asyncio.get_running_loop().sock_recv(other, 100)).startswith(b"HTTP/1.1 503")
+        assert len(served.connections) == 6
+        for each in working:
+            each.close()
+
+
 async def test_answers_that_nobody_takes_are_bounded_and_the_address_that_is_owed_most_is_cut() -> None:
     async with listening(http_unsent_bytes=45 << 20) as (port, served):
         honest = await ask(port, "127.0.0.2")

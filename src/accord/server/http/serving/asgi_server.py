@@ -15,7 +15,7 @@ from socket import socket
 from accord.limits import Limits
 from accord.server.http.serving.connections import Connections
 from accord.server.http.serving.protocol import Application, HTTPProtocol
-from accord.server.http.serving.refusals import ConnectionLimitProtocol, unsent_bytes
+from accord.server.http.serving.refusals import unsent_bytes
 from accord.server.http.serving.timeouts import ConnectionTimeouts
 from accord.wire.http1.connection import ConnectionBudget
 
@@ -67,10 +67,9 @@ class ASGIServer:
     def __init__(self, app: Application, limits: Limits) -> None:
         self._app = app
         self._budget = budget_of(limits)
-        self._cap = connection_cap(limits)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listeners: list[asyncio.Server] = []
-        self.connections: Connections[HTTPProtocol] = Connections(limits, self._cap)
+        self.connections: Connections[HTTPProtocol] = Connections(limits, connection_cap(limits))
         """The open connections."""
         self._timeouts = ConnectionTimeouts(self.connections, limits)
 
@@ -107,9 +106,7 @@ class ASGIServer:
     def _has_unsent(self) -> bool:
         return any(unsent_bytes(connection.transport) for connection in self.connections)
 
-    def _connection(self) -> asyncio.Protocol:
-        if len(self.connections) >= self._cap:
-            return ConnectionLimitProtocol()
+    def _connection(self) -> HTTPProtocol:
         loop = asyncio.get_running_loop()
         return HTTPProtocol(self._app, self._budget, self.connections, self._tasks, loop)
 

@@ -16,6 +16,8 @@ from accord.server.http.serving.connections import Connections
 from accord.server.http.serving.refusals import BUSY, refusal, unsent_bytes
 from accord.wire.http1.connection import (
     CLOSED,
+    COMPLETE,
+    HEAD,
     BodyReceived,
     ConnectionBudget,
     Event,
@@ -75,6 +77,16 @@ class HTTPProtocol(asyncio.Protocol):
         self.http: HTTPConnection = HTTPConnection(budget)
         self.exchange: HTTPExchange | None = None
         """The request in progress."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is in progress, as far as its head has arrived."""
+        return self.http.state == HEAD
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a request has arrived whose response has not begun."""
+        return self.http.state == COMPLETE and self.exchange is not None and not self.exchange.has_started
 
     # --- asyncio callbacks ----------------------------------------------------------------------------------------
 
@@ -207,7 +219,7 @@ class HTTPExchange:
         "_over",
         "_refused",
         "_scope",
-        "_started",
+        "has_started",
         "task",
     )
 
@@ -219,7 +231,8 @@ class HTTPExchange:
         self._ended = False  # whether the application has read the end of the body
         self._disconnected = False
         self._refused: RequestRefused | None = None
-        self._started = False  # whether a part of the response was written
+        self.has_started: bool = False
+        """Whether a part of the response was written."""
         self._head: bytes | None = None  # the response's head, until it is written with the body
         self._over = False
         self._changed: asyncio.Event | None = None
@@ -246,7 +259,7 @@ class HTTPExchange:
     def refuse(self, refused: RequestRefused) -> None:
         """Refuse the rest of the request: an application that reads on receives a disconnect."""
         self._refused = refused
-        if self._started:
+        if self.has_started:
             self._give_up()
         self._wake()
 
@@ -261,7 +274,7 @@ class HTTPExchange:
 
     def _give_up(self) -> None:
         """Send the reason, unless the response has begun, and close the connection."""
-        if not self._started and self._refused is not None:
+        if not self.has_started and self._refused is not None:
             self._connection.transport.write(refusal(self._refused.status, self._refused.text))
         self._connection.transport.close()
         self.disconnect()
@@ -347,7 +360,7 @@ class HTTPExchange:
 
     def _write(self, data: bytes) -> None:
         """Write data, after the head if that is pending."""
-        self._started = True
+        self.has_started = True
         head, self._head = self._head, None
         if head is None:
             if data:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import cast
 
 
 def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
@@ -24,15 +23,6 @@ def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
 
 BUSY: bytes = refusal(503, "too many connections; try again", b"retry-after: 1")
 """The response to a connection over the limit."""
-
-
-class ConnectionLimitProtocol(asyncio.Protocol):
-    """The protocol of a connection over the limit: sends 503, and closes it."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        writer = cast(asyncio.WriteTransport, transport)  # uvloop's is not declared as one
-        writer.write(BUSY)
-        writer.close()
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
