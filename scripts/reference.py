@@ -86,7 +86,7 @@ PAGES = (
         "HTTP and stores",
         "Serving over HTTP, authentication, and what outlives a connection. Guides: [HTTP](../http.md), "
         "[deployment](../deploy.md).",
-        ("server.http", "store"),
+        ("server.auth", "server.http", "store"),
     ),
     Page(
         "client.md",

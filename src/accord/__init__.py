@@ -48,7 +48,7 @@ _COMMON = homes_of(
         "accord.server.depends.markers": "Depends",
         "accord.server.files.directory": "Directory",
         "accord.server.core.principal": "Principal",
-        "accord.server.http.auth": "APIKeys",
+        "accord.server.auth.api_keys": "APIKeys",
         "accord.server.http.options": "HTTPOptions",
         "accord.server.input.questions": "Accepted Cancelled Declined Elicit ElicitUrl Roots Sample Sampled",
         "accord.server.input.roots": "RootList",
@@ -81,7 +81,8 @@ _HOMES = _COMMON | homes_of(
             "CreateMessageParams CreateMessageResult ModelHint ModelPreferences SamplingMessage"
         ),
         "accord.server.declare.imported": "Imported",
-        "accord.server.http.auth": "Auth Forbidden Unauthorized",
+        "accord.server.auth.authentication": "Auth",
+        "accord.server.auth.refusals": "Forbidden Unauthorized",
         "accord.server.middleware.caching": "Caching MemoryResults ResultStore",
         "accord.server.middleware.errors": "MaskErrors Retry",
         "accord.server.middleware.limits": "MemoryRates RateLimit RateStore SQLiteRates SizeLimit Timeout",

@@ -84,6 +84,9 @@ from accord.messages.sampling import (
 )
 from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool, ToolAnnotations as ToolAnnotations
 from accord.schema.forms import Email as Email, Uri as Uri
+from accord.server.auth.api_keys import APIKeys as APIKeys
+from accord.server.auth.authentication import Auth as Auth
+from accord.server.auth.refusals import Forbidden as Forbidden, Unauthorized as Unauthorized
 from accord.server.compose.argument_schema import ArgumentChange as ArgumentChange
 from accord.server.compose.change import ToolChange as ToolChange
 from accord.server.compose.provider import Provided as Provided, Provider as Provider
@@ -97,12 +100,6 @@ from accord.server.declare.imported import Imported as Imported
 from accord.server.declare.media import Audio as Audio, File as File, Image as Image
 from accord.server.depends.markers import Depends as Depends
 from accord.server.files.directory import Directory as Directory
-from accord.server.http.auth import (
-    APIKeys as APIKeys,
-    Auth as Auth,
-    Forbidden as Forbidden,
-    Unauthorized as Unauthorized,
-)
 from accord.server.http.options import HTTPOptions as HTTPOptions
 from accord.server.input.questions import (
     Accepted as Accepted,

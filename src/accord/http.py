@@ -1,7 +1,9 @@
 """HTTP: options of a server, authentication, and settings of a client."""
 
+from accord.server.auth.api_keys import APIKeys
+from accord.server.auth.authentication import Auth
+from accord.server.auth.refusals import Forbidden, Unauthorized
 from accord.server.core.principal import Principal
-from accord.server.http.auth import APIKeys, Auth, Forbidden, Unauthorized
 from accord.server.http.options import HTTPOptions
 from accord.transport.http.settings import HTTPSettings
 

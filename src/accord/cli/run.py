@@ -68,7 +68,7 @@ def command(target: str, http: str | None, api_keys: str | None, **options: Any)
 
 
 def _run_http(server: Server, http: str, api_keys: str | None, *, events: str | None, **options: Any) -> None:
-    from accord.server.http.auth import APIKeys
+    from accord.server.auth.api_keys import APIKeys
     from accord.server.http.options import HTTPOptions
 
     if api_keys is not None:

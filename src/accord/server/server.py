@@ -27,11 +27,11 @@ from accord.session.negotiation import check_revisions
 from accord.session.peer_info import PeerInfo
 
 if TYPE_CHECKING:
+    from accord.server.auth.authentication import Auth
     from accord.server.core.instrumentation import ServerInstrumentation
     from accord.server.core.principal import Principal
     from accord.server.core.types import Lifespan
     from accord.server.http.app import HTTPApp
-    from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
     from accord.server.input.request_state import Keyring

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from accord import Limits, Server
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
 

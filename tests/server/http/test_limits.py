@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from accord import Context, Server
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
 from accord.server.http.serving.timeouts import ConnectionTimeouts

@@ -13,9 +13,9 @@ import pytest
 from accord import Context, HTTPOptions, Server
 from accord.errors import InternalError, InvalidParams
 from accord.messages.tools import ToolAnnotations
+from accord.server.auth.api_keys import APIKeys
 from accord.server.core.principal import Principal
 from accord.server.http import sessions
-from accord.server.http.auth import APIKeys
 from accord.server.http.quotas import account_of, is_address
 from accord.session import rate
 from accord.session.pending_request import PendingRequest

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
-from accord.server.http.auth import APIKeys, Auth
+from accord.server.auth.api_keys import APIKeys
+from accord.server.auth.authentication import Auth
 from accord.server.http.options import HTTPOptions
 from accord.store.base import Events, Replay
 from accord.store.memory import MemoryEvents

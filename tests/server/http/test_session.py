@@ -15,7 +15,7 @@ import pytest
 from accord import Context, Server
 from accord.errors import AccordError, StoreError
 from accord.messages.revision import HANDSHAKE
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 from accord.server.http.options import HTTPOptions
 from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents

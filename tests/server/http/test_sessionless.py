@@ -16,7 +16,7 @@ import pytest
 
 from accord import Client, Context, Elicit, HTTPOptions, Server
 from accord.errors import AccordError, DeclarationError
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 from accord.store.memory import MemoryEvents
 
 from tests.server.http.raw import BASIC, JSON, served

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accord import Context, Server
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 
 from tests.server.http.raw import BASIC, Ended
 from tests.server.http.speaking import Legacy, both_ways, encode, notification, quick, request, site, text, until

@@ -9,7 +9,7 @@ import pytest
 
 from accord import Context, Header, Principal, Provided, Provider, Server, Tool, ToolAnnotations, ToolChange
 from accord.messages.revision import HANDSHAKE
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 from accord.server.http.options import HTTPOptions
 
 from tests.server.http.raw import BASIC, JSON, SECONDS

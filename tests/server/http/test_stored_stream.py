@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accord import Server
-from accord.server.http.auth import APIKeys
+from accord.server.auth.api_keys import APIKeys
 
 from tests.server.http.raw import JSON
 from tests.server.http.speaking import Modern, Stateful, quick, site, until

@@ -21,7 +21,8 @@ from urllib.parse import parse_qs
 from accord.errors import DeclarationError, InvalidRequest, LifespanError, StoreError
 from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.redaction import redact_record
-from accord.server.http.auth import AuthRefused, identify
+from accord.server.auth.authentication import identify
+from accord.server.auth.refusals import AuthRefused
 from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
 from accord.server.http.http_context import HTTPContext, HTTPServer
 from accord.session.incoming import error_bytes

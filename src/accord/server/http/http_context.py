@@ -28,9 +28,9 @@ from accord.transport.request_sender import NotificationCallback
 from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
+    from accord.server.auth.authentication import Auth
     from accord.server.core.instrumentation import ServerInstrumentation
     from accord.server.core.principal import Principal
-    from accord.server.http.auth import Auth
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
 

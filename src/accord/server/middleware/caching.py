@@ -270,4 +270,10 @@ def _of(principal: Principal | None) -> Any:
     if principal is None:
         return None
     fields = {name: getattr(principal, name) for name in principal.__struct_fields__}
-    return {name: sorted(value) if isinstance(value, Set) else value for name, value in sorted(fields.items())}
+    return {name: _plain(value) for name, value in sorted(fields.items())}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Set):
+        return sorted(value)
+    return dict(value) if isinstance(value, Mapping) else value

@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from accord import APIKeys, Context, Principal, Server, Unauthorized
 from accord.errors import DeclarationError
 from accord.messages.revision import REVISIONS
-from accord.server.http.auth import Auth, AuthenticationFailed, AuthRefused, AuthRequest, Forbidden, identify
+from accord.server.auth.authentication import Auth, AuthRequest, identify
+from accord.server.auth.refusals import AuthenticationFailed, AuthRefused, Forbidden
 
 from tests.server.http.speaking import Legacy, Modern, Stateful, encode, quick, site, text
 from tests.server.raw import raw_peer
@@ -398,3 +399,21 @@ async def test_a_handler_that_has_waited_for_an_answer_has_what_the_key_of_the_a
 async def test_where_nobody_was_asked_a_handler_learns_that(revision: str) -> None:
     async with raw_peer(Who(None), revision) as peer:
         assert text({"result": await peer.call("who")}) == "nobody was asked, nobody was asked"
+
+
+def test_the_claims_of_a_principal_are_read_only_and_do_not_show() -> None:
+    ann = Principal("ann", claims={"email": "ann@example.org", "groups": ["a"]})
+    assert ann.claims["email"] == "ann@example.org"
+    assert ann.claims == {"email": "ann@example.org", "groups": ["a"]}
+    assert "ann@example.org" not in repr(ann)
+    assert {ann: 1}[ann] == 1
+    with pytest.raises(TypeError):
+        ann.claims["email"] = "bob@example.org"  # type: ignore[index]
+
+
+def test_an_expired_token_is_accepted_within_the_leeway_only() -> None:
+    assert Principal("ann").seconds_left(0) is None
+    token = Principal("ann", expires_at=1000)
+    assert token.seconds_left(900) == 100
+    assert token.seconds_left(1030) == 30
+    assert token.seconds_left(1061) == -1

@@ -1,0 +1,1 @@
+"""Authentication and authorization of HTTP requests: API keys, tokens of authorization servers, scopes."""
