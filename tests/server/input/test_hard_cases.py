@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from accord import Context, Server
 from accord.messages.tools import ToolAnnotations
@@ -92,6 +93,8 @@ async def test_a_call_that_is_cancelled_before_its_question_was_heard_does_not_w
         ("1e400", "1e401"),
         ("0.1", "0.10000000000000001"),
         ("1.5", '"1.5"'),
+        ("1e1000000", "1e2000000"),
+        ("1e99999999999999999999", "1"),
     ],
 )
 def test_numbers_that_differ_are_bound_apart(one: str, other: str) -> None:
@@ -101,6 +104,14 @@ def test_numbers_that_differ_are_bound_apart(one: str, other: str) -> None:
 @pytest.mark.parametrize(("one", "other"), [("3.0", "3"), ("1e2", "100"), ("0.50", "5e-1"), ("-0.0", "0")])
 def test_numbers_that_are_one_are_bound_as_one(one: str, other: str) -> None:
     assert canonical(f'{{"n":{one}}}'.encode()) == canonical(f'{{"n":{other}}}'.encode())
+
+
+@given(st.integers(-(10**18), 10**18), st.integers(0, 25), st.integers(0, 9))
+def test_a_number_is_bound_as_one_with_and_without_an_exponent(digits: int, places: int, zeros: int) -> None:
+    plain = f"{Decimal(digits).scaleb(-places):f}"
+    plain += "0" * zeros if "." in plain else "." + "0" * (zeros + 1)
+    assert canonical(plain.encode()) == canonical(f"{digits}e-{places}".encode())
+    assert Decimal(canonical(plain.encode()).decode()) == Decimal(plain)
 
 
 async def test_a_decimal_that_was_changed_between_two_rounds_is_refused() -> None:
