@@ -29,9 +29,15 @@ TREE = {
 NAMES = [str(n) for n in range(5_000)]
 
 
+def nested_array(depth: int, value: Any) -> Any:
+    for _ in range(depth):
+        value = [value, 0]
+    return value
+
+
 def work(schema: Any) -> Work:
     limits = Limits()
-    return Work(schema, measure(schema, limits).nodes, limits)
+    return Work(schema, measure(schema, limits), limits)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,9 @@ def work(schema: Any) -> Work:
         ({"allOf": [{"properties": {"a": {}}}, {"properties": {"a": {}}}]}, [3, 2, 0]),
         ({"allOf": [{"$ref": "#/$defs/two"}, {"$ref": "#/$defs/two"}], "$defs": {"two": {"allOf": [{}, {}]}}}, [9, 0]),
         (TREE, [2, 2, 2, 2]),
+        ({"items": {"const": [1, [2, 3]]}}, [1, 5, 0]),
+        ({"uniqueItems": True}, [1, 1, 1]),
+        ({"properties": {"a": {"uniqueItems": True, "items": {"uniqueItems": True}}}}, [1, 1, 2, 2, 2]),
         ({"items": {"$ref": "#"}}, [1, 2, 2]),
     ],
 )
@@ -70,15 +79,27 @@ def test_deeper_levels_of_a_schema_that_refers_to_itself_are_as_wide_as_its_wide
         ({"contains": {"anyOf": [{"const": n} for n in range(4_000)]}}, [-1] * 10_000),
         ({"items": {"enum": [{"a": n} for n in range(40_000)]}}, [{"a": 39_999}] * 1_000),
         ({"items": {"not": {"enum": [{"b": n} for n in range(40_000)]}}}, [{"b": -1}] * 1_000),
+        ({"items": {"not": {"enum": [[0] * 98 + [n] for n in range(990)]}}}, [[0] * 98 + [-1]] * 1_990),
+        ({"allOf": [{"uniqueItems": True}] * 100}, [*range(100_000)]),
+        ({"uniqueItems": True, "items": {"$ref": "#"}}, nested_array(120, [*range(100_000)])),
         ({"additionalProperties": {"oneOf": [{"const": n} for n in range(4_000)]}}, dict.fromkeys(NAMES, 1)),
         ({"propertyNames": {"anyOf": [{"const": name} for name in NAMES[:4_000]]}}, dict.fromkeys(NAMES, 1)),
         ({"patternProperties": {f"{n}.*z$": True for n in range(150)}}, {f"k{n}": 1 for n in range(50_000)}),
     ],
-    ids=["anyOf", "contains", "enum", "not enum", "oneOf", "propertyNames", "patternProperties"],
+    ids=[
+        "anyOf", "contains", "enum", "not enum", "enum of arrays", "uniqueItems", "nested uniqueItems", "oneOf",
+        "propertyNames", "patternProperties",
+    ],
 )  # fmt: skip
 def test_a_value_that_would_take_long_is_refused_unlooked_at(schema: Any, value: Any) -> None:
     with pytest.raises(Mismatch, match="too large for this schema"):
         compile(schema).validate(value)
+
+
+@pytest.mark.parametrize("arm", [{"type": "integer"}, {"properties": {"a": {"type": "integer"}}}])
+def test_failures_of_many_arms_do_not_copy_a_long_text(arm: Any) -> None:
+    with pytest.raises(Mismatch, match="at a place that was not searched for"):
+        compile({"anyOf": [arm] * 1_000}).validate({"a": "x" * 1_000_000} if "properties" in arm else "x" * 1_000_000)
 
 
 ROW = {"type": "object", "properties": {f"column{n}": {"type": ["string", "null"]} for n in range(100)}}

@@ -59,6 +59,10 @@ class _SubschemaCost(msgspec.Struct):
     """The number of subschemas after expansion, and the references to open ones: (target, place in the value)."""
 
     nodes: int = 1
+    failures: int = 1
+    """`nodes` without its patterns: each subschema may fail."""
+    compared: int = 0
+    """The number of values that it compares at one place."""
     deep: bool = False
     """Whether it checks items or members."""
     back: Counter[tuple[int, ValuePath]] = msgspec.field(default_factory=Counter)
@@ -75,8 +79,13 @@ class Cost(msgspec.Struct, frozen=True):
     """Whether it has alternatives that check items or members, so that one failure may have very many parts."""
     patterns: frozenset[str] = frozenset()
     """Its patterns, of texts and of names."""
-    size: int = 0
-    """Number of values in it: members of objects and items of arrays, on all levels."""
+    compared: int = 0
+    """Number of values in its `enum` and `const`, counted as often as they expand."""
+    failures: int = 0
+    """Number of subschemas that can fail at once because some are alternatives; each failure has a copy of its value.
+    0 without alternatives: then only the first failure counts."""
+    unique: bool = False
+    """Whether it has `uniqueItems`, which reads all that is inside of an array."""
 
     @property
     def depth(self) -> float:
@@ -86,8 +95,8 @@ class Cost(msgspec.Struct, frozen=True):
 
 def measure(schema: Any, limits: Limits) -> Cost:
     """Return the cost of a schema. Raise `SchemaError` for one that may not be used."""
-    size = count_values(schema, limits.depth)
-    return msgspec.structs.replace(_CostWalk(schema, limits).cost(), size=size)
+    count_values(schema, limits.depth)
+    return _CostWalk(schema, limits).cost()
 
 
 def count_values(schema: Any, depth: int, most: int = _VALUES) -> int:
@@ -117,14 +126,22 @@ class _CostWalk:
         self._done: dict[tuple[int, int], _SubschemaCost] = {}
         self._open: set[tuple[int, int]] = set()
         self._branching = 1
-        self._alternatives = False
+        self._alternatives = self._choices = self._unique = False
         self._patterns = set[str]()
 
     def cost(self) -> Cost:
         for definition in _definitions(self._root):
             self._measure(definition, self._root, 1)
         total = self._measure(self._root, self._root, 0)
-        return Cost(total.nodes, self._branching, self._alternatives, frozenset(self._patterns))
+        return Cost(
+            total.nodes,
+            self._branching,
+            self._alternatives,
+            frozenset(self._patterns),
+            total.compared,
+            total.failures if self._choices else 0,
+            self._unique,
+        )
 
     def _measure(self, schema: Any, base: Any, depth: int) -> _SubschemaCost:
         if not isinstance(schema, dict):
@@ -144,7 +161,10 @@ class _CostWalk:
     def _sum(self, schema: dict[str, Any], base: Any, depth: int) -> _SubschemaCost:
         own = [*patterns(schema)]
         self._patterns.update(own)
-        total = _SubschemaCost(1 + sum(PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in own))
+        total = _SubschemaCost(
+            1 + sum(PATTERN + len(pattern) // _PATTERN_CHARACTERS for pattern in own),
+            compared=compared_values(schema),
+        )
         self._check(total)
         factor = UNEVALUATED if looks_again(schema) else 1
         for step, inner in subschemas(schema, base, self._anchors):
@@ -152,12 +172,17 @@ class _CostWalk:
             measured = self._measure(inner, base, depth + 1)
             looks = 1 if place else factor
             total.nodes += looks * measured.nodes
+            total.failures += looks * measured.failures
+            total.compared += looks * measured.compared
             total.deep |= bool(place) or measured.deep
             for (target, below), times in measured.back.items():
                 total.back[target, _prepend(place, below)] += looks * times
             self._check(total)
         self._close(id(schema), total)
-        self._alternatives |= total.deep and bool(schema.keys() & {"anyOf", "oneOf"})
+        choices = bool(schema.keys() & {"anyOf", "oneOf"})
+        self._choices |= choices
+        self._alternatives |= total.deep and choices
+        self._unique |= has_unique_items(schema)
         return total
 
     def _check(self, total: _SubschemaCost) -> None:
@@ -193,6 +218,28 @@ def subschemas(schema: dict[str, Any], base: Any, anchors: Anchors) -> Iterator[
 def looks_again(schema: dict[str, Any]) -> bool:
     """Return whether a schema evaluates everything beside it again."""
     return bool(schema.keys() & _UNEVALUATED_KEYWORDS)
+
+
+def has_unique_items(schema: dict[str, Any]) -> bool:
+    """Return whether a schema compares the items of an array, with all that is inside of them."""
+    return schema.get("uniqueItems") is True
+
+
+def compared_values(schema: dict[str, Any]) -> int:
+    """Return the number of values that `enum` and `const` compare one after the other, on all levels; texts and whole
+    numbers of `enum` are looked up."""
+    values = schema.get("enum")
+    listed = isinstance(values, list) and {type(value) for value in values} not in ({str}, {int})
+    return sum(_count_inside(each) for each in (values if listed else None, schema.get("const")))
+
+
+def _count_inside(value: Any) -> int:
+    count, pending = 0, [value]
+    while pending:
+        inside = _inside(pending.pop())
+        count += len(inside)
+        pending += (each for each in inside if isinstance(each, (dict, list)))
+    return count
 
 
 def is_resource(schema: dict[str, Any]) -> bool:

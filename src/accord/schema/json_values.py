@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from accord.schema import pydantic_types
 
@@ -24,7 +27,7 @@ def to_json(value: Any) -> bytes:
 
 
 def _dump(value: Any) -> Any:
-    return None if type(value) is msgspec.Raw else pydantic_types.dump(value)  # raw is JSON already
+    return None if type(value) is Raw else pydantic_types.dump(value)  # raw is JSON already
 
 
 def _check_finite(value: Any) -> None:
@@ -38,3 +41,37 @@ def _check_finite(value: Any) -> None:
                 pending.extend(members.values())
             case list(items) | tuple(items):
                 pending.extend(items)
+
+
+_DIGITS = 100
+_EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
+"""Numbers of up to this many digits are normalized; longer ones stay as they are written."""
+_INTEGER_DIGITS = 19
+"""Digits of the largest 64-bit integer: longer numbers are not written as an integer."""
+
+
+def canonical_json(text: bytes) -> bytes:
+    """Return JSON in a canonical spelling: keys in order, `3.0` as `3`. Raises `msgspec.DecodeError`,
+    `UnicodeDecodeError`, and `RecursionError`."""
+    return _in_order(_plain(text))
+
+
+def _number(text: str) -> Raw:
+    """Return a number with a point or an exponent, exact and in a canonical spelling."""
+    if len(text) > _DIGITS:
+        return Raw(text.encode())
+    if len(text) <= _INTEGER_DIGITS and "e" not in text and "E" not in text and "000000" not in text:
+        written = text.rstrip("0").rstrip(".")  # what follows writes the same, in twice the time
+        return Raw(b"0" if written == "-0" else written.encode())
+    try:
+        value = Decimal(text).normalize(_EXACT)
+    except ArithmeticError:  # an exponent of more than six digits
+        return Raw(text.encode())
+    written = str(value) if value else "0"
+    if "E+" in written and value.adjusted() < _INTEGER_DIGITS:
+        written = format(value, "f")
+    return Raw(written.encode())
+
+
+_plain = msgspec.json.Decoder(float_hook=_number).decode
+_in_order: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode

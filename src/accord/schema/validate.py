@@ -22,7 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import PATTERN, UNEVALUATED, Anchors, Cost, is_resource, looks_again, measure, subschemas
+from accord.schema.cost import (
+    PATTERN,
+    UNEVALUATED,
+    Anchors,
+    Cost,
+    compared_values,
+    has_unique_items,
+    is_resource,
+    looks_again,
+    measure,
+    subschemas,
+)
+from accord.schema.keywords import KEYWORDS
 from accord.schema.pattern_cost import PATTERN_BYTES, SLOWEST, PatternCosts, goes_back
 from accord.schema.pattern_work import PatternWork, max_characters
 
@@ -41,19 +53,25 @@ _WILD = {".": "*", "[": "[]"}
 
 _Key = tuple[int, int]
 _PLAIN = (0, 0)
+_UNIQUE = (0, 1)
+"""`uniqueItems` at a place inside of its array: it reads that place and all places inside."""
 
 _Group = Counter[_Key]
 """The subschemas that check one place, and how often each does."""
+_UNIQUE_GROUP: _Group = Counter({_UNIQUE: 1})
 
 
 class Work:
-    """The widths of one schema that was measured (`cost.measure`) and has `nodes` subschemas."""
+    """The widths of one schema that was measured (`cost.measure`)."""
 
-    def __init__(self, schema: Any, nodes: int, limits: Limits) -> None:
-        self._nodes = nodes
+    def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
+        self._whole = whole_width(cost, limits.depth)
         self._anchors: Anchors = {}
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
-        self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {_PLAIN: (1, {})}
+        self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {
+            _PLAIN: (1, {}),
+            _UNIQUE: (1, {"[]": _UNIQUE_GROUP, "*": _UNIQUE_GROUP}),
+        }
         self.steps: int = 0
         """Subschemas that were added to places in the calculation of the widths."""
         self.widths: list[int] = list(self._levels(schema, limits.depth))
@@ -80,7 +98,7 @@ class Work:
             yield width
             widest = max(widest, width)
             if self.steps > _STEPS:
-                yield max(widest, self._nodes)
+                yield max(widest, self._whole)
                 return
             below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
             if not below or below.keys() in seen:  # no further level, or a repeated one
@@ -108,7 +126,9 @@ class Work:
         """Return the work and the inner subschemas of one subschema, with those that check the same place for it."""
         if key not in self._closures:
             schema, base = self._known[key]
-            work, inside = 1 + _alternatives(schema), dict[str, _Group]()
+            work, inside = 1 + compared_values(schema), dict[str, _Group]()
+            if has_unique_items(schema):
+                self._add(inside, {"[]": _UNIQUE_GROUP}, 1)
             factor = UNEVALUATED if looks_again(schema) else 1
             for step, inner in subschemas(schema, base, self._anchors):
                 group = self._group(inner, base)
@@ -140,14 +160,6 @@ class Work:
         return Counter({key: 1})
 
 
-def _alternatives(schema: dict[str, Any]) -> int:
-    """Return the number of values that are compared one after the other; texts and whole numbers are looked up."""
-    values = schema.get("enum")
-    if not isinstance(values, list) or {type(value) for value in values} in ({str}, {int}):
-        return 0
-    return len(values)
-
-
 _DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
@@ -157,12 +169,23 @@ _DIALECTS = {
 }
 _MAX_FAILURES = 20_000
 """Limit of the failures among which the first is reported: jsonschema-rs creates an object for each, in every arm."""
+_MAX_COPIED = 100_000_000
+"""Limit of the bytes of JSON in these failures, times four (`max_characters`)."""
 _MAX_BACKTRACKS = 1_000
 """Limit of one pattern on one text; each backtrack may take as long as reading the text once."""
 _BACKTRACKED = 100_000_000
 """Nanoseconds to read texts once, times the number of backtracks of a pattern in them: 0.1 s."""
 _PATTERN_TIME = 1_000_000_000
 """Nanoseconds for all patterns and texts of a value."""
+
+
+def whole_width(cost: Cost, depth: int) -> int:
+    """Return an upper bound of the widths of a schema."""
+    return (cost.nodes + cost.compared) * (depth + 1 if cost.unique else 1)
+
+
+_OPTIONS: dict[str, Any] = {"offline": True, "keywords": KEYWORDS, "validate_formats": False}
+"""`format` is an annotation, as in 2020-12: older drafts would read each text as often as the schema says."""
 
 
 class Validator:
@@ -181,13 +204,13 @@ class Validator:
         levels = list(islice(_levels(value), int(self._depth) + 2))
         if len(levels) > self._depth + 1:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
-        if sum(levels) * (self._cost.nodes + self._cost.size) > MOST and not self._work.fits(levels):
+        if sum(levels) * whole_width(self._cost, len(levels)) > MOST and not self._work.fits(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
         compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
         try:
             if compiled.is_valid(value):
                 return
-            if not self._cost.alternatives or self._failures(levels) <= _MAX_FAILURES:
+            if not self._cost.failures or self._explains(value, levels):
                 compiled.validate(value)
         except (ValueError, RecursionError) as exc:
             raise _mismatch(exc) from None
@@ -233,10 +256,14 @@ class Validator:
 
     @cached_property
     def _work(self) -> Work:
-        return Work(self._schema, self._cost.nodes, self._limits)
+        return Work(self._schema, self._cost, self._limits)
 
-    def _failures(self, levels: list[int]) -> float:
-        return self._cost.nodes * sum(levels) * float(self._cost.branching) ** len(levels)
+    def _explains(self, value: Any, levels: list[int]) -> bool:
+        """Return whether the failures of all arms are few, and small: each has a copy of its part of the value."""
+        failures = self._cost.failures * sum(levels) * float(self._cost.branching) ** len(levels)
+        if self._cost.alternatives and failures > _MAX_FAILURES:
+            return False
+        return self._cost.failures * max_characters(value) <= _MAX_COPIED
 
 
 def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
@@ -261,7 +288,7 @@ def _compile(schema: Any) -> tuple[Compiled, bool]:
     linear = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
     try:
         try:
-            return jsonschema_rs.validator_for(schema, offline=True, pattern_options=linear), False
+            return jsonschema_rs.validator_for(schema, pattern_options=linear, **_OPTIONS), False
         except jsonschema_rs.ValidationError as exc:
             if "regex" not in exc.message:
                 raise
@@ -276,7 +303,7 @@ def _compile_counted(schema: Any, backtracks: int) -> Compiled:
     import jsonschema_rs
 
     counted = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=PATTERN_BYTES)
-    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=counted)
+    return jsonschema_rs.validator_for(schema, pattern_options=counted, **_OPTIONS)
 
 
 def _allowed_backtracks(nanoseconds: int) -> int:

@@ -24,13 +24,12 @@ import time
 from binascii import a2b_base64, b2a_base64
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from decimal import Context, Decimal
 
 import msgspec
-from msgspec import Raw
 
 from accord.errors import DeclarationError, InvalidParams, ToolError
 from accord.limits import Limits
+from accord.schema.json_values import canonical_json
 
 _VERSION = b"1"
 _ID = 8
@@ -112,12 +111,6 @@ def _letters(data: bytes) -> bytes:
 def _bytes_of(letters: bytes) -> bytes:
     return a2b_base64(letters.translate(_PLAIN) + b"==="[: -len(letters) % 4])
 
-
-_DIGITS = 100
-_EXACT = Context(prec=_DIGITS, Emin=-999_999, Emax=999_999)
-"""Numbers of up to this many digits are normalized; longer ones stay as they are written."""
-_INTEGER_DIGITS = 19
-"""Digits of the largest 64-bit integer: longer numbers are not written as an integer."""
 
 _INLINE, _STORED = b"\x00", b"\x01"
 
@@ -264,27 +257,6 @@ def digest(*parts: bytes) -> bytes:
 def canonical(arguments: bytes) -> bytes:
     """Return arguments in a canonical spelling: keys in order, `3.0` as `3`. Raises `InvalidParams`."""
     try:
-        return _in_order(_plain(arguments))
+        return canonical_json(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc
-
-
-def _number(text: str) -> Raw:
-    """Return a number with a point or an exponent, exact and in a canonical spelling."""
-    if len(text) > _DIGITS:
-        return Raw(text.encode())
-    if len(text) <= _INTEGER_DIGITS and "e" not in text and "E" not in text and "000000" not in text:
-        written = text.rstrip("0").rstrip(".")  # what follows writes the same, in twice the time
-        return Raw(b"0" if written == "-0" else written.encode())
-    try:
-        value = Decimal(text).normalize(_EXACT)
-    except ArithmeticError:  # an exponent of more than six digits
-        return Raw(text.encode())
-    written = str(value) if value else "0"
-    if "E+" in written and value.adjusted() < _INTEGER_DIGITS:
-        written = format(value, "f")
-    return Raw(written.encode())
-
-
-_plain = msgspec.json.Decoder(float_hook=_number).decode
-_in_order: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
