@@ -155,7 +155,7 @@ class RoutedApp(HTTPApp):
         """Serve one ASGI connection scope."""
         if scope["type"] != "http" or not self._is_custom(scope):
             return await super().__call__(scope, receive, send)
-        headers = ASGIRequest(scope).headers
+        headers = ASGIRequest(scope, receive, send).headers
         refusal = self._route_host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
             return await send_text(send, 403, refusal)

@@ -30,7 +30,11 @@ ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
 def account(*headers: tuple[str, str], client: Any = ("192.0.2.1", 1), proxied: bool = True) -> str:
     given = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": client}
-    return account_of(None, ASGIRequest(scope), proxied=proxied).lstrip("\0")
+    return account_of(ASGIRequest(scope, no_connection, no_connection), proxied=proxied).lstrip("\0")
+
+
+async def no_connection(*_: Any) -> None:
+    raise AssertionError("nothing is read or sent")
 
 
 @pytest.mark.parametrize(
@@ -71,11 +75,13 @@ def test_without_a_proxy_it_is_the_address_of_the_connection(client: Any, found:
 
 
 def test_a_principal_counts_for_itself_whatever_it_is_called() -> None:
-    request = ASGIRequest({"type": "http", "method": "POST", "path": "/", "headers": [], "client": (OTHER, 1)})
-    named = account_of(Principal(OTHER), request, proxied=True)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "client": (OTHER, 1)}
+    request = ASGIRequest(scope, no_connection, no_connection)
+    assert is_address(account_of(request, proxied=True))
+    request.principal = Principal(OTHER)
+    named = account_of(request, proxied=True)
     assert named == OTHER
     assert not is_address(named)
-    assert is_address(account_of(None, request, proxied=True))
 
 
 # --- an attacker at one address ----------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Recei
 from accord.transport.asgi.responses import send_json, send_text
 
 if TYPE_CHECKING:
-    from accord.server.core.principal import Principal
     from accord.server.http.options import HTTPOptions
 
 log: logging.Logger = logging.getLogger("accord")
@@ -40,7 +39,7 @@ log.addFilter(redact_record)
 _CLIENT_CLOSED_REQUEST = 499
 """ "Client Closed Request": not a registered HTTP status, but the one that proxies log."""
 
-RouteHandler = Callable[[ASGIRequest, Receive, Send], Awaitable[None]]
+RouteHandler = Callable[[ASGIRequest], Awaitable[None]]
 
 
 class HTTPApp:
@@ -76,13 +75,13 @@ class HTTPApp:
         """Handle one ASGI connection scope."""
         if scope["type"] != "http":
             return await self._other_scope(scope, receive, send)
-        request = ASGIRequest(scope)
+        request = ASGIRequest(scope, receive, send)
         if self._server.instrumentation is not None:
             self._server.instrumentation.http_request_received(request)
         if self._cors is not None:
-            send = self._with_cors(send, request.headers.get(b"origin"))
+            send = request.send = self._with_cors(send, request.headers.get(b"origin"))
         try:
-            await self._route(request)(request, receive, send)
+            await self._route(request)(request)
         except RequestRejected as exc:
             await self._reject(exc, send)
         except AuthRefused as exc:
@@ -131,7 +130,7 @@ class HTTPApp:
 
     # --- routes ------------------------------------------------------------------------------------------------
 
-    async def _mcp(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+    async def _mcp(self, request: ASGIRequest) -> None:
         method = request.method
         endpoint = self._endpoints.get(asyncio.get_running_loop())
         if self._ending and self.draining and (endpoint is None or not endpoint.continues(request)):
@@ -140,17 +139,16 @@ class HTTPApp:
             endpoint = await self._start_endpoint()
         endpoint.active_requests += 1
         try:
-            principal = None
             if self._server.auth is not None:
-                principal = await self._authenticate(request)
+                await self._authenticate(request)
                 if endpoint.draining and not endpoint.continues(request):
                     raise RequestRejected(503, *SHUTTING_DOWN)
             if method == "POST":
-                await endpoint.post(request, receive, send, principal)
+                await endpoint.post(request)
             elif method == "GET":
-                await endpoint.get(request, receive, send, principal)
+                await endpoint.get(request)
             elif method == "DELETE":
-                await endpoint.delete(request, send, principal)
+                await endpoint.delete(request)
             else:
                 raise RequestRejected(405, f"there is no {method[:20]} here", ((b"allow", b"POST, GET, DELETE"),))
         finally:
@@ -158,47 +156,47 @@ class HTTPApp:
             if endpoint.idle is not None and not endpoint.active_requests:
                 endpoint.idle.set()
 
-    async def _sse(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+    async def _sse(self, request: ASGIRequest) -> None:
         if request.method != "GET":
             raise RequestRejected(405, "open the stream with GET", ((b"allow", b"GET"),))
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
         if not any(revision in HANDSHAKE for revision in self._server.revisions):
             raise RequestRejected(404, "this server speaks revisions without sessions only")
-        principal = await self._authenticate(request)
+        await self._authenticate(request)
         endpoint = await self._start_endpoint()
-        messages = f"{self._public_root or request.root}/messages"
-        await endpoint.open_sse_stream(messages, request, receive, send, principal)
+        await endpoint.open_sse_stream(f"{self._public_root or request.root}/messages", request)
 
-    async def _messages(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+    async def _messages(self, request: ASGIRequest) -> None:
         if request.method != "POST":
             raise RequestRejected(405, "send messages with POST", ((b"allow", b"POST"),))
         if self.options.stateless:
             raise RequestRejected(404, f"HTTP+SSE needs sessions: {NO_SESSIONS}")
-        principal = await self._authenticate(request)
+        await self._authenticate(request)
         endpoint = await self._start_endpoint()
-        await endpoint.post_sse_message(_session_id(request), request, receive, send, principal)
+        await endpoint.post_sse_message(_session_id(request), request)
 
-    async def _health(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
-        await send_text(send, 200, "ok\n")
+    async def _health(self, request: ASGIRequest) -> None:
+        await send_text(request.send, 200, "ok\n")
 
-    async def _ready(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
-        await send_text(send, 503, "shutting down\n", RETRY_LATER) if self.draining else await send_text(
-            send, 200, "ready\n"
-        )
+    async def _ready(self, request: ASGIRequest) -> None:
+        if self.draining:
+            await send_text(request.send, 503, "shutting down\n", RETRY_LATER)
+        else:
+            await send_text(request.send, 200, "ready\n")
 
-    async def _authenticate(self, request: ASGIRequest) -> Principal | None:
-        """Return the principal, or None without `auth`. Raises `AuthRefused`."""
-        auth = self._server.auth
-        return None if auth is None else await identify(auth, request, self._server.limits.http.auth_seconds)
+    async def _authenticate(self, request: ASGIRequest) -> None:
+        """Set the principal, if there is `auth`. Raises `AuthRefused`."""
+        if self._server.auth is not None:
+            request.principal = await identify(self._server.auth, request, self._server.limits.http.auth_seconds)
 
     # --- CORS --------------------------------------------------------------------------------------------------
 
-    async def _preflight(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+    async def _preflight(self, request: ASGIRequest) -> None:
         headers = None if self._cors is None else self._cors.preflight(request.headers)
         if headers is None:
             raise RequestRejected(405, "OPTIONS is not supported here", ((b"allow", b"POST, GET, DELETE"),))
-        await send_text(send, 204, "", headers)
+        await send_text(request.send, 204, "", headers)
 
     def _with_cors(self, send: Send, origin: bytes | None) -> Send:
         """Return a `send` that adds the CORS headers for this origin."""

@@ -7,7 +7,7 @@ import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from hmac import compare_digest
@@ -39,7 +39,7 @@ from accord.session.outgoing import UNKNOWN_ANSWER
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.session.states import Phase
-from accord.transport.asgi.request import RequestRejected
+from accord.transport.asgi.request import ASGIRequest, RequestRejected
 from accord.transport.base import MessageSink
 from accord.transport.request_sender import ResponseWaiter
 from accord.transport.session_driver import SessionDriver
@@ -91,21 +91,19 @@ class BaseHTTPSession:
     def _on_notification(self, event: NotificationReceived) -> None:
         self._client_notifications.receive(event)
 
-    def receive(
-        self, body: bytes, principal: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
-    ) -> list[Event]:
+    def receive(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> list[Event]:
         """Process the body of one POST, and return its events.
 
         Its requests run with the permissions of this POST's principal, not of the session's first. Its responses hold
         `charge` until the handlers that requested them end, since these may keep them in memory.
         """
-        self.peer.identity = principal
+        self.peer.identity = request.principal
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
             self.reserve_handshake(body)
         events = self.session.receive(body)
         for event in events:
             if type(event) is RequestReceived:
-                event.pending.principal, event.pending.headers = principal, headers
+                event.pending.principal, event.pending.headers = request.principal, request.headers
             elif type(event) is ResultReceived or type(event) is ErrorReceived:
                 _hold_answer(event.pending, charge)
         return events

@@ -28,7 +28,7 @@ from accord.server.http.sse_session import SSESession
 from accord.server.http.stateless import StatelessClients, StatelessHandler
 from accord.session import peek
 from accord.session.incoming import error_bytes
-from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Send
+from accord.transport.asgi.request import ASGIRequest, RequestRejected, Send
 from accord.transport.asgi.responses import Headers, send_json, send_text
 from accord.wire.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 from accord.wire.request_headers import PER_REQUEST_REVISIONS, accepts, check_version, is_json, status_of_refusal
@@ -67,7 +67,7 @@ class HTTPEndpoint:
 
     # --- Streamable HTTP ---------------------------------------------------------------------------------------
 
-    async def post(self, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None) -> None:
+    async def post(self, request: ASGIRequest) -> None:
         """Handle a POST. Raises `RequestRejected`."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")):
@@ -77,21 +77,21 @@ class HTTPEndpoint:
                 406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
             )
         is_stateless = headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS
-        charge = BodyCharge(self.context.body_budget, self.context.account, principal, request)
+        charge = BodyCharge(self.context.body_budget, self.context.account, request)
         try:
-            body = await request.body(receive, self.context.limits, charge)
+            body = await request.body(self.context.limits, charge)
             if len(body) > MEASURED_BYTES:
                 self._check_nodes(body)
             if request.access_log is not None:
-                request.access_log.update(request_fields(body, headers, principal))
+                request.access_log.update(request_fields(body, headers, request.principal))
             if self.draining and _is_request(body):
                 raise RequestRejected(503, *SHUTTING_DOWN)
             if is_stateless:
-                await self._stateless.post(envelope.read(body), request, receive, send, principal)
+                await self._stateless.post(envelope.read(body), request)
             else:
-                await self._post_of_older_revision(body, request, receive, send, principal, charge)
+                await self._post_of_older_revision(body, request, charge)
         except (MalformedMessage, ProtocolError) as exc:
-            await self._refuse(exc, RULES[LATEST] if is_stateless else BEFORE_OPENING, send)
+            await self._refuse(exc, RULES[LATEST] if is_stateless else BEFORE_OPENING, request.send)
         finally:
             charge.release()
 
@@ -106,35 +106,27 @@ class HTTPEndpoint:
             )
             raise MalformedMessage(InvalidRequest(f"a message has {reason}: send less at once"), id)
 
-    async def _post_of_older_revision(
-        self,
-        body: bytes,
-        request: ASGIRequest,
-        receive: Receive,
-        send: Send,
-        principal: Principal | None,
-        charge: BodyCharge,
-    ) -> None:
+    async def _post_of_older_revision(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> None:
         """Handle a POST of a session, created for `initialize`, or of a server without sessions."""
         headers = request.headers
         version = headers.get(PROTOCOL_VERSION)
         if version is not None and version not in self._session_revisions:
             self._check_version(envelope.read(body), headers)
         if self._sessionless is not None:
-            return await self._sessionless.post(body, request, receive, send, principal)
+            return await self._sessionless.post(body, request)
         if (id := headers.get(SESSION_ID)) is not None:
-            session = await self.sessions.get_or_restore(id.decode("latin-1"), principal, request)
-            return await session.post(body, request, receive, send, principal, charge)
-        session = await self._new_session(body, request, principal)
+            session = await self.sessions.get_or_restore(id.decode("latin-1"), request)
+            return await session.post(body, request, charge)
+        session = await self._new_session(body, request)
         opened = False
         try:
-            await session.post(body, request, receive, send, principal, charge)
+            await session.post(body, request, charge)
             opened = bool(session.session.rules.revision)
         finally:
             if not opened:
                 await self.sessions.end(session, "it was not opened")
 
-    async def _new_session(self, body: bytes, request: ASGIRequest, principal: Principal | None) -> HTTPSession:
+    async def _new_session(self, body: bytes, request: ASGIRequest) -> HTTPSession:
         """Return a new session for an `initialize`. Raises `MalformedMessage` for any other message."""
         incoming = envelope.read(body)
         self._check_version(incoming, request.headers)
@@ -143,9 +135,9 @@ class HTTPEndpoint:
                 InvalidRequest("Mcp-Session-Id is missing: send initialize, then the id that comes with its answer"),
                 incoming.id,
             )
-        account = self.context.account(principal, request)
+        account = self.context.account(request)
         await self.sessions.ensure_capacity(account)
-        session = HTTPSession(self.context, principal, account, new_id())
+        session = HTTPSession(self.context, request.principal, account, new_id())
         self.sessions.add(session)
         return session
 
@@ -162,22 +154,22 @@ class HTTPEndpoint:
         id = exc.id if isinstance(exc, MalformedMessage) else None
         await send_json(send, max(400, status_of_refusal(error.code)), error_bytes(id, error, rules))
 
-    async def get(self, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None) -> None:
+    async def get(self, request: ASGIRequest) -> None:
         """Handle a GET: open the stream of a session, or resume one. Raises `RequestRejected`."""
         headers = request.headers
         self._check_session_revision(headers, "there is no GET in this revision; subscribe with subscriptions/listen")
         if not accepts(headers.get(b"accept"))[1]:
             raise RequestRejected(406, "the response is an event stream: send Accept: text/event-stream")
-        session = await self.sessions.get_or_restore(self._id(headers), principal, request)
-        await session.listen(headers.get(LAST_EVENT_ID), receive, send)
+        session = await self.sessions.get_or_restore(self._id(headers), request)
+        await session.listen(headers.get(LAST_EVENT_ID), request)
 
-    async def delete(self, request: ASGIRequest, send: Send, principal: Principal | None) -> None:
+    async def delete(self, request: ASGIRequest) -> None:
         """Handle a DELETE: end a session. Raises `RequestRejected`."""
         headers = request.headers
         self._check_session_revision(headers, "there are no sessions in this revision")
-        session = await self.sessions.get_or_restore(self._id(headers), principal, request)
+        session = await self.sessions.get_or_restore(self._id(headers), request)
         await self.sessions.end(session, "the client has ended its session")
-        await send_text(send, 200, "")
+        await send_text(request.send, 200, "")
 
     def _check_session_revision(self, headers: Mapping[bytes, bytes], reason: str) -> None:
         """Raise `RequestRejected` unless the revision of a GET or DELETE has sessions."""
@@ -197,37 +189,33 @@ class HTTPEndpoint:
 
     # --- HTTP+SSE ----------------------------------------------------------------------------------------------
 
-    async def open_sse_stream(
-        self, messages: str, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
-    ) -> None:
+    async def open_sse_stream(self, messages: str, request: ASGIRequest) -> None:
         """Serve the stream of a client of 2024-11-05, which posts to `messages`. Raises `RequestRejected`."""
         if self.draining:
             raise RequestRejected(503, *SHUTTING_DOWN)
-        account = self.context.account(principal, request)
+        account = self.context.account(request)
         await self.sse.ensure_capacity(account)
-        session = SSESession(self.context, principal, account, new_id(), send)
+        session = SSESession(self.context, request, account, new_id())
         self.sse.add(session)
         try:
-            await session.run(messages, receive)
+            await session.run(messages, request.receive)
         finally:
             await self.sse.end(session, "the client has closed its stream")
 
-    async def post_sse_message(
-        self, id: str, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
-    ) -> None:
+    async def post_sse_message(self, id: str, request: ASGIRequest) -> None:
         """Handle a POST of a client of 2024-11-05. Raises `RequestRejected`."""
         if not is_json(request.headers.get(b"content-type")):
             raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
-        self._sse_session(id, principal)
-        charge = BodyCharge(self.context.body_budget, self.context.account, principal, request)
+        self._sse_session(id, request.principal)
+        charge = BodyCharge(self.context.body_budget, self.context.account, request)
         try:
-            body = await request.body(receive, self.context.limits, charge)
+            body = await request.body(self.context.limits, charge)
             try:
                 self._check_nodes(body)
             except MalformedMessage as exc:
                 raise RequestRejected(413, str(exc)) from exc
-            session = self._sse_session(id, principal)  # it may have ended while the body was read
-            await session.post(body, send, principal, request.headers, charge)
+            session = self._sse_session(id, request.principal)  # it may have ended while the body was read
+            await session.post(body, request, charge)
         finally:
             charge.release()
 

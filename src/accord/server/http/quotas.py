@@ -36,8 +36,9 @@ _LONGEST = 100
 """The most characters of an element: an address with a port has fewer."""
 
 
-def account_of(principal: Principal | None, request: ASGIRequest, *, proxied: bool) -> str:
+def account_of(request: ASGIRequest, *, proxied: bool) -> str:
     """Return the account of a request's sender; `proxied` is whether a proxy is in front of the server."""
+    principal: Principal | None = request.principal
     if principal is not None:
         return principal.id
     client = request.scope.get("client")
@@ -150,7 +151,7 @@ class BodyBudget:
             del self._of[account]
 
 
-AccountFinder = Callable[["Principal | None", "ASGIRequest"], str]
+AccountFinder = Callable[["ASGIRequest"], str]
 
 
 class BodyCharge(msgspec.Struct, eq=False):
@@ -158,7 +159,6 @@ class BodyCharge(msgspec.Struct, eq=False):
 
     _budget: BodyBudget
     _find_account: AccountFinder
-    _principal: Principal | None
     _request: ASGIRequest
     _account: str = ""
     _size: int = 0
@@ -167,7 +167,7 @@ class BodyCharge(msgspec.Struct, eq=False):
 
     def add(self, size: int) -> None:
         """Charge a received part. Raises `RequestRejected`."""
-        account = self._account = self._account or self._find_account(self._principal, self._request)
+        account = self._account = self._account or self._find_account(self._request)
         self._budget.charge(account, size + NODE_BYTES)
         self._size += size + NODE_BYTES
 

@@ -21,7 +21,7 @@ from typing import Any
 from accord.errors import InternalError
 from accord.server.http.event_stream import EventStream
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import ClientDisconnected, Receive, Send
+from accord.transport.asgi.request import ASGIRequest, ClientDisconnected
 from accord.transport.asgi.responses import Headers, send_json
 from accord.transport.asgi.sse_response import SSEResponse, wait_for_disconnect
 from accord.transport.deadlines import resume
@@ -35,7 +35,7 @@ class PostResponse:
     `make_stream` returns a stream of the session for their messages, if they belong to a session.
     """
 
-    __slots__ = ("_asgi_send", "_headers", "_make_stream", "_receive", "_requests", "_writing", "driver", "stream")
+    __slots__ = ("_headers", "_http_request", "_make_stream", "_requests", "_writing", "driver", "stream")
 
     name = "HTTP"
 
@@ -43,8 +43,7 @@ class PostResponse:
         self,
         requests: Sequence[PendingRequest],
         driver: SessionDriver,
-        receive: Receive,
-        asgi_send: Send,
+        request: ASGIRequest,
         headers: Headers = (),
         make_stream: Callable[[Sequence[PendingRequest]], EventStream] | None = None,
     ) -> None:
@@ -52,8 +51,7 @@ class PostResponse:
         self.stream: EventStream | SSEResponse | None = None
         """The stream, once a message has opened it."""
         self._requests = requests
-        self._receive = receive
-        self._asgi_send = asgi_send
+        self._http_request = request
         self._headers = headers
         self._make_stream = make_stream
 
@@ -122,7 +120,7 @@ class PostResponse:
         """Start what happens while a handler waits: see the head of this module."""
         loop = asyncio.get_running_loop()
         if pending.rules.disconnect_cancels:
-            return loop.create_task(wait_for_disconnect(self._receive, partial(self._cancel, pending)))
+            return loop.create_task(wait_for_disconnect(self._http_request.receive, partial(self._cancel, pending)))
         if pending.rules.primes_streams:
             return loop.call_later(self.driver.limits.http.patience_seconds, self._prime, pending)
         return None
@@ -158,13 +156,13 @@ class PostResponse:
     def _open_stream(self) -> EventStream | SSEResponse:
         """Return the stream, opened on first use, with a task that writes it."""
         if self.stream is None:
-            response = SSEResponse(self._asgi_send, self.driver.limits, self._headers, self.driver.on_unsent)
+            response = SSEResponse(self._http_request.send, self.driver.limits, self._headers, self.driver.on_unsent)
             if self._make_stream is None:
                 self.stream, writing = response, response.run()
             else:
                 self.stream = event_stream = self._make_stream(self._requests)
                 event_stream.attach(response)
-                writing = event_stream.write(response, self._receive)
+                writing = event_stream.write(response, self._http_request.receive)
             self._writing = asyncio.get_running_loop().create_task(writing)
             self._writing.add_done_callback(self._on_written)
         return self.stream
@@ -178,6 +176,6 @@ class PostResponse:
     async def finish(self, message: bytes | None, status: int = 200) -> None:
         """Send the last message, and end the response."""
         if self.stream is None and message is not None:
-            return await send_json(self._asgi_send, status, message, self._headers)
+            return await send_json(self._http_request.send, status, message, self._headers)
         self._open_stream().end(message)  # an empty stream, without a message
         return await self._writing

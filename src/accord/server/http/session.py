@@ -41,7 +41,7 @@ from accord.session.peer_info import PeerInfo
 from accord.session.pending_request import PendingRequest
 from accord.session.states import Phase
 from accord.store.base import Replay
-from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Send
+from accord.transport.asgi.request import ASGIRequest, RequestRejected, Send
 from accord.transport.asgi.responses import Headers, send_json, send_text
 from accord.transport.asgi.sse_response import SSEResponse
 from accord.wire.headers import SESSION_ID
@@ -101,19 +101,16 @@ class HTTPSession(BaseHTTPSession):
         self,
         body: bytes,
         request: ASGIRequest,
-        receive: Receive,
-        send: Send,
-        principal: Principal | None,
         charge: BodyCharge,
     ) -> None:
-        """Process one POST of `principal`, and send the response. Raises `RequestRejected`."""
-        events = self.receive(body, principal, request.headers, charge)
+        """Process one POST, and send the response. Raises `RequestRejected`."""
+        events = self.receive(body, request, charge)
         with self:
             if len(events) == 1 and type(event := events[0]) is RequestReceived:
                 requests = [event.pending]
-            elif not (requests := await self._process(events, send)):
+            elif not (requests := await self._process(events, request.send)):
                 return
-            response = PostResponse(requests, self.driver, receive, send, self.headers, self._make_stream)
+            response = PostResponse(requests, self.driver, request, self.headers, self._make_stream)
             message = await response.serve()
             await self._save_changes(requests)
             await response.finish(message)
@@ -169,7 +166,7 @@ class HTTPSession(BaseHTTPSession):
         if not event_stream.stored.is_complete:
             self._incomplete.add(event_stream.id)
 
-    async def listen(self, last: bytes | None, receive: Receive, send: Send) -> None:
+    async def listen(self, last: bytes | None, request: ASGIRequest) -> None:
         """Open the GET stream, or resume the stream that `Last-Event-ID` names.
 
         Raises `RequestRejected`.
@@ -178,13 +175,13 @@ class HTTPSession(BaseHTTPSession):
         if self.open_requests >= max_streams:
             raise RequestRejected(429, f"too many streams are open: the limit is {max_streams}", _LATER)
         with self, self.with_stream():
-            stream = SSEResponse(send, self.context.limits, self.headers, self.driver.on_unsent)
+            stream = SSEResponse(request.send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:
                 event_stream = self.general_stream
                 event_stream.attach(stream)
             else:
                 event_stream = await self._resume(last, stream)
-            await event_stream.write(stream, receive)
+            await event_stream.write(stream, request.receive)
 
     async def _resume(self, last: bytes, stream: SSEResponse) -> EventStream:
         """Resume the stream of an event from there on, and return it.

@@ -21,13 +21,12 @@ from accord.session import peek
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.incoming import error_bytes
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import ASGIRequest, Receive, Send
+from accord.transport.asgi.request import ASGIRequest
 from accord.transport.asgi.responses import send_json, send_text
 from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import check_version, status_of_refusal
 
 if TYPE_CHECKING:
-    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
 
 _WITHOUT_HEADER = "2025-03-26"
@@ -47,46 +46,36 @@ class SessionlessHandler:
         if older:
             self._assumed: Rules = SESSIONLESS[_WITHOUT_HEADER if _WITHOUT_HEADER in older else older[0]]
 
-    async def post(
-        self, body: bytes, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
-    ) -> None:
+    async def post(self, body: bytes, request: ASGIRequest) -> None:
         """Answer one POST whose header is validated. Raises `MalformedMessage`."""
         rules = self._rules_of(request.headers)
         if rules.batches and envelope.is_array(body):
-            return await self._batch(body, rules, request, receive, send, principal)
+            return await self._batch(body, rules, request)
         incoming = envelope.read(body)
         if incoming.method is UNSET:
             reason = f"a response needs a request of the server, and none was sent: {NO_SESSIONS}"
             raise MalformedMessage(InvalidRequest(reason), None if incoming.id is UNSET else incoming.id)
         if incoming.method == "initialize" and incoming.id is not UNSET:
-            return await self._initialize(body, send)
-        client = self._clients.get(principal, request, rules)
+            return await self._initialize(body, request)
+        client = self._clients.get(request, rules)
         if incoming.id is UNSET:  # only notifications of extensions have an effect without a session
             event = client.session.receive_standalone_notification(incoming, rules)
             client.driver.event_handlers[type(event)](event)
-            return await send_text(send, 202, "")
-        return await self._serve(incoming, client, request, receive, send, principal)
+            return await send_text(request.send, 202, "")
+        return await self._serve(incoming, client, request)
 
     def _rules_of(self, headers: Mapping[bytes, bytes]) -> Rules:
         return self._rules.get(headers.get(PROTOCOL_VERSION, b""), self._assumed)
 
-    async def _initialize(self, body: bytes, send: Send) -> None:
+    async def _initialize(self, body: bytes, request: ASGIRequest) -> None:
         """Answer `initialize` without storing anything: the next request names its revision in a header."""
         (event,) = self._context.session(lasts=False).receive(body)
         if isinstance(event, ConnectionOpened):
-            return await send_json(send, 200, event.reply or b"")
+            return await send_json(request.send, 200, event.reply or b"")
         assert isinstance(event, ReplyReady), "initialize is answered at once in a new session"
-        return await send_json(send, status_of_refusal(event.code), event.message)
+        return await send_json(request.send, status_of_refusal(event.code), event.message)
 
-    async def _serve(
-        self,
-        incoming: Incoming,
-        client: StatelessClient,
-        request: ASGIRequest,
-        receive: Receive,
-        send: Send,
-        principal: Principal | None,
-    ) -> None:
+    async def _serve(self, incoming: Incoming, client: StatelessClient, request: ASGIRequest) -> None:
         try:
             meta = peek.request_meta(incoming.params, client.session.incoming_requests.last_meta)
             if meta is not None and meta.protocol_version is not None:
@@ -94,31 +83,29 @@ class SessionlessHandler:
         except ProtocolError as error:
             id: Any = incoming.id
             refused = error_bytes(id, error, client.session.rules)
-            return await send_json(send, status_of_refusal(error.code), refused)
+            return await send_json(request.send, status_of_refusal(error.code), refused)
         event = client.session.receive_standalone_request(incoming, meta)
         if isinstance(event, ReplyReady):
-            return await send_json(send, _status(event.code), event.message)
+            return await send_json(request.send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        event.pending.principal, event.pending.headers = principal, request.headers
-        return await PostResponse([event.pending], client.driver, receive, send).answer()
+        event.pending.principal, event.pending.headers = request.principal, request.headers
+        return await PostResponse([event.pending], client.driver, request).answer()
 
-    async def _batch(
-        self, body: bytes, rules: Rules, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
-    ) -> None:
+    async def _batch(self, body: bytes, rules: Rules, request: ASGIRequest) -> None:
         """Answer a batch; the ids of its messages belong to it alone."""
         requests: list[PendingRequest] = []
-        with self._clients.for_batch(principal, request, rules) as client:
+        with self._clients.for_batch(request, rules) as client:
             for event in client.session.receive(body):
                 if isinstance(event, ReplyReady):
-                    return await send_json(send, _status(event.code), event.message)
+                    return await send_json(request.send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
-                    event.pending.principal, event.pending.headers = principal, request.headers
+                    event.pending.principal, event.pending.headers = request.principal, request.headers
                     requests.append(event.pending)
                 else:
                     client.driver.event_handlers[type(event)](event)
             if not requests:
-                return await send_text(send, 202, "")
-            return await PostResponse(requests, client.driver, receive, send).answer()
+                return await send_text(request.send, 202, "")
+            return await PostResponse(requests, client.driver, request).answer()
 
 
 def _status(code: int) -> int:

@@ -179,11 +179,11 @@ class SessionTable(Generic[V]):
 class PersistentSessionTable(SessionTable[HTTPSession]):
     """The sessions of Streamable HTTP, which can be restored from the store."""
 
-    async def get_or_restore(self, id: str, principal: Principal | None, request: ASGIRequest) -> HTTPSession:
+    async def get_or_restore(self, id: str, request: ASGIRequest) -> HTTPSession:
         """Return a session, restored if necessary. Raises `RequestRejected`: "the server MUST respond [...] 404"."""
-        session = self.find(id, principal)
+        session = self.find(id, request.principal)
         if session is None and self._context.is_persistent:
-            session = await self._restore(id, principal, self._context.account(principal, request))
+            session = await self._restore(id, request.principal, self._context.account(request))
         if session is None:
             if not is_own_id(id):
                 self._context.warn_about_workers("a request names a session that this process has not begun")

@@ -11,20 +11,18 @@ their revision in `_meta`, as over stdio, and no header is required.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from accord.server.http.base_session import BaseHTTPSession
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import Receive, Send
+from accord.transport.asgi.request import ASGIRequest, Receive
 from accord.transport.asgi.responses import send_text
 from accord.transport.asgi.sse_response import SSEResponse, write_until_disconnect
 from accord.wire import sse
 
 if TYPE_CHECKING:
-    from accord.server.core.principal import Principal
     from accord.server.http.http_context import HTTPContext
     from accord.server.http.quotas import BodyCharge
 
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 class SSESession(BaseHTTPSession):
     """A client's session, which lasts as long as its stream."""
 
-    def __init__(self, context: HTTPContext, principal: Principal | None, account: str, id: str, send: Send) -> None:
+    def __init__(self, context: HTTPContext, request: ASGIRequest, account: str, id: str) -> None:
         unsent = context.unsent_of(account)
-        self._stream = SSEResponse(send, context.limits, on_unsent=unsent, event="message", name="HTTP+SSE")
-        super().__init__(context, principal, account, self._stream, id)
+        self._stream = SSEResponse(request.send, context.limits, on_unsent=unsent, event="message", name="HTTP+SSE")
+        super().__init__(context, request.principal, account, self._stream, id)
         # 2026-07-28 has a stream for each subscription, and thus a connection; here one stream carries any number.
         self.session.incoming_requests.subscription_load = self.session.incoming_requests.load
         self._tasks: set[asyncio.Task[None]] = set()
@@ -47,13 +45,11 @@ class SSESession(BaseHTTPSession):
         with self, self.with_stream():
             await write_until_disconnect(self._stream, receive)
 
-    async def post(
-        self, body: bytes, send: Send, principal: Principal | None, headers: Mapping[bytes, bytes], charge: BodyCharge
-    ) -> None:
-        """Process one POST of `principal`; responses are sent on the stream. Its requests hold `charge` until they are
+    async def post(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> None:
+        """Process one POST; responses are sent on the stream. Its requests hold `charge` until they are
         answered.
         """
-        events = self.receive(body, principal, headers, charge)
+        events = self.receive(body, request, charge)
         self.check_answer(events)
         for event in events:
             if type(event) is RequestReceived:
@@ -70,7 +66,7 @@ class SSESession(BaseHTTPSession):
             else:
                 self.driver.event_handlers[type(event)](event)
         await self.driver.sink.drain()
-        await send_text(send, 202, "")
+        await send_text(request.send, 202, "")
 
     async def _serve(self, pending: PendingRequest) -> None:
         message = await self.driver.serve(pending)

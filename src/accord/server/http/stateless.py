@@ -23,7 +23,7 @@ from accord.session.peek import LastMeta, MirroredParams
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.session.states import Phase
-from accord.transport.asgi.request import ASGIRequest, Receive, Send
+from accord.transport.asgi.request import ASGIRequest
 from accord.transport.asgi.responses import send_json, send_text
 from accord.transport.session_driver import SessionDriver
 from accord.wire.headers import PROTOCOL_VERSION
@@ -97,23 +97,23 @@ class StatelessClients:
         """Return all clients."""
         return self._clients.values()
 
-    def get(self, principal: Principal | None, request: ASGIRequest, rules: Rules | None = None) -> StatelessClient:
+    def get(self, request: ASGIRequest, rules: Rules | None = None) -> StatelessClient:
         """Return the client of a request, by the rules of 2026-07-28 or of an older revision without sessions."""
-        account = principal.id if principal is not None else self._context.account(principal, request)
+        account = self._context.account(request)
         key = account if rules is None else (account, rules.revision)
         client = self._clients.get(key)
         if client is None:
             self._evict()
-            client = self._clients[key] = StatelessClient(self._context, principal, account, rules)
+            client = self._clients[key] = StatelessClient(self._context, request.principal, account, rules)
         else:
             self._clients.move_to_end(key)
         return client
 
     @contextmanager
-    def for_batch(self, principal: Principal | None, request: ASGIRequest, rules: Rules) -> Iterator[StatelessClient]:
+    def for_batch(self, request: ASGIRequest, rules: Rules) -> Iterator[StatelessClient]:
         """Yield a client for one batch, whose requests have an id space of their own."""
-        account = self._context.account(principal, request)
-        client = StatelessClient(self._context, principal, account, rules)
+        account = self._context.account(request)
+        client = StatelessClient(self._context, request.principal, account, rules)
         key = account, f"{rules.revision} {id(client)}"
         self._clients[key] = client
         try:
@@ -162,29 +162,27 @@ class StatelessHandler:
         self._clients = clients
         self._listening: dict[PendingRequest, PostResponse] = {}
 
-    async def post(
-        self, incoming: Incoming, request: ASGIRequest, receive: Receive, send: Send, principal: Principal | None
-    ) -> None:
+    async def post(self, incoming: Incoming, request: ASGIRequest) -> None:
         """Answer one POST. Raises `ClientDisconnected`."""
         if not isinstance(incoming.method, str):
             raise InvalidRequest("in 2026-07-28 a client posts requests and notifications, never responses")
         if not isinstance(incoming.id, int | str):
-            return await self._receive_notification(incoming, request, send, principal)
-        client = self._clients.get(principal, request)
+            return await self._receive_notification(incoming, request)
+        client = self._clients.get(request)
         try:
             params = self._read(incoming, request, client.session.incoming_requests.last_meta)
         except ProtocolError as error:
             refused = error_bytes(incoming.id, error, client.session.agreed)
-            return await send_json(send, status_of_refusal(error.code), refused)
+            return await send_json(request.send, status_of_refusal(error.code), refused)
         event = client.session.receive_standalone_request(incoming, params.meta)
         if isinstance(event, ReplyReady):
-            return await send_json(send, status_of_refusal(event.code), event.message)
+            return await send_json(request.send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
         pending = event.pending
-        pending.principal, pending.headers = principal, request.headers
+        pending.principal, pending.headers = request.principal, request.headers
         if pending.method.stays:
-            return await self._listen(pending, client, request, receive, send)
-        return await PostResponse([pending], client.driver, receive, send).answer()
+            return await self._listen(pending, client, request)
+        return await PostResponse([pending], client.driver, request).answer()
 
     def _read(self, incoming: Incoming, request: ASGIRequest, last: LastMeta) -> MirroredParams:
         """Return the mirrored parameters, with headers that match the body. Raises `InvalidParams`,
@@ -211,29 +209,25 @@ class StatelessHandler:
                     check_headers(registration, request.headers, read_tool_call(incoming.params).arguments)
         return params
 
-    async def _receive_notification(
-        self, incoming: Incoming, request: ASGIRequest, send: Send, principal: Principal | None
-    ) -> None:
+    async def _receive_notification(self, incoming: Incoming, request: ASGIRequest) -> None:
         """Process a notification of an extension: "the server MUST return HTTP status code 202 Accepted"."""
         check_version(request.headers, None, self._context.server.revisions)
-        client = self._clients.get(principal, request)
+        client = self._clients.get(request)
         event = client.session.receive_standalone_notification(
             incoming, RULES[PER_REQUEST_REVISIONS[request.headers[PROTOCOL_VERSION]]]
         )
         client.driver.event_handlers[type(event)](event)
-        await send_text(send, 202, "")
+        await send_text(request.send, 202, "")
 
     # --- subscriptions -----------------------------------------------------------------------------------------
 
-    async def _listen(
-        self, pending: PendingRequest, client: StatelessClient, request: ASGIRequest, receive: Receive, send: Send
-    ) -> None:
+    async def _listen(self, pending: PendingRequest, client: StatelessClient, request: ASGIRequest) -> None:
         limits = self._context.limits.http
         most = min(limits.sessions, limits.sessions_per_address) if pending.principal is None else limits.streams
         if client.session.incoming_requests.subscription_count > most:
             error = InternalError(f"too many streams are open: the limit is {most:,}")
-            return await send_json(send, 200, client.session.fail(pending, error) or b"")
-        response = PostResponse([pending], client.driver, receive, send)
+            return await send_json(request.send, 200, client.session.fail(pending, error) or b"")
+        response = PostResponse([pending], client.driver, request)
         # A subscription is a client of its own, whose notifications are sent on its response.
         response.driver, peer = self._context.connect(client.session, response, pending.principal, client.peer.account)
         self._listening[pending] = response

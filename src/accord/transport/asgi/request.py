@@ -42,12 +42,30 @@ class Charge(Protocol):
 
 
 class ASGIRequest:
-    """Method, path below the mount point of the app, and headers; names of headers are in lower case."""
+    """Method, path below the mount point of the app, and headers; names of headers are in lower case.
 
-    __slots__ = ("access_log", "conflicting_header", "headers", "method", "path", "scope", "size")
+    `receive` and `send` are those of its connection: for the body, a disconnect, and the response.
+    """
 
-    def __init__(self, scope: Scope) -> None:
+    __slots__ = (
+        "access_log",
+        "conflicting_header",
+        "headers",
+        "method",
+        "path",
+        "principal",
+        "receive",
+        "scope",
+        "send",
+        "size",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope: Scope = scope
+        self.receive: Receive = receive
+        self.send: Send = send
+        self.principal: Any = None
+        """The authenticated principal."""
         self.method: str = scope["method"]
         self.path: str = _path_below_root(scope) if scope.get("root_path") else scope["path"]
         fields = scope["headers"]
@@ -70,7 +88,7 @@ class ASGIRequest:
         """Return the path under which the application is mounted, without a slash at its end."""
         return _root(self.scope)
 
-    async def body(self, receive: Receive, limits: Limits, charge: Charge) -> bytes:
+    async def body(self, limits: Limits, charge: Charge) -> bytes:
         """Return the body.
 
         Raises `RequestRejected` for more than `HTTPLimits.body_bytes` (413), or if it has not arrived within
@@ -81,11 +99,11 @@ class ASGIRequest:
         if length.isdigit() and int(length) > limit:
             raise _too_large(limit)
         try:
-            message = await with_deadline(seconds, receive())
+            message = await with_deadline(seconds, self.receive())
             if message["type"] == "http.request" and not message.get("more_body"):
                 body: bytes = message.get("body", b"")
             else:
-                body = await with_deadline(seconds, _read_parts(receive, limit, message, charge))
+                body = await with_deadline(seconds, _read_parts(self.receive, limit, message, charge))
         except TimeoutError:
             raise RequestRejected(408, f"the body did not arrive within {seconds:g} s", _CLOSE) from None
         if len(body) > limit:
