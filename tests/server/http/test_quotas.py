@@ -425,6 +425,20 @@ async def test_what_a_handler_holds_counts_while_it_works_after_an_answer(ends: 
         await until(lambda: all(size < len(large) for account, size in held.items() if account.endswith(ATTACKER)))
 
 
+async def test_handlers_that_wait_for_clients_of_http_sse_count_for_their_address_and_in_total() -> None:
+    server = desk(http_parked=5, http_parked_per_address=3)
+    async with site(server) as here:
+        clients = []
+        for number in range(8):
+            client = await Legacy.connect(at(here, f"203.0.113.{number // 4}"))
+            await (await client.open()).post(Modern(here.raw, {"elicitation": {}}).calling("asks"))
+            assert "inputRequests" in (await client.stream.message())["result"]
+            clients.append(client)
+        assert [len(own) for own in server.round_trips.suspended_calls.waiting.values()] == [2, 3]
+        for client in clients:
+            await client.stream.leave()
+
+
 async def test_a_handler_that_ends_for_newer_ones_lets_go_of_its_arguments() -> None:
     class Held:
         pass

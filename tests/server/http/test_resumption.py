@@ -13,10 +13,13 @@ import pytest
 from accord import Context, Server
 from accord.server.auth.api_keys import APIKeys
 from accord.server.auth.authentication import Auth
+from accord.server.http.event_stream import EventStream
 from accord.server.http.options import HTTPOptions
+from accord.server.http.stored_stream import StoredStream
 from accord.store.base import Events, Replay
 from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
+from accord.transport.asgi.sse_response import SSEResponse
 
 from tests.server.http.raw import Answer, Ended, Event
 from tests.server.http.speaking import Stateful, both_ways, quick, site, text, until
@@ -283,6 +286,20 @@ async def test_events_that_were_dropped_are_told_and_not_passed_over(tmp_path: P
         answer = await client.listen(found[3].id)
         assert answer.status == 410
         assert "dropped" in (await answer.json())["error"]["message"]
+
+
+async def test_a_sender_does_not_wait_for_a_client_to_read_events_that_were_dropped() -> None:
+    async def send(message: Any) -> None:
+        pass
+
+    limits = quick(pending_bytes=1_000, http_events_bytes=2_000)
+    stream = EventStream(StoredStream(MemoryEvents(limits), "session", "0"), limits)
+    for _ in range(5):
+        stream.send(b"x" * 900)
+    await stream.wait_stored()
+    stream.attach(SSEResponse(send, limits))
+    async with asyncio.timeout(10):
+        await stream.drain()
 
 
 # --- polling -----------------------------------------------------------------------------------------------------

@@ -271,6 +271,7 @@ class EventStream:
             self._response = None
         else:
             self._delivered = self.stored.last
+        self._count_delivered(self._undelivered_bytes - sum(map(len, self._queue)))
 
     def _deliver_stored(self, events: Iterable[tuple[int, bytes]]) -> None:
         """Deliver as many events as the response can take; the rest is read again from the store."""

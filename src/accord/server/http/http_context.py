@@ -213,6 +213,5 @@ def anonymous_limits(limits: Limits) -> Limits:
     return msgspec.structs.replace(
         limits,
         requests_in_flight=min(limits.http.requests, limits.http.requests_per_address),
-        parked=min(limits.http.parked, limits.http.parked_per_address),
         completions_per_second=limits.http.completions_per_second,
     )

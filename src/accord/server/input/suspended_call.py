@@ -93,7 +93,7 @@ class SuspendedCall:
         """Identifies its states."""
         self.account: str = call.peer.account
         """The account whose quota it uses while it waits."""
-        self.anonymous: bool = call.peer.shared
+        self.anonymous: bool = call.peer.account != call.peer.principal
         """Whether its client is not authenticated, over HTTP."""
         self.peer: Peer = call.peer
         """The client that it serves."""

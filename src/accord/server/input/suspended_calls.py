@@ -131,15 +131,16 @@ class SuspendedCalls:
         """Make room for a handler that is about to wait with no request in flight. Beyond the limit, cancel the longest
         waiting one of its own account, or of the account with the most.
         """
-        limits, own = call.peer.channel.session.limits, self.waiting.get(call.account)
-        if own is not None and len(own) >= limits.parked:
+        http, own = self._limits.http, self.waiting.get(call.account)
+        most = min(http.parked, http.parked_per_address) if call.anonymous else self._limits.parked
+        if own is not None and len(own) >= most:
             self._evict(next(iter(own)))
-        elif call.anonymous and self._anonymous >= self._limits.http.parked:
+        elif call.anonymous and self._anonymous >= http.parked:
             accounts: list[OrderedDict[SuspendedCall, None]] = [
                 calls for calls in self.waiting.values() if next(iter(calls)).anonymous
             ]
-            most = max(accounts, key=len)
-            self._evict(next(iter(most)))
+            largest = max(accounts, key=len)
+            self._evict(next(iter(largest)))
         if call.nonce not in self._runs:
             self.claim(call.nonce, call)
         self._nonces[call.nonce] = time.monotonic() + self.seconds
