@@ -291,6 +291,74 @@ def test_ctrl_c_cancels_the_call_and_no_more(server: Server, cancelled: threadin
         assert cancelled.wait(100)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_what_a_signal_handler_raises_cancels_the_call(server: Server, cancelled: threading.Event) -> None:
+    class Alarm(Exception):
+        pass
+
+    def raise_alarm(*_: Any) -> None:
+        raise Alarm
+
+    def interrupt(*_: Any) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, raise_alarm)
+    try:
+        with Client(server) as client:
+            with pytest.raises(Alarm):
+                client.call_tool("hang", on_progress=interrupt)
+            assert cancelled.wait(100)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+FORKS = {
+    "new": ("", "3"),
+    "open": ("client.connect()", "NotConnected"),
+    "closed": ("client.connect().close()", "NotConnected"),
+}
+"""What a program does with its client before it forks, and what a call in the forked process then brings."""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("before", FORKS)
+def test_a_forked_process_neither_waits_for_nor_harms_the_client_of_its_parent(before: str, tmp_path: Path) -> None:
+    first, brings = FORKS[before]
+    program = f"""
+        import os, signal
+        from accord.sync import Client
+        client = Client("server.py")
+        def add():
+            return client.connect().call_tool("add", {{"a": 1, "b": 2}}).text
+        {first}
+        signal.alarm(90)
+        child = os.fork()
+        if not child:
+            signal.alarm(90)
+            try:
+                print(add(), flush=True)
+            except Exception as exc:
+                print(type(exc).__name__, flush=True)
+            raise SystemExit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        print(add(), flush=True)
+        client.close()
+    """
+    server = """
+        from accord import Server
+        server = Server("adder")
+        @server.tool
+        def add(a: int, b: int) -> int:
+            return a + b
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    (tmp_path / "server.py").write_text(textwrap.dedent(server))
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "program.py"]  # a fork of a process with threads
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split() == [brings, "3"], done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 ENDS: dict[str, str] = {
     "returns": "",
     "raises": "raise ValueError",

@@ -3,17 +3,25 @@
 The thread is a daemon and runs from `start` to `stop`. The loop outlives it: locks and events of the loop stay usable
 when the next thread runs it. No caller waits forever: when the thread ends, pending tasks are cancelled, and their
 callers receive an error.
+
+A forked process has the loop without its thread, and shares the kernel's event queue with its parent. It leaves both
+alone: its callers receive an error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import select
+import selectors
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextvars import copy_context
+from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from accord.errors import AccordError, LocalProtocolError, NotConnected
 
@@ -34,11 +42,21 @@ class BackgroundLoop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._previous: threading.Thread | None = None
         self._discarded = False
+        self._is_parents = False
+        _background_loops.add(self)
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop, created when it first starts, so that a process forked before has its own."""
+        return asyncio.new_event_loop()
+
+    @property
+    def _has_loop(self) -> bool:
+        return "_loop" in self.__dict__
 
     @property
     def is_running(self) -> bool:
@@ -51,8 +69,10 @@ class BackgroundLoop:
         return self._thread is threading.current_thread()
 
     def start(self) -> None:
-        """Start the loop unless it runs."""
+        """Start the loop unless it runs. Raises `NotConnected` in a fork of the process that first started it."""
         with self._lock:
+            if self._is_parents:
+                raise self._not_running()
             if self._thread is None:
                 name = f"accord {self._name}"
                 self._thread = threading.Thread(target=self._run_loop, args=(self._previous,), name=name, daemon=True)
@@ -74,8 +94,20 @@ class BackgroundLoop:
         """Stop the loop for good and close it."""
         self._discarded = True
         self.stop()
-        if not self._loop.is_running():
+        if self._has_loop and not self._is_parents and not self._loop.is_running():
             self._loop.close()
+
+    def leave_to_parent(self) -> None:
+        """Forget the thread of the parent process. Called in a process that was just forked."""
+        if not self._has_loop:
+            return
+        self._lock = threading.Lock()
+        self._thread = None
+        self._is_parents = True
+        selector = getattr(self._loop, "_selector", None)
+        if isinstance(selector, selectors.EpollSelector):  # closing the loop must not remove files from the parent's
+            with select.epoll() as empty:
+                os.dup2(empty.fileno(), selector.fileno(), inheritable=False)
 
     def _run_loop(self, previous: threading.Thread | None) -> None:
         """Run the loop on this thread, after the previous thread has ended."""
@@ -105,8 +137,8 @@ class BackgroundLoop:
     # --- calls -------------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """Return the result of a coroutine, or raise its error. Ctrl-C cancels it, waits for its clean-up, and is
-        raised.
+        """Return the result of a coroutine, or raise its error. Ctrl-C, and whatever else a signal handler raises,
+        cancels it, waits for its clean-up, and is raised.
 
         Raises `NotConnected` if the loop does not run or ends meanwhile, `LocalProtocolError` in a callback, and
         `TimeoutError` after `seconds`.
@@ -130,13 +162,13 @@ class BackgroundLoop:
         try:
             self._schedule(start)
             return future.result(seconds)
-        except (KeyboardInterrupt, TimeoutError):
+        except AccordError:
+            coroutine.close()  # the loop never received it, or it has ended, when close() does nothing
+            raise
+        except BaseException:
             if not future.done():  # raised by the wait, not by the coroutine
                 self._loop.call_soon_threadsafe(cancel)
                 wait([future], _CLEANUP_SECONDS)
-            raise
-        except AccordError:
-            coroutine.close()  # the loop never received it, or it has ended, when close() does nothing
             raise
 
     def call(self, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -155,8 +187,15 @@ class BackgroundLoop:
             )
         with self._lock:  # the loop must not end between the check and the call
             if self._thread is None:
-                raise NotConnected("the client is not connected; use `with Client(...)` or `connect()`")
+                raise self._not_running()
             self._loop.call_soon_threadsafe(start)
+
+    def _not_running(self) -> NotConnected:
+        if self._is_parents:
+            return NotConnected(
+                "the client was opened before this process was forked; make another one in this process"
+            )
+        return NotConnected("the client is not connected; use `with Client(...)` or `connect()`")
 
 
 def _settle(task: asyncio.Task[T], future: Future[T]) -> None:
@@ -166,3 +205,15 @@ def _settle(task: asyncio.Task[T], future: Future[T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(task.result())
+
+
+_background_loops: WeakSet[BackgroundLoop] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for each in _background_loops:
+        each.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

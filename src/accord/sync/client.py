@@ -71,11 +71,12 @@ class Client:
     def connect(self) -> Client:
         """Open the connection, or reopen a lost one; do nothing when it is open.
 
-        Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile.
+        Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile, or was opened
+        before this process was forked.
         """
         with self._lock:
-            self._connecting += 1
             self._background.start()
+            self._connecting += 1
         try:
             self._background.run(self._client.connect())
         finally:
