@@ -30,17 +30,17 @@ async def with_deadline(
     Raise `OutOfTime`, and the errors of `work`."""
     running: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _await_work(work)
     try:
-        waits_for = running.send(None)
+        rest = resume(running, running.send(None))
     except StopIteration as stop:
         result: T = stop.value
         return result
     if seconds is None:
-        return await resume(running, waits_for)
+        return await rest
     try:
         async with asyncio.timeout(seconds) as timeout:
             if started is not None:
                 started(timeout)
-            return await resume(running, waits_for)
+            return await rest
     except TimeoutError:
         if timeout.expired():
             raise OutOfTime(seconds) from None
@@ -51,26 +51,25 @@ async def _await_work(work: Awaitable[T]) -> T:
     return await work
 
 
-def _call_directly(step: Callable[[Any], Any], value: Any) -> Any:
-    return step(value)
-
-
 @coroutine
 def resume(
-    work: Coroutine[Any, Any, T], waits_for: Any, run: Callable[[Callable[[Any], Any], Any], Any] = _call_directly
+    work: Coroutine[Any, Any, T], waits_for: Any, run: Callable[[Callable[[Any], Any], Any], Any] | None = None
 ) -> Generator[Any, Any, T]:
     """Await the rest of a coroutine that is already suspended; `run` executes each step, for instance in a context."""
-    while True:
-        step: Callable[[Any], Any] = work.send
-        try:
-            value = yield waits_for
-        except BaseException as exc:
-            step, value = work.throw, exc
-        try:
-            waits_for = run(step, value)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+    value: Any = None
+    try:
+        while True:
+            step: Callable[[Any], Any] = work.send
+            try:
+                value = yield waits_for
+            except BaseException as exc:
+                step, value = work.throw, exc
+            waits_for = step(value) if run is None else run(step, value)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        waits_for = value = None  # they may hold an error, whose traceback holds this frame
 
 
 def is_cancelled(exc: BaseException) -> bool:

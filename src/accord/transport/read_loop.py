@@ -36,12 +36,12 @@ def run_eagerly(handler: Coroutine[Any, Any, T], suspended: Callable[[], None]) 
     """Await `handler`; call `suspended` when it first waits. Raises the errors of `handler`."""
     run = copy_context().run
     try:
-        waits_for = run(handler.send, None)
+        rest = resume(handler, run(handler.send, None), run)
     except StopIteration as stop:
         result: T = stop.value
         return result
     suspended()
-    return (yield from resume(handler, waits_for, run))
+    return (yield from rest)
 
 
 log: logging.Logger = logging.getLogger("accord")

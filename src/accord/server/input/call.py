@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Iterable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +21,7 @@ from accord.server.input.question import InputQuestion
 from accord.server.input.questions import Elicit, ElicitUrl, Messages, Roots, Sample, Sampled
 from accord.server.input.roots import RootList
 from accord.session.pending_request import PendingRequest
-from accord.transport.deadlines import OutOfTime
+from accord.transport.deadlines import with_deadline
 
 if TYPE_CHECKING:
     from accord.server.notify.logs import ClientLog
@@ -215,25 +214,20 @@ class HandlerCall:
 
         Raises `OutOfTime`.
         """
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                with self._within(limit):
-                    return await work
-        except TimeoutError:
-            if limit.expired():
-                raise OutOfTime(seconds) from None
-            raise
+        own: asyncio.Timeout | None = None
 
-    @contextmanager
-    def _within(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """Register the timeout of a handler, which is paused while the call waits for an answer."""
-        self._limits[limit] = 0.0
-        if self._open_requests:
-            self._pause_deadline(limit)
+        def register(limit: asyncio.Timeout) -> None:
+            nonlocal own
+            own = limit
+            self._limits[limit] = 0.0
+            if self._open_requests:
+                self._pause_deadline(limit)
+
         try:
-            yield
+            return await with_deadline(seconds, work, register)
         finally:
-            del self._limits[limit]
+            if own is not None:
+                del self._limits[own]
 
     def _pause_deadlines(self) -> None:
         self._open_requests += 1

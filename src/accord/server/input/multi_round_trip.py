@@ -65,10 +65,10 @@ class MultiRoundTrip:
         self._states.forget()
         await self.suspended_calls.close(peer, seconds)
 
-    async def run(
+    def run(
         self, attempt: Attempt, pending: PendingRequest, peer: Peer, encode: PackInputRequired, work: Work
-    ) -> Any:
-        """Return the answer to this request: the result of the work, or an `input_required` result.
+    ) -> Awaitable[Any]:
+        """Return the answer to this request: the result of the work, or an `input_required` result; await it at once.
 
         Raises `InvalidParams` for an invalid state or answer, `ToolError` for a call that has ended, and what the work
         raises.
@@ -76,15 +76,15 @@ class MultiRoundTrip:
         call = HandlerCall(pending, peer)
         if pending.rules.server_requests:
             call.input = DirectInput(pending, peer, self._seconds, self.url_elicitations)
-            return await work(call)
+            return work(call)
         if not pending.method.may_ask or pending.rules.handshake:
             call.input = UnavailableInput(pending)
-            return await work(call)
+            return work(call)
         state = None if attempt.state is None else self._states.open(attempt.state, self._binding(attempt, call))
         ask = partial(self._input_required, attempt, call, encode)
         if attempt.registration.may_run_again:
-            return await self._replay(attempt, call, state or RequestState(), work, ask)
-        return await self._suspend(attempt, call, state, work, ask)
+            return self._replay(attempt, call, state or RequestState(), work, ask)
+        return self._suspend(attempt, call, state, work, ask)
 
     def _binding(self, attempt: Attempt, call: HandlerCall) -> bytes:
         return digest(
@@ -135,13 +135,13 @@ class MultiRoundTrip:
     async def _suspend(
         self, attempt: Attempt, call: HandlerCall, state: RequestState | None, work: Work, ask: MakeInputRequired
     ) -> Any:
-        known = state or RequestState(
-            nonce=self.suspended_calls.new_nonce(call.peer.account), instance_id=self.suspended_calls.instance_id
-        )
-        suspended = None if state is None else self.suspended_calls.find(known)
+        table, known = self.suspended_calls, state or RequestState()
+        suspended = None if state is None else table.find(known)
         if suspended is not None:
             return await suspended.resume(known.step, attempt.answers_json(), call)
         if attempt.registration.input_parameters:
+            if state is None:
+                table.identify(known, call.peer.account)
             attempt.registration.bind(attempt.arguments, None)  # invalid arguments fail before the user is asked
             replay = call.input = ReplayInput(call.pending, call.peer, known, attempt.answers_json())
             try:
@@ -149,7 +149,7 @@ class MultiRoundTrip:
             except RunInterrupted:
                 return ask(known, replay.missing())
             known.answers, known.outstanding = {}, {}
-        suspended = call.input = SuspendedCall(call, known, ask, self.suspended_calls)
+        suspended = call.input = SuspendedCall(call, known, ask, table)
         if state is not None:
-            self.suspended_calls.claim(known.nonce, suspended)
+            table.claim(known.nonce, suspended)
         return await suspended.start(work)

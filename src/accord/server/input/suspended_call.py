@@ -8,7 +8,7 @@ the same outcome and nothing happens twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw
@@ -43,11 +43,14 @@ class SuspendedCallTable(Protocol):
 
     seconds: float
 
-    def add(self, call: SuspendedCall) -> None:
-        """Add a call whose handler has started."""
+    def start(self, call: SuspendedCall, work: Coroutine[Any, Any, None]) -> None:
+        """Run the handler of a call in a task of its own, at once until it first waits."""
 
     def mark_ended(self, call: SuspendedCall) -> None:
         """Record that a handler has ended."""
+
+    def identify(self, state: RequestState, account: str) -> None:
+        """Give the state of a new call its nonce."""
 
     def admit_waiting(self, call: SuspendedCall) -> None:
         """Make room for a handler that is about to wait with no request in flight."""
@@ -89,8 +92,6 @@ class SuspendedCall:
     def __init__(
         self, call: HandlerCall, state: RequestState, ask: MakeInputRequired, table: SuspendedCallTable
     ) -> None:
-        self.nonce: bytes = state.nonce
-        """Identifies its states."""
         self.account: str = call.peer.account
         """The account whose quota it uses while it waits."""
         self.anonymous: bool = call.peer.account != call.peer.principal
@@ -136,9 +137,7 @@ class SuspendedCall:
     async def start(self, work: Callable[[HandlerCall], Awaitable[Outcome]]) -> Outcome:
         """Start the handler for the first request, and return the outcome of that request."""
         step = self._begin_step()
-        self._suspended_calls.add(self)
-        self.task = asyncio.get_running_loop().create_task(self._run(work))
-        self.task.add_done_callback(self._on_task_done)
+        self._suspended_calls.start(self, self._run(work))
         return await self._wait_for_step(step)
 
     async def resume(self, step: int, answers: Mapping[str, bytes], call: HandlerCall) -> Outcome:
@@ -213,7 +212,8 @@ class SuspendedCall:
         self._flush_soon()  # questions asked meanwhile, with no request in flight
 
     def _begin_step(self) -> asyncio.Future[Outcome]:
-        self._set_deadline(None)
+        if self._deadline is not None:
+            self._set_deadline(None)
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._steps[self._step_count] = future
         self._step_count += 1
@@ -227,20 +227,21 @@ class SuspendedCall:
 
     async def _wait_for_step(self, step: asyncio.Future[Outcome]) -> Outcome:
         """Wait for a step to end. The cancellation of the last waiting request cancels the handler."""
-        self._waiters += 1
-        try:
-            outcome = await asyncio.shield(step)
-        except asyncio.CancelledError:
-            if self._waiters == 1 and not (self._last.done() and self._outcome_delivered):
-                self.cancel()  # no client has a state to resume it with
-            raise
-        else:
-            self._outcome_delivered = self._outcome_delivered or step is self._last
-            if isinstance(outcome, Failure):
-                raise outcome.take()
-            return outcome
-        finally:
-            self._waiters -= 1
+        if not step.done():
+            self._waiters += 1
+            try:
+                await asyncio.shield(step)
+            except asyncio.CancelledError:
+                if self._waiters == 1 and not (self._last.done() and self._outcome_delivered):
+                    self.cancel()  # no client has a state to resume it with
+                raise
+            finally:
+                self._waiters -= 1
+        outcome = step.result()
+        self._outcome_delivered = self._outcome_delivered or step is self._last
+        if isinstance(outcome, Failure):
+            raise outcome.take()
+        return outcome
 
     # --- the handler -------------------------------------------------------------------------------------------
 
@@ -279,6 +280,11 @@ class SuspendedCall:
             self._waiting.pop(key, None)
 
     @property
+    def nonce(self) -> bytes:
+        """Identifies its states; empty before its first question, unless it has declared questions."""
+        return self._state.nonce
+
+    @property
     def outlives(self) -> bool:
         """As `InputRequester.outlives`: until the handler has ended."""
         return not self.ended
@@ -298,17 +304,13 @@ class SuspendedCall:
         finally:
             self._end()
 
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """End a call that was cancelled before its handler started: then `_run` did not begin."""
-        if task.cancelled():
-            self._end_step(None, ToolError(self._why))
-            self._end()
-
     def _end(self) -> None:
         """Release everything except the outcomes."""
         self.ended = True
-        self._fail_waiters(asyncio.CancelledError())
-        self._set_deadline(None)
+        if self._waiting:
+            self._fail_waiters(asyncio.CancelledError())
+        if self._deadline is not None:
+            self._set_deadline(None)
         self._suspended_calls.mark_ended(self)
         self.task = None
         del self._call, self._make_input_required
@@ -325,6 +327,8 @@ class SuspendedCall:
             return  # already answered, or no request is in flight: the next request returns the questions
         self._round = dict.fromkeys(self._waiting)
         self._state.step = self._step_count
+        if not self._state.nonce:
+            self._suspended_calls.identify(self._state, self.account)
         try:
             if self.account:
                 self._suspended_calls.hold(self, self._held_memory() - self.memory)
@@ -355,9 +359,9 @@ class SuspendedCall:
         self._deadline = deadline
 
     def _end_step(self, outcome: Outcome, error: BaseException | None) -> None:
-        if self._last.done():  # no request is in flight: the next one gets the outcome
-            self._begin_step()
         step = self._last
+        if step.done():  # no request is in flight: the next one gets the outcome
+            step = self._begin_step()
         if error is None:
             packed = outcome if isinstance(outcome, Raw) else Raw(codec.encode(outcome))
             self.size += len(packed)

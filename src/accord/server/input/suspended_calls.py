@@ -8,12 +8,14 @@ import asyncio
 import os
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Coroutine
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accord.errors import ToolError
 from accord.limits import Limits
 from accord.messages.bounds import largest_share
+from accord.server.input.eager_task import EagerTask
 from accord.server.input.request_state import RequestState, StateExpired
 
 if TYPE_CHECKING:
@@ -70,11 +72,13 @@ class SuspendedCalls:
         self._cleanup: asyncio.TimerHandle | None = None
         self._memory: Counter[str] = Counter()
         """By account: bytes that handlers hold which have asked a question, until they have ended."""
+        self._spare_task: EagerTask | None = None
+        """The task of the next handler that waits."""
 
-    def new_nonce(self, account: str) -> bytes:
-        """Return a nonce for a call of this account."""
+    def identify(self, state: RequestState, account: str) -> None:
+        """Give the state of a new call of this account its nonce, and the id of this table."""
         tag = blake2b(account.encode(errors="replace"), key=self.instance_id, digest_size=_TAG)
-        return tag.digest() + os.urandom(16 - _TAG)
+        state.nonce, state.instance_id = tag.digest() + os.urandom(16 - _TAG), self.instance_id
 
     def find(self, state: RequestState) -> SuspendedCall | None:
         """Return the suspended call of this state; None if its handler has not started. Raises `StateExpired` if it is
@@ -198,14 +202,21 @@ class SuspendedCalls:
         if not own:
             del self.waiting[call.account]
 
-    def add(self, call: SuspendedCall) -> None:
-        """Add a call whose handler has started."""
+    def start(self, call: SuspendedCall, work: Coroutine[Any, Any, None]) -> None:
+        """Run the handler of a call in a task of its own, at once until it first waits."""
         self._running.add(call)
+        spare, self._spare_task = self._spare_task, None
+        if spare is None or spare.task.cancelling():
+            spare = EagerTask()
+        call.task = spare.task
+        if spare.start(work):
+            self._spare_task = spare
 
     def mark_ended(self, call: SuspendedCall) -> None:
         """Record that a handler has ended; its outcomes are stored until all states with its nonce have expired."""
         self._running.discard(call)
-        self._release(call)
+        if call.memory:
+            self._release(call)
         if self._runs.get(call.nonce) is not call:
             return
         tag = call.nonce[:_TAG]
@@ -265,7 +276,11 @@ class SuspendedCalls:
         closed = [call for call in self._running if call.peer is peer]
         for call in closed:
             call.cancel()
-        if tasks := [call.task for call in closed if call.task is not None]:
+        tasks = [call.task for call in closed if call.task is not None]
+        if self._spare_task is not None:
+            self._spare_task.task.cancel()
+            tasks.append(self._spare_task.task)
+        if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         for call in [call for call in self._runs.values() if call.peer is peer]:
             self._drop(call.nonce)
