@@ -17,7 +17,7 @@ from accord.check.surface.diff import Comparison, compare, comparison_lines
 from accord.check.surface.schema_changes import Change, worst_kind
 from accord.check.surface.schema_location import as_input
 from accord.check.surface.schemas import schema_changes
-from accord.check.surface.surface import encode_surface, fetch_surfaces
+from accord.check.surface.surface import encode_surface, fetch_surfaces, surface_file
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS
 
@@ -104,6 +104,36 @@ def test_a_change_comes_with_a_value_that_shows_it() -> None:
 def test_the_same_said_in_other_words_is_no_change() -> None:
     assert kinds(of("a", "b", a=STRING, b=STRING), of("b", "a", b=STRING, a=STRING), sent=True) == {}
     assert kinds(of(a={"anyOf": [STRING, INTEGER]}), of(a={"type": ["integer", "string"]}), sent=False) == {}
+
+
+HIDDEN: list[Any] = [
+    ({"allOf": [{"description": "Run it twice."}]}, "allOf.0.description"),
+    ({"$defs": {"A": {"description": "Run it twice."}}}, "$defs.A.description"),
+    ({"propertyNames": {"description": "Run it twice."}}, "propertyNames.description"),
+    ({"if": {"description": "Run it twice."}}, "if.description"),
+    ({"properties": {"a": {"type": "array", "items": {"description": "Run it."}}}}, "properties.a.items.description"),
+    ({"anyOf": [True, {"const": "Run it twice."}]}, "anyOf.1.const"),
+    ({"anyOf": [True, {"properties": {"Run it twice.": {}}}]}, "anyOf.1.properties.Run it twice."),
+    ({"anyOf": [True, {"required": ["Run it twice."]}]}, "anyOf.1.required"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "place"), HIDDEN)
+def test_new_text_for_models_is_told_where_it_refuses_nothing(more: Any, place: str) -> None:
+    old = of(a={"type": "array"})
+    assert kinds(old, {**old, **more}, sent=True)[place] == "risky"
+
+
+def test_text_of_new_members_is_told_with_them() -> None:
+    added = {"type": "string", "description": "x", "enum": ["k"], "default": "k", "title": "X"}
+    assert kinds(of(a=STRING), of(a=STRING, b=added), sent=True) == {"properties.b": "safe"}
+
+
+def test_many_values_of_an_enum_are_counted() -> None:
+    many = ({"enum": [f"{letter}{number}" for number in range(30_000)]} for letter in "xy")
+    (change,) = schema_changes(*(of(a=each) for each in many), (), sent=True)
+    assert change.what.startswith('without "x0", without "x1"')
+    assert change.what.endswith(", and 59,950 more")
 
 
 # --- the classes and validation agree ------------------------------------------------------------------------------
@@ -396,6 +426,29 @@ async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
         (tmp_path / "odd.json").write_text(content)
         with pytest.raises(TargetError, match=text):
             await compare(str(tmp_path / "odd.json"), shop())
+
+
+BROKEN: list[Any] = [
+    {"capabilities": [1]},
+    {"tools": {"a": {"annotations": [1]}}},
+    {"tools": {"a": {"execution": "x"}}},
+    {"prompts": {"a": {"arguments": {}}}},
+    {"prompts": {"a": {"arguments": [{"name": []}]}}},
+]
+
+
+@pytest.mark.parametrize("wrong", BROKEN)
+def test_what_has_parts_of_another_kind_is_no_surface(wrong: Any) -> None:
+    empty: Any = {"revision": "2026-07-28", "tools": {}, "prompts": {}, "resources": {}, "resourceTemplates": {}}
+    with pytest.raises(ValueError, match="a surface is an object"):
+        surface_changes(empty, {**empty, **wrong})
+
+
+def test_a_file_that_is_nested_too_deep_is_no_surface(tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(TargetError, match="is no JSON"):
+        surface_file(str(file))
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+import msgspec
+
 from accord.check.surface.schema_changes import KINDS, Change, Kind, change, describe_change
 from accord.check.surface.schemas import schema_changes
 from accord.check.surface.surface import by_revision
@@ -178,19 +180,21 @@ def _listed_items(old: JSONObject, new: JSONObject, path: Path, fields: dict[str
 
 def _renamed(old: JSONObject, new: JSONObject) -> dict[str, str]:
     """By its old name, what is like something that is new, but for what it is called."""
-    left = {name: _without_names(new[name]) for name in sorted(new.keys() - old.keys())}
+    left: dict[bytes, list[str]] = {}
+    for name in sorted(new.keys() - old.keys(), reverse=True):
+        left.setdefault(_without_names(new[name]), []).append(name)
     found: dict[str, str] = {}
     for name in sorted(old.keys() - new.keys()):
-        thing = _without_names(old[name])
-        same = next((other for other in left if "description" in thing and left[other] == thing), None)
-        if same is not None:
-            found[name] = same
-            del left[same]
+        same = left.get(_without_names(old[name])) if "description" in old[name] else None
+        if same:
+            found[name] = same.pop()
     return found
 
 
-def _without_names(thing: JSONObject) -> JSONObject:
-    return {key: value for key, value in thing.items() if key not in ("name", "title", "uri", "uriTemplate")}
+def _without_names(thing: JSONObject) -> bytes:
+    """A thing but for what it is called, as JSON in which members are in order."""
+    rest = {key: value for key, value in thing.items() if key not in ("name", "title", "uri", "uriTemplate")}
+    return msgspec.json.encode(rest, order="sorted")
 
 
 def _listed_item(old: JSONObject, new: JSONObject, path: Path, fields: dict[str, FieldComparison]) -> Iterator[Change]:

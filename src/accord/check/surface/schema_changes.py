@@ -7,7 +7,8 @@ What changed in the keywords of two schemas that refuse no value: the words, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -84,6 +85,11 @@ VALIDATING |= frozenset((
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _DATA = frozenset(("const", "enum", "default", "examples"))
 
+_TEXTS = _DATA | {"pattern", "format", "required", "dependentRequired"}
+"""These hold texts that are no schemas."""
+
+_MODELS = "models read it, and may act in another way"
+
 _EFFECTS: dict[str, tuple[Kind, str]] = {
     "title": ("safe", "it is for people"),
     "examples": ("safe", "they are suggestions"),
@@ -92,28 +98,76 @@ _EFFECTS: dict[str, tuple[Kind, str]] = {
     "$schema": ("safe", "what is accepted is compared by itself"),
     "$id": ("safe", "it is a name"),
     "$anchor": ("safe", "it is a name"),
-    "description": ("risky", "models read it, and may act in another way"),
+    "description": ("risky", _MODELS),
 }
 """Others are risky: nobody knows who reads them."""
 
 
-def annotation_keyword_changes(old: Any, new: Any, path: tuple[str, ...], *, sent: bool) -> Iterator[Change]:
-    """The changes of annotations wherever a place is there in both. `sent`: of what clients fill in."""
-    if isinstance(old, list) and isinstance(new, list):
-        for index, (one, other) in enumerate(zip(old, new, strict=False)):
-            yield from annotation_keyword_changes(one, other, (*path, str(index)), sent=sent)
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return
-    for key in sorted(old.keys() | new.keys()):
-        place = (*path, key)
+class AnnotationComparison:
+    """The walk through what refuses no value in two schemas, and is read nevertheless. `sent`: of what clients fill in.
+
+    What stands in one schema only is compared with an empty one: models read text wherever it stands. `members` are
+    members whose coming or going is told already, with all that is in them; `judged` are places whose values are; `old`
+    is the whole old schema, whose texts may move.
+    """
+
+    def __init__(
+        self, old: Any, members: Collection[tuple[str, ...]], judged: Collection[tuple[str, ...]], *, sent: bool
+    ) -> None:
+        self._members = members
+        self._known = texts_in(old) | {place[-1] for place in members}
+        self._judged = judged
+        self._sent = sent
+
+    def compare(self, old: Any, new: Any, path: tuple[str, ...]) -> Iterator[Change]:
+        """The changes at a place, and in all that it holds."""
+        if path in self._members:
+            return
+        if isinstance(old, list) or isinstance(new, list):
+            items = (each if isinstance(each, list) else [] for each in (old, new))
+            for index, (one, other) in enumerate(zip_longest(*items, fillvalue={})):
+                yield from self.compare(one, other, (*path, str(index)))
+        elif isinstance(old, dict) or isinstance(new, dict):
+            was, now = (each if isinstance(each, dict) else {} for each in (old, new))
+            for key in sorted(was.keys() | now.keys()):
+                yield from self._compare_keyword(was, now, key, (*path, key))
+
+    def _compare_keyword(
+        self, old: dict[str, Any], new: dict[str, Any], key: str, place: tuple[str, ...]
+    ) -> Iterator[Change]:
         was, now = old.get(key), new.get(key)
-        if key in _MAPS and isinstance(was, dict) and isinstance(now, dict):
-            for name in sorted(was.keys() & now.keys()):
-                yield from annotation_keyword_changes(was[name], now[name], (*place, name), sent=sent)
+        if key in _MAPS and all(isinstance(each, dict | None) for each in (was, now)):
+            was, now = was or {}, now or {}
+            for name in sorted(was.keys() | now.keys()):
+                if name not in was and name not in self._known and not self._is_told((*place, name)):
+                    kind, why = _EFFECTS["$anchor"] if key in DEFINITIONS else _EFFECTS["description"]
+                    yield change(kind, (*place, name), "new", why)
+                yield from self.compare(was.get(name), now.get(name), (*place, name))
         elif key not in VALIDATING and (was != now or (key in old) is not (key in new)):
-            yield _keyword_change(old, new, key, place, sent)
-        elif key not in _DATA:
-            yield from annotation_keyword_changes(was, now, place, sent=sent)
+            yield _keyword_change(old, new, key, place, self._sent)
+        elif key not in _TEXTS:
+            yield from self.compare(was, now, place)
+        elif was != now and texts_in(now) - self._known and not self._is_told(place):
+            yield change("risky", place, describe_change(was, now), _MODELS)
+
+    def _is_told(self, place: tuple[str, ...]) -> bool:
+        """Whether another change tells of it."""
+        return any(place[:end] in self._members or place[:end] in self._judged for end in range(len(place) + 1))
+
+
+def texts_in(value: Any) -> set[str]:
+    """All the texts in a JSON value, the names of members among them."""
+    found: set[str] = set()
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            found.add(each)
+        elif isinstance(each, list):
+            pending.extend(each)
+        elif isinstance(each, dict):
+            pending.extend((*each.keys(), *each.values()))
+    return found
 
 
 def _keyword_change(old: dict[str, Any], new: dict[str, Any], key: str, place: tuple[str, ...], sent: bool) -> Change:

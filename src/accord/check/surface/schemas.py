@@ -18,8 +18,8 @@ import msgspec
 from accord.check.fuzz.schema_document import GenerationError
 from accord.check.surface.schema_changes import (
     SIMPLE,
+    AnnotationComparison,
     Change,
-    annotation_keyword_changes,
     change,
     describe_change,
     preview_json,
@@ -32,6 +32,8 @@ from accord.messages.base import JSONObject
 _MEMBERS = ("properties", "required", "additionalProperties")
 _SHOWN = 3
 """Differences that are told of one place."""
+_MOST_VALUES = 50
+"""Values of an `enum` that are told."""
 
 Path = tuple[str, ...]
 
@@ -40,12 +42,15 @@ def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Ch
     """The changes between two schemas: of what clients send, or else of what they get."""
     if old == new:
         return
+    walk = _SchemaComparison(INPUT if sent else OUTPUT, path)
     try:
-        walk = _SchemaComparison(INPUT if sent else OUTPUT, path)
         yield from walk.compare(ComparedSchema(old).root, ComparedSchema(new).root, path)
     except GenerationError as exc:
         yield change("risky", path, _describe_difference(old, new), f"the schemas cannot be compared: {exc}")
-    yield from annotation_keyword_changes(old, new, path, sent=sent)
+    try:
+        yield from AnnotationComparison(old, walk.members, walk.judged, sent=sent).compare(old, new, path)
+    except RecursionError:
+        yield change("risky", path, "nested too deep", "what is in it cannot be compared")
 
 
 class _SchemaComparison:
@@ -55,6 +60,10 @@ class _SchemaComparison:
         self._direction = side
         self._root = root
         self._seen: set[bytes] = set()
+        self.members: set[Path] = set()
+        """The members that are new or gone."""
+        self.judged: set[Path] = set()
+        """The places at which a change of the values was found."""
 
     def compare(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
         if are_same(old, new):
@@ -81,8 +90,10 @@ class _SchemaComparison:
             if name in was and name in now:
                 yield from self.compare(_member(old, name), _member(new, name), place)
             elif name in was:
+                self.members.add(place)
                 yield self._removed_member(name, name in needed, _additional(new), place)
             else:
+                self.members.add(place)
                 yield self._added_member(name, old, new, place)
         yield from self._required(needed, needs, was, now, (*path, "required"))
         yield from self._additional(old, new, (*path, "additionalProperties"))
@@ -110,6 +121,7 @@ class _SchemaComparison:
         self, needed: set[str], needs: set[str], was: set[str], now: set[str], place: Path
     ) -> Iterator[Change]:
         new_names = now - was if self._direction.is_input else set[str]()
+        self.judged.add(place)
         for name in sorted(needs - needed - new_names):
             why = "calls without it are refused" if self._direction.is_input else "it is always there now"
             yield change(
@@ -195,6 +207,8 @@ class _SchemaComparison:
 
     def _containment_changes(self, verdict: Containment, place: Path, what: str, back: Containment) -> Iterator[Change]:
         """`back` tells whether it holds the other way around, too: then it only says the same in other words."""
+        if not (verdict.holds and back.holds):
+            self.judged.add(place)
         if verdict.holds is None:
             yield change("risky", place, what, self._direction.unclear)
         elif not verdict.holds:
@@ -259,9 +273,12 @@ def _describe_difference(old: Any, new: Any) -> str:
 
 def _keyword(key: str, old: JSONObject, new: JSONObject) -> str:
     if key == "enum" and isinstance(old.get(key), list) and isinstance(new.get(key), list):
-        moved = [("without", each) for each in old[key] if each not in new[key]]
-        moved += [("with", each) for each in new[key] if each not in old[key]]
-        return ", ".join(f"{word} {preview_json(each)}" for word, each in moved) or "enum in another order"
+        was, now = ({msgspec.json.encode(each, order="sorted"): each for each in schema[key]} for schema in (old, new))
+        moved = [("without", each) for text, each in was.items() if text not in now]
+        moved += [("with", each) for text, each in now.items() if text not in was]
+        more = f", and {len(moved) - _MOST_VALUES:,} more" if len(moved) > _MOST_VALUES else ""
+        shown = ", ".join(f"{word} {preview_json(each)}" for word, each in moved[:_MOST_VALUES])
+        return shown + more or "enum in another order"
     return f"{key}: {_keyword_text(old, key)} → {_keyword_text(new, key)}"
 
 

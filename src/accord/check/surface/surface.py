@@ -108,7 +108,7 @@ def surface_file(text: str) -> Path | None:
         return None
     try:
         content = msgspec.json.decode(file.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise TargetError(f"{file} is no JSON: {exc}") from exc
     return None if isinstance(content, dict) and ("mcpServers" in content or "servers" in content) else file
 
@@ -119,7 +119,7 @@ def read_surfaces(file: Path) -> dict[str, JSONObject]:
         return by_revision(msgspec.json.decode(file.read_bytes()))
     except OSError as exc:
         raise TargetError(f"{file}: {exc.strerror}") from exc
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise TargetError(f"{file} holds no surface: {exc}") from exc
 
 
@@ -132,8 +132,19 @@ def _is_surface(revision: object, content: Any) -> bool:
     """Whether all in it is where `surface_changes` looks for it."""
     if not isinstance(content, dict) or content.get("revision") != revision or not isinstance(revision, str):
         return False
+    if not isinstance(content.get("capabilities"), dict | None):
+        return False
     things = [content.get(kind) for kind in LISTS]
-    return all(isinstance(each, dict) and all(isinstance(one, dict) for one in each.values()) for each in things)
+    return all(isinstance(each, dict) and all(map(_is_listed_item, each.values())) for each in things)
+
+
+def _is_listed_item(item: Any) -> bool:
+    """Whether the fields of a tool, a prompt or a resource that are compared in parts have these parts."""
+    if not isinstance(item, dict) or not isinstance(item.get("arguments"), list | None):
+        return False
+    parts = (item.get("annotations"), item.get("execution"))
+    named = (isinstance(each, dict) and isinstance(each.get("name"), str) for each in item.get("arguments") or ())
+    return all(isinstance(each, dict | None) for each in parts) and all(named)
 
 
 def _index_by(key: str, listed: Sequence[Any]) -> JSONObject:
