@@ -227,6 +227,29 @@ def test_a_file_that_is_no_transcript_is_told(tmp_path: Path) -> None:
         replay(tmp_path / "wrong", shop())
 
 
+WRONG = [
+    ('{"jsonrpc":"2.0","id":[1],"method":"ping"}', "an id"),
+    ('{"jsonrpc":"2.0","id":{},"result":{}}', "an id"),
+    ('{"jsonrpc":"2.0","id":1,"method":{}}', "a method"),
+    ('{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', "params"),
+    ('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":[1]}}', "params"),
+]
+
+
+@pytest.mark.parametrize(("message", "what"), WRONG)
+def test_a_message_that_cannot_be_replayed_is_told(message: str, what: str, tmp_path: Path) -> None:
+    file = tmp_path / "wrong"
+    file.write_text(f'→ {{"jsonrpc":"2.0","id":1,"method":"ping"}}\n← {message}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=f"wrong: message 2 has {what}"):
+        RecordedServer(file)
+
+
+def test_a_message_that_is_nested_too_deep_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "deep"
+    file.write_text(f"→ {'[' * 100_000}\n", encoding="utf-8")
+    RecordedServer(file)
+
+
 def test_nothing_recorded_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing was recorded"):
         Recording().save(tmp_path / "none")

@@ -44,7 +44,16 @@ def test_an_unreadable_message_is_a_remark() -> None:
     assert transcript.render() == "# ← a line of more than 5 bytes was skipped\n"
 
 
-@pytest.mark.parametrize(("text", "why"), [("{}", "line 1 begins with"), ("\n→ b'", "line 2 is not a bytes literal")])
+WRONG = [
+    ("{}", "line 1 begins with"),
+    ("\n→ b'", "line 2 is not a bytes literal"),
+    ("→ b'a', 1", "line 1 is not a bytes literal"),
+    (f"→ b'' + {'-' * 100_000}1", "line 1 is not a bytes literal"),
+    (f"→ b'' + {'(' * 100_000}", "line 1 is not a bytes literal"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), WRONG)
 def test_a_line_that_is_wrong_is_named(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse(text)

@@ -80,11 +80,27 @@ def read_messages(file: Path) -> list[TranscriptMessage]:
         entries = list(parse(read_expected(file)))
     except ValueError as exc:
         raise ValueError(f"{file}: {exc}") from exc
-    return [
+    messages = [
         TranscriptMessage(number, entry.direction == SENT, message)
         for number, entry in enumerate(entries, 1)
         for message in decode_messages(entry.message)
     ]
+    for message in messages:
+        if problem := _problem(message.message):
+            raise ValueError(f"{file}: message {message.number} {problem}")
+    return messages
+
+
+def _problem(message: JSONObject) -> str | None:
+    """Return why a message cannot be replayed, or None."""
+    if not isinstance(message.get("method", ""), str):
+        return "has a method that is not a string"
+    if isinstance(message.get("id"), dict | list):
+        return "has an id that is neither a string nor a number"
+    params = message.get("params") or {}
+    if not isinstance(params, dict) or not isinstance(params.get("_meta") or {}, dict):
+        return "has params, or a _meta in them, that are not an object"
+    return None
 
 
 def decode_messages(message: object) -> Iterator[JSONObject]:
@@ -92,7 +108,7 @@ def decode_messages(message: object) -> Iterator[JSONObject]:
     if isinstance(message, bytes):
         try:
             decoded = msgspec.json.decode(message)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         yield from (item for item in (decoded if isinstance(decoded, list) else [decoded]) if isinstance(item, dict))
 

@@ -98,8 +98,10 @@ def _entry(line: str, number: int) -> TranscriptEntry:
         return TranscriptEntry(_DIRECTIONS[arrow], message.encode())
     try:
         literal = ast.literal_eval(message)
-    except (ValueError, SyntaxError):
-        raise ValueError(f"line {number} is not a bytes literal: {message[:40]!r}") from None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last for one that is nested too deep
+        literal = None
+    if not isinstance(literal, bytes):
+        raise ValueError(f"line {number} is not a bytes literal: {message[:40]!r}")
     return TranscriptEntry(_DIRECTIONS[arrow], literal)
 
 

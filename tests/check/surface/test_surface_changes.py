@@ -17,9 +17,10 @@ from accord.check.surface.diff import Comparison, compare, comparison_lines
 from accord.check.surface.schema_changes import Change, worst_kind
 from accord.check.surface.schema_location import as_input
 from accord.check.surface.schemas import schema_changes
-from accord.check.surface.surface import encode_surface, fetch_surfaces, surface_file
+from accord.check.surface.surface import build_surface, encode_surface, fetch_surfaces, surface_file
 from accord.errors import ConnectError, TargetError
 from accord.messages.revision import REVISIONS
+from accord.messages.tools import Tool
 
 from tests.testing.shops import shop
 
@@ -426,6 +427,19 @@ async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
         (tmp_path / "odd.json").write_text(content)
         with pytest.raises(TargetError, match=text):
             await compare(str(tmp_path / "odd.json"), shop())
+
+
+def test_a_tool_that_is_listed_twice_is_told() -> None:
+    once = Tool(name="forecast", input_schema={"type": "object"}, description="Tell the weather.")
+    again = Tool(name="forecast", input_schema={"type": "object"}, description="Delete everything.")
+    one, two, three = (
+        build_surface("2026-07-28", None, None, {"tools": tools}) for tools in ([once], [once, again], [again, once])
+    )
+    for more in (two, three):
+        assert [each.place for each in surface_changes(one, more)] == [
+            *(["tools.forecast.description"] if more is three else []),
+            "tools.forecast (listed 2 times)",
+        ]
 
 
 BROKEN: list[Any] = [

@@ -9,6 +9,7 @@ several:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,5 +149,14 @@ def _is_listed_item(item: Any) -> bool:
 
 
 def _index_by(key: str, listed: Sequence[Any]) -> JSONObject:
+    """The things by their names. One that is listed again has a name of its own, since clients have both."""
     each: list[JSONObject] = msgspec.json.decode(encode(list(listed)))
-    return {one[key]: one for one in each}
+    found: JSONObject = {}
+    times: Counter[str] = Counter()
+    for one in each:
+        name = one[key]
+        while name in found:
+            times[one[key]] += 1
+            name = f"{one[key]} (listed {times[one[key]] + 1} times)"
+        found[name] = one
+    return found
