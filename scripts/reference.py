@@ -109,7 +109,8 @@ PAGES = (
         ("telemetry",),
         ("testing.http.served_over_http", "testing.surfaces.surface", "testing.surfaces.assert_surface",
          "testing.replayer.replay", "testing.rules.check_rules", "testing.transports.check_transport",
-         "testing.recording.Recording", "testing.recorded_server.RecordedServer"),
+         "testing.recording.Recording", "testing.recorded_server.RecordedServer",
+         "testing.auth_server.server.AuthServer"),
     ),
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
+from accord.auth.steps import DECODE_ERRORS
 from accord.auth.urls import URL_CHARACTERS
 from accord.errors import AuthorizationError
 
@@ -74,5 +75,5 @@ def decode_metadata(body: bytes, type: type[Document], what: str) -> Document:
         raise AuthorizationError(what, f"the document has more than {METADATA_BYTES:,} bytes")
     try:
         return msgspec.json.decode(body, type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+    except DECODE_ERRORS as exc:
         raise AuthorizationError(what, f"the document cannot be used: {exc}") from exc

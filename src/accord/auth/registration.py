@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from accord.auth.metadata import AuthorizationServerMetadata
-from accord.auth.steps import OAuthRequest, Steps, response_failure
+from accord.auth.steps import DECODE_ERRORS, OAuthRequest, Steps, response_failure
 from accord.errors import AuthorizationError
 
 STEP = "client registration"
@@ -56,7 +56,7 @@ class ClientRegistration(msgspec.Struct, frozen=True, omit_defaults=True):
         the time of the request for loopback IP redirect URIs" (RFC 8252, 7.3).
         """
         expired = 0 < self.secret_expires_at <= now
-        same = self.redirect_uri is None or _without_port(self.redirect_uri) == _without_port(redirect_uri)
+        same = self.redirect_uri is None or without_port(self.redirect_uri) == without_port(redirect_uri)
         return self.issuer == issuer and same and not expired
 
 
@@ -75,7 +75,7 @@ class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RegistrationResponse(msgspec.Struct):
-    client_id: _Text
+    client_id: Annotated[_Text, Meta(min_length=1)]
     client_secret: _Text | None = None
     client_secret_expires_at: float | None = None
     token_endpoint_auth_method: AuthMethod | None = None
@@ -129,7 +129,7 @@ def _register(
         raise response_failure(f"{STEP} at {endpoint}", response, cure)
     try:
         answer = _decode(response.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except DECODE_ERRORS as exc:
         raise AuthorizationError(STEP, f"the response of {endpoint} cannot be used: {exc}") from exc
     return ClientRegistration(
         metadata.issuer,
@@ -195,6 +195,7 @@ def select_auth_method(metadata: AuthorizationServerMetadata, *, has_secret: boo
     return "client_secret_post"
 
 
-def _without_port(url: str) -> tuple[str, str | None, str]:
+def without_port(url: str) -> tuple[str, str | None, str]:
+    """Return scheme, host and path of a URL: what two loopback redirect URIs have in common."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.path

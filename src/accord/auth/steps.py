@@ -9,14 +9,29 @@ A driver sends the requests. It raises its own errors into the generator where n
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import unquote_plus
 
 import msgspec
 
 from accord.errors import AuthorizationError, OAuthError, visible
+from accord.redaction import REDACTED
 
 Outcome = TypeVar("Outcome")
+
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a document of a peer may raise where it is decoded."""
+
+_PUBLIC = frozenset(
+    {"actor_token_type", "audience", "client_assertion_type", "client_id", "grant_type", "redirect_uri"}
+    | {"requested_token_type", "resource", "scope", "subject_token_type", "token_type_hint"}
+)
+"""Members of a form that are no secrets."""
+_SECRET_CHARACTERS = 4
+"""Shorter values are not searched for: they would be found everywhere."""
 
 
 class OAuthRequest(msgspec.Struct, frozen=True):
@@ -34,6 +49,32 @@ class OAuthRequest(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"OAuthRequest({self.step!r}, {self.method} {self.url.partition('?')[0]})"  # the rest may be secret
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text of the server with the secrets of this request redacted: a server may repeat them."""
+        for secret in self._secrets():
+            if len(secret) >= _SECRET_CHARACTERS:
+                text = text.replace(secret, REDACTED)
+        return text
+
+    def _secrets(self) -> list[str]:
+        found = [value for name, value in (self.form or {}).items() if name not in _PUBLIC]
+        for name, value in self.headers.items():
+            if name.lower() in ("authorization", "dpop"):
+                scheme, _, credentials = value.rpartition(" ")
+                found.append(credentials)
+                if scheme.lower() == "basic":
+                    found.extend(_passwords(credentials))
+        return sorted(found, key=len, reverse=True)  # one may be a part of another
+
+
+def _passwords(credentials: str) -> list[str]:
+    """Return the password of a basic authentication, encoded as RFC 6749, 2.3.1, and decoded."""
+    try:
+        encoded = base64.b64decode(credentials).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return []
+    return [encoded, unquote_plus(encoded)]
 
 
 class OAuthResponse(msgspec.Struct, frozen=True):
@@ -75,11 +116,19 @@ class _ErrorResponse(msgspec.Struct):
 _decode_error = msgspec.json.Decoder(_ErrorResponse).decode
 
 
-def response_failure(step: str, response: OAuthResponse, cure: str = "") -> AuthorizationError:
-    """Return the error for a response that is no success: the one it describes (RFC 6749, 5.2), or its status."""
+def response_failure(
+    step: str, response: OAuthResponse, cure: str = "", request: OAuthRequest | None = None
+) -> AuthorizationError:
+    """Return the error for a response that is no success: the one it describes (RFC 6749, 5.2), or its status.
+
+    The secrets of `request` are redacted in it.
+    """
     try:
         described = _decode_error(response.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         media_type = visible(response.headers.get("content-type", "no media type"))[:100]
         return AuthorizationError(step, f"found HTTP {response.status} ({media_type}), expected a JSON document", cure)
-    return OAuthError(step, described.error, described.error_description or "", cure)
+    error, description = described.error, described.error_description or ""
+    if request is not None:
+        error, description = request.without_secrets(error), request.without_secrets(description)
+    return OAuthError(step, error, description, cure)

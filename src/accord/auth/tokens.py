@@ -13,9 +13,10 @@ from msgspec import Meta
 from accord.auth.challenge import parse_scopes
 from accord.auth.metadata import AuthorizationServerMetadata
 from accord.auth.registration import ClientRegistration
-from accord.auth.steps import OAuthRequest, OAuthResponse, Steps, response_failure
+from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, Steps, response_failure
 from accord.errors import AuthorizationError, OAuthError, visible
 
+REFRESH_STEP = "token refresh"
 TOKEN_CHARACTERS = 64 << 10
 """Limit of the length of a token."""
 
@@ -105,17 +106,18 @@ def request_tokens(
     endpoint = metadata.token_endpoint or ""
     request_headers, body = {"Accept": "application/json", **(headers or {})}, dict(form)
     authentication.authenticate(endpoint, request_headers, body)
-    response = yield OAuthRequest(step, "POST", endpoint, request_headers, form=body)
-    return _decode_tokens(response, f"{step} at {endpoint}", cure)
+    request = OAuthRequest(step, "POST", endpoint, request_headers, form=body)
+    response = yield request
+    return _decode_tokens(request, response, f"{step} at {endpoint}", cure)
 
 
-def _decode_tokens(response: OAuthResponse, step: str, cure: str) -> TokenResponse:
+def _decode_tokens(request: OAuthRequest, response: OAuthResponse, step: str, cure: str) -> TokenResponse:
     if response.status != 200:
-        raise response_failure(step, response, cure)
+        raise response_failure(step, response, cure, request)
     try:
         return _decode(response.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        failure = response_failure(step, response, cure)
+    except DECODE_ERRORS as exc:
+        failure = response_failure(step, response, cure, request)
         if isinstance(failure, OAuthError):  # some servers answer an error with 200
             raise failure from exc
         raise AuthorizationError(step, f"the response cannot be used: {exc}", cure) from exc
@@ -141,7 +143,7 @@ def tokens_of(response: TokenResponse, requested: list[str], now: float) -> Toke
 def _seconds(value: _Seconds) -> float | None:
     try:
         seconds = None if value is None else float(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # OverflowError: an integer of 400 digits
         return None
     return min(seconds, _MAX_SECONDS) if seconds is not None and seconds >= 0 else None
 
@@ -154,13 +156,16 @@ def refresh_tokens(
     now: float,
     headers: Mapping[str, str] | None = None,
 ) -> Steps[Tokens]:
-    """Return renewed tokens. Raises `OAuthError` with `invalid_grant` if the refresh token is not valid any more.
+    """Return renewed tokens. Raises `OAuthError` with `invalid_grant` if the refresh token is not valid any more, and
+    `AuthorizationError` without one.
 
     Without a new refresh token, the old one stays valid (OAuth 2.1, 4.3.2).
     """
-    form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token or "", "resource": resource}
+    if tokens.refresh_token is None:
+        raise AuthorizationError(REFRESH_STEP, f"{metadata.issuer} issued no refresh token", "log in again")
+    form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token, "resource": resource}
     response = yield from request_tokens(
-        metadata, authentication, form, step="token refresh", cure="log in again", headers=headers
+        metadata, authentication, form, step=REFRESH_STEP, cure="log in again", headers=headers
     )
     renewed = tokens_of(response, tokens.requested, now)
     scopes = tokens.scopes if response.scope is None else renewed.scopes
@@ -184,5 +189,5 @@ def decode_json(body: bytes, step: str) -> dict[str, Any]:
     """Return a JSON object of a response. Raises `AuthorizationError`."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+    except DECODE_ERRORS as exc:
         raise AuthorizationError(step, f"the response is not a JSON object: {exc}") from exc

@@ -7,6 +7,7 @@ from accord.lazy_names import homes_of, lazy_names
 
 _HOMES = homes_of(
     {
+        "accord.testing.auth_server.server": "AuthServer",
         "accord.testing.http": "served_over_http",
         "accord.testing.recorded_server": "RecordedServer",
         "accord.testing.recording": "Recording",

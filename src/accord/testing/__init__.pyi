@@ -1,3 +1,4 @@
+from accord.testing.auth_server.server import AuthServer as AuthServer
 from accord.testing.http import served_over_http as served_over_http
 from accord.testing.recorded_server import RecordedServer as RecordedServer
 from accord.testing.recording import Recording as Recording
@@ -7,6 +8,7 @@ from accord.testing.surfaces import assert_surface as assert_surface, surface as
 from accord.testing.transports import check_transport as check_transport
 
 __all__ = [
+    "AuthServer",
     "RecordedServer",
     "Recording",
     "RuleWarning",

@@ -1,0 +1,1 @@
+"""An authorization server for tests (`AuthServer`), with faults by name."""
