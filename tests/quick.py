@@ -16,7 +16,9 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 DURATIONS = TESTS / "durations.json"
 
-PEER_FOLDERS = tuple(TESTS / name for name in ("check/known_bad", "check/peers", "conformance", "interop", "switching"))
+PEER_FOLDERS = tuple(
+    TESTS / name for name in ("auth/peers", "check/known_bad", "check/peers", "conformance", "interop", "switching")
+)
 """Folders with tests that need peers. No test outside of them imports `tests.interop.peers`."""
 
 SLOW = 0.5

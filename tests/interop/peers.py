@@ -6,6 +6,7 @@
     peer_client("mcp1")                  the peer program that opens a server and prints what it saw
     python_server("mcp-server-time")     a published server from PyPI
     npm_server("everything")             a published server from npm
+    oidc_provider()                      an authorization server, certified for OpenID Connect
     conformance_suite()                  the official conformance suite
     old_python("mcp==1.9.3", PROGRAM)    a program on a release that is known to be faulty
     old_node("sdk.mjs")                  a program beside such releases from npm
@@ -30,6 +31,7 @@ from typing import Literal, get_args
 ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS = ROOT / ".cache" / "peers"
 PROGRAMS = Path(__file__).resolve().parent / "servers"
+AUTH = ROOT / "tests" / "auth" / "peers"
 KNOWN_BAD = ROOT / "tests" / "check" / "known_bad"
 
 Sdk = Literal["mcp2", "mcp1", "fastmcp"]
@@ -78,6 +80,7 @@ NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
     "conformance": ROOT / "tests" / "conformance" / "package.json",
     "known_bad": KNOWN_BAD / "package.json",
+    "oidc": AUTH / "package.json",
 }
 """Folders of what comes from npm, and what is pinned in them."""
 
@@ -167,8 +170,19 @@ def conformance_suite() -> list[str]:
     """The command of the official conformance suite. It needs Node 22, which comes with it on Linux."""
     modules = PEERS / "conformance" / "node_modules"
     program = _present("conformance", modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
-    own = [str(node) for node in modules.glob("node-*/bin/node")]
-    return [*(own or ["node"]), str(program)]
+    return [_node(modules), str(program)]
+
+
+def oidc_provider() -> list[str]:
+    """The command of the authorization server oidc-provider (see tests/auth/peers/provider.mjs); its options follow."""
+    modules = PEERS / "oidc" / "node_modules"
+    _present("oidc-provider", modules / "oidc-provider")
+    return [_node(modules), *_from_copy("provider.mjs", AUTH, modules)[1:]]
+
+
+def _node(modules: Path) -> str:
+    """Node 22 from npm, if it is there: elsewhere than on Linux the system has it."""
+    return next((str(node) for node in modules.glob("node-*/bin/node")), "node")
 
 
 def _present(what: str, path: Path) -> Path:
