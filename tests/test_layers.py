@@ -45,8 +45,8 @@ OPTIONAL = (
     "pydantic",
     "redis",
 )
-OPTIONAL += ("rich", "starlette", "textual", "uvloop", "watchfiles", "yaml", "yarl")
-HEAVY = ("asyncio", "inspect", "jsonschema_rs")
+OPTIONAL += ("platformdirs", "rich", "starlette", "textual", "uvloop", "watchfiles", "yaml", "yarl")
+HEAVY = ("asyncio", "inspect", "jsonschema_rs", "webbrowser")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 
 REVISION_FILES = ("messages/revision.py", "messages/base.py", "messages/views.py")

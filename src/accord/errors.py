@@ -165,6 +165,9 @@ class AuthorizationError(AccordError):
 class LoginNeeded(AuthorizationError):
     """The user has to log in, and no user is present: run `accord login URL`."""
 
+    refusal: Any = None
+    """The response that refused a request, from which a login begins."""
+
 
 class OAuthError(AuthorizationError):
     """An error of an authorization server: `error` is its code (RFC 6749, 5.2), `description` its text."""

@@ -8,7 +8,9 @@ import ssl
 import pytest
 
 from accord import Cache, Client, ClientLimits, HTTPSettings, Limits, Missed, Reconnect, ResourceUpdated
+from accord.auth.oauth import OAuth
 from accord.client import connect
+from accord.client.client import _identity as shared_results_key
 from accord.client.connect import CONNECT_METHODS, ConnectMethod, ConnectMethodCache
 from accord.client.target import Remote, identity, parse
 from accord.errors import ConnectError, ConnectionLost, HTTPError, NotExecuted, OutcomeUnknown, TargetError
@@ -259,7 +261,7 @@ def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
         return {}
 
     remote = Remote("http://x/")
-    asks = [None, *(HTTPSettings(**each) for each in ({"auth": "one"}, {"auth": "two"}, {"headers": renewed}))]
+    asks = [None, HTTPSettings(headers=renewed)]
     tls = ssl.create_default_context()
     asks += [HTTPSettings(ssl=tls), HTTPSettings(proxy=""), HTTPSettings(proxy="http://user:secret@proxy/")]
     asks.append(HTTPSettings(headers={"X-Key": "secret-1"}))
@@ -268,6 +270,16 @@ def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
     assert identities == [identity(Remote("http://x/"), each) for each in asks]
     assert identity(Remote("http://x/", {"x-key": "secret-1"})) == identities[-1]
     assert "secret" not in repr(identities)
+
+
+def test_clients_with_other_tokens_or_logins_share_no_results() -> None:
+    remote = Remote("http://x/")
+    keys = [
+        shared_results_key(remote, None, auth, None) for auth in (None, "one-secret", "two-secret", OAuth(), OAuth())
+    ]
+    assert len(set(keys)) == len(keys)
+    assert shared_results_key(remote, None, "one-secret", None) == keys[1]
+    assert "secret" not in repr(keys)
 
 
 def test_what_is_known_is_bounded_and_grows_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import aiohttp
+
 from accord import Client, ElicitParams
+from accord.auth.credential_store import CredentialStore
+from accord.auth.oauth import OAuth
 from accord.schema.forms import defaults
 
 Play = Callable[[Client], Awaitable[None]]
@@ -120,9 +124,42 @@ def person(question: ElicitParams) -> dict[str, Any]:
     return defaults(question.requested_schema or {})
 
 
+CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
+"""The client ID metadata document that the suite's authorization server knows; it is never fetched."""
+
+
+async def call_first_tool(client: Client) -> None:
+    """Use the server after a login, which happens when it refuses a request."""
+    tools = await client.list_tools()
+    await client.call_tool(tools[0].name)
+
+
+async def visit(url: str) -> str:
+    """Return the callback to which the suite's authorization server redirects at once: there is no user."""
+    async with aiohttp.ClientSession() as session, session.get(url, allow_redirects=False) as response:
+        return response.headers["Location"]
+
+
+def oauth(scenario: str) -> OAuth:
+    """Return the login of a scenario; the suite's context may have a client ID."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    return OAuth(
+        client_id=context.get("client_id"),
+        client_secret=context.get("client_secret"),
+        client_metadata_url=CLIENT_METADATA,
+        authorize=visit,
+        store=CredentialStore(":memory:"),
+    )
+
+
 async def main(url: str) -> None:
-    play = SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]]
-    async with Client(url, elicitation=person, sampling=lambda request: "words", roots=[], timeout=20) as client:
+    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    needs_login = scenario.startswith("auth/")
+    play = call_first_tool if needs_login else SCENARIOS[scenario]
+    auth = oauth(scenario) if needs_login else None
+    async with Client(
+        url, auth=auth, elicitation=person, sampling=lambda request: "words", roots=[], timeout=20
+    ) as client:
         await play(client)
 
 

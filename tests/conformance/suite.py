@@ -31,8 +31,8 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 SERVER = (sys.executable, str(ROOT / "examples" / "everything.py"), "127.0.0.1:0")
 CLIENT = (sys.executable, str(ROOT / "tests" / "conformance" / "client.py"))
 
-OTHERS = ("auth/", "tasks-")
-"""How the scenarios begin that are about what accord does not have: authorization, and the tasks extension."""
+OTHERS = ("auth/client-credentials", "auth/dpop", "auth/enterprise", "auth/wif", "tasks-")
+"""How the scenarios begin that are about what accord does not have: extensions."""
 
 STATUSES = ("SUCCESS", "FAILURE", "WARNING", "SKIPPED")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from accord.client.authorization import ClientAuth
 from accord.client.cache import Cache, ClientCache
 from accord.client.connect import Connector
 from accord.client.elicitation import Mode
@@ -77,9 +79,9 @@ class Client(RequestMethods):
     and `on_notification(notice)` all notifications. With `cache`, results are stored as long as the server allows;
     clients that share one `Cache` share public results. With `reconnect=Reconnect()`, a server that dies is started
     again; `trusted` means that the client trusts the annotations of its tools, so that a call of a read-only or
-    idempotent tool may be sent again. `http` is for a server at a URL: headers and a token, a proxy, TLS settings.
-    `principal` is for a `Server` in this process, to test access control: the server checks the scopes of that
-    `Principal`, as over HTTP; without one, the client has no scopes.
+    idempotent tool may be sent again. For a server at a URL, `auth` is a bearer token, or how to log in: `OAuth()`;
+    `http` has headers, a proxy, TLS settings. `principal` is for a `Server` in this process, to test access control:
+    the server checks the scopes of that `Principal`, as over HTTP; without one, the client has no scopes.
 
     `extensions` and `experimental` are declared as capabilities; `request`, `notify` and `on` send and receive the
     messages of extensions. `telemetry` observes the requests: `OpenTelemetry()`.
@@ -112,6 +114,7 @@ class Client(RequestMethods):
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
         http: HTTPSettings | None = None,
+        auth: str | ClientAuth | None = None,
         principal: PrincipalLike | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
@@ -149,6 +152,7 @@ class Client(RequestMethods):
             on_notification=self._on_notification,
             methods=rows_of(extensions),
             http=http,
+            auth=auth,
             principal=principal,
         )
         self._connection = ReconnectingConnection(
@@ -159,7 +163,8 @@ class Client(RequestMethods):
             prepare_seconds=limits.client.connect_seconds,
         )
         self._cache = ClientCache(
-            cache if isinstance(cache, Cache) else Cache(limits, off=not cache), _identity(parsed, http, principal)
+            cache if isinstance(cache, Cache) else Cache(limits, off=not cache),
+            _identity(parsed, http, auth, principal),
         )
         requests = (Requests if instrumentation is None else instrumentation.requests)(
             self._connection,
@@ -326,10 +331,17 @@ class Client(RequestMethods):
 
 
 def _identity(
-    target: Command | Remote | InProcessServer | Transport, http: HTTPSettings | None, principal: PrincipalLike | None
+    target: Command | Remote | InProcessServer | Transport,
+    http: HTTPSettings | None,
+    auth: str | ClientAuth | None,
+    principal: PrincipalLike | None,
 ) -> Hashable:
-    """Return the key under which clients share results: the server, and in this process also the principal."""
+    """Return the key under which clients share results: the server, and who they are. Clients with a login share none:
+    their user may change.
+    """
     server = identity(target, http)
+    if auth is not None:
+        return server, sha256(auth.encode()).digest() if isinstance(auth, str) else object()
     return server if principal is None else (server, principal.id, principal.scopes)
 
 

@@ -14,8 +14,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any
 
+from accord.client.authorization import ClientAuth, ClientAuthorization
 from accord.client.target import Command, InProcessServer, PrincipalLike, Remote, check_principal, identity
 from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError, TargetError
 from accord.limits import Limits
@@ -123,6 +125,7 @@ class Connector:
         on_notification: NotificationCallback | None = None,
         methods: Sequence[Method] = (),
         http: HTTPSettings | None = None,
+        auth: str | ClientAuth | None = None,
         principal: PrincipalLike | None = None,
     ) -> None:
         check_principal(principal, target)
@@ -136,9 +139,11 @@ class Connector:
         self._record = record
         self._on_notification = on_notification
         self._methods = methods
-        if http is not None and not isinstance(target, Remote):
-            raise TargetError("http= is for a server at a URL")
+        for name, value in (("http", http), ("auth", auth)):
+            if value is not None and not isinstance(target, Remote):
+                raise TargetError(f"{name}= is for a server at a URL")
         self._http = http or HTTPSettings()
+        self.authorization: ClientAuthorization = ClientAuthorization(target, auth, self._http)
         self._server = identity(target, self._http)
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -151,8 +156,11 @@ class Connector:
         Backward Compatibility), and the next time without a probe. A server that was opened before does not end for
         that reason. If a server does not respond to the probe, the next one of the same command is opened without it.
         """
-        if isinstance(self._target, Remote):
-            return await self._open_remote(self._target)
+        if isinstance(remote := self._target, Remote):
+            try:
+                return await self._open_remote(remote)
+            except AccordError as exc:
+                return await self.authorization.after_login(exc, partial(self._open_remote, remote))
         connection = await self._open_remembered()
         if connection is not None:
             return connection
@@ -232,7 +240,11 @@ class Connector:
 
     async def _open_with(self, remote: Remote, method: ConnectMethod) -> Connection:
         transport = (SSETransport if method is ConnectMethod.SSE else StreamableTransport)(
-            remote.url, name=str(remote), settings=self._settings(remote), limits=self._limits
+            remote.url,
+            name=str(remote),
+            settings=self._settings(remote),
+            limits=self._limits,
+            credentials=self.authorization.credentials,
         )
         connection = await self._open(transport, handshake=method is not ConnectMethod.PROBE)
         handshake = connection.session.handshake
@@ -291,7 +303,8 @@ class Connector:
         return transport
 
     async def close(self) -> None:
-        """Wait until a server in this process has ended."""
+        """Wait until a server in this process has ended; close the credentials."""
+        await self.authorization.close()
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Raw
@@ -34,6 +35,7 @@ from accord.errors import (
     AccordError,
     ConnectError,
     ConnectionLost,
+    LoginNeeded,
     NotConnected,
     NotExecuted,
     RequestTimeout,
@@ -289,6 +291,9 @@ class ReconnectingConnection:
                 connection = await self.ready(clock.at_most(timeout))
             try:
                 answer = await connection.request(method, params, timeout=timeout, total_timeout=clock.left, **options)
+            except LoginNeeded as exc:
+                again = partial(connection.request, method, params, timeout=timeout, total_timeout=None, **options)
+                return await self._connector.authorization.after_login(exc, again)
             except (ConnectionLost, NotConnected) as exc:
                 lost = connection_loss(connection, exc)
                 if self._connection is None or not self._may_retry(lost):  # the client was closed

@@ -82,9 +82,9 @@ def _identity_of_remote(remote: Remote, http: HTTPSettings) -> Hashable:
     fixed, source = validated_headers(remote.headers or {}), http.headers
     if isinstance(source, Mapping):
         fixed, source = fixed | validated_headers(source), None
-    if not fixed and (http.auth, source, http.ssl, http.proxy) == (None, None, None, None):
+    if not fixed and (source, http.ssl, http.proxy) == (None, None, None):
         return remote.url
-    digest = hashlib.sha256(repr((sorted(fixed.items()), http.auth, http.proxy)).encode()).digest()
+    digest = hashlib.sha256(repr((sorted(fixed.items()), http.proxy)).encode()).digest()
     return remote.url, digest, source if isinstance(source, Hashable) else object(), http.ssl
 
 

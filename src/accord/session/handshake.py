@@ -15,6 +15,7 @@ from msgspec import Raw, UnsetType
 
 from accord.errors import (
     AccordError,
+    AuthorizationError,
     ConnectError,
     ConnectionLost,
     HeaderMismatch,
@@ -317,7 +318,7 @@ class ClientHandshake:
 
 def _is_final(error: Exception) -> bool:
     """Return whether `initialize` would fail for the same reason as the probe."""
-    return isinstance(error, ConnectionLost) or (isinstance(error, HTTPError) and error.final)
+    return isinstance(error, ConnectionLost | AuthorizationError) or (isinstance(error, HTTPError) and error.final)
 
 
 def _probe_refusal_text(refusal: Exception | None, other: Exception) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from accord import Client, HTTPSettings, Server
+from accord import Client, Server
 
 from tests.server.http.raw import served
 
@@ -20,7 +20,7 @@ async def over_http(server: Server) -> AsyncIterator[str]:
 
 def client_of(url: str, key: str, revision: str = "2026-07-28", **options: Any) -> Client:
     """A client that shows a key."""
-    return Client(url, revisions=[revision], http=HTTPSettings(auth=key), **options)
+    return Client(url, revisions=[revision], auth=key, **options)
 
 
 async def tools_of(client: Client) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Annotated
 import pytest
 
 from accord import APIKeys, Client, Context, DeclarationError, Handles, Server
-from accord.transport.http.settings import HTTPSettings
 
 from tests.server.http.raw import served
 
@@ -93,7 +92,7 @@ async def test_one_belongs_to_whom_it_was_opened_for() -> None:
     server = shop(carts, auth=APIKeys({"key-of-ann": "ann", "key-of-bob": "bob"}))
     async with served(server.app) as socket:
         url = f"http://127.0.0.1:{socket.port}/mcp"
-        ann, bob = (Client(url, http=HTTPSettings(auth=f"key-of-{name}")) for name in ("ann", "bob"))
+        ann, bob = (Client(url, auth=f"key-of-{name}") for name in ("ann", "bob"))
         async with ann, bob:
             handle = (await ann.call_tool("open_cart")).text
             assert (await ann.call_tool("add", {"item": "tea", "cart": handle})).data == ["tea"]

@@ -160,10 +160,10 @@ async def test_over_http_only_the_headers_that_are_named_are_passed_on(revision:
     server = Server("mcp")
     server.add_fastapi(shop.make(), forward=["X-Team"])
     server.add_fastapi(shop.make(), prefix="own", forward=["Authorization"], headers={"X-Team": "ours"})
-    ours = HTTPSettings(headers={"X-Team": "blue", "X-Api-Key": "k"}, auth="token-1234")
+    ours = HTTPSettings(headers={"X-Team": "blue", "X-Api-Key": "k"})
     async with served(server.app) as socket:
         url = f"http://127.0.0.1:{socket.port}/mcp"
-        async with Client(url, http=ours, revisions=[revision]) as client:
+        async with Client(url, http=ours, auth="token-1234", revisions=[revision]) as client:
             told = (await client.call_tool("who")).data
             assert told == {"key": None, "authorization": None, "team": "blue", "seen": None}
             told = (await client.call_tool("own_who", {"seen": "a; b", "x-api-key": "mine"})).data

@@ -23,9 +23,9 @@ from .site import Visit, modern, runs_out_of_time, site
 QUICK = Limits(close_seconds=0.5, client=ClientLimits(connect_seconds=20))
 
 
-async def refused_to_connect(url: str, http: HTTPSettings | None = None) -> ConnectError:
+async def refused_to_connect(url: str, http: HTTPSettings | None = None, auth: str | None = None) -> ConnectError:
     with pytest.raises(ConnectError) as caught:
-        await Client(url, limits=QUICK, http=http).connect()
+        await Client(url, limits=QUICK, http=http, auth=auth).connect()
     return caught.value
 
 
@@ -170,7 +170,7 @@ async def test_secrets_of_ours_are_not_repeated() -> None:
         await visit.respond(401, f"bad token {visit.headers['authorization']}".encode())
 
     async with site(play) as server:
-        error = await refused_to_connect(server.url, HTTPSettings(auth="very-secret-token"))
+        error = await refused_to_connect(server.url, auth="very-secret-token")
     assert "very-secret-token" not in str(error)
     assert "[redacted]" in str(error)
 
@@ -200,7 +200,7 @@ async def test_a_redirect_to_another_origin_is_told_and_not_followed(target: str
         await visit.respond(307, Location=target)
 
     async with site(play) as server:
-        error = str(await refused_to_connect(server.url, HTTPSettings(auth="very-secret-token")))
+        error = str(await refused_to_connect(server.url, auth="very-secret-token"))
         assert len(server.visits) == 1
     assert "another origin" in error
     assert target.rpartition("/")[0] in error

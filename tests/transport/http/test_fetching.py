@@ -94,7 +94,7 @@ async def test_what_a_server_repeats_of_a_token_is_not_told() -> None:
         else:
             await visit.respond(500, token.encode())
 
-    async with site(modern(play)) as server, Client(server.url, http=HTTPSettings(auth=SECRET)) as client:
+    async with site(modern(play)) as server, Client(server.url, auth=SECRET) as client:
         for name in ("challenge", "error", "body"):
             with pytest.raises(AccordError, match="redacted") as caught:
                 await client.call_tool(name)
@@ -158,7 +158,7 @@ async def test_each_header_is_sent_once_and_that_of_the_program_goes_before_that
         "headers": {"authorization": "Bearer theirs", "x-key": "old", "user-agent": "me", "X-More": "1"},
     }
     with pytest.raises(ConnectError):
-        await Client(entry, http=HTTPSettings(auth="mine", headers={"X-Key": "new"})).connect()
+        await Client(entry, auth="mine", http=HTTPSettings(headers={"X-Key": "new"})).connect()
     server.close()
     lines = heads[0].split("\r\n")
     for name, value in {"authorization": "bearer mine", "x-key": "new", "user-agent": "me", "x-more": "1"}.items():

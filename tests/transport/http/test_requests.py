@@ -229,7 +229,7 @@ async def test_headers_are_sent_and_may_change_from_request_to_request() -> None
         async with Client(server.url, http=HTTPSettings(headers=headers)) as client:
             await client.call_tool("echo")
         ignored = {"accept": "text/html", "mcp-session-id": "x", "MCP-Protocol-Version": "1"}
-        async with Client(server.url, http=HTTPSettings(headers={"X-Key": "k", **ignored}, auth="abc")) as client:
+        async with Client(server.url, auth="abc", http=HTTPSettings(headers={"X-Key": "k", **ignored})) as client:
             await client.call_tool("echo")
     assert [visit.headers["authorization"] for visit in server.visits] == [
         "Bearer token-0",
@@ -262,7 +262,7 @@ def test_headers_that_cannot_be_sent_are_refused_without_their_value(headers: di
 
 
 def test_settings_do_not_show_what_may_be_secret() -> None:
-    assert "secret" not in repr(HTTPSettings(headers={"X-Key": "secret"}, auth="secret", proxy="http://u:secret@p"))
+    assert "secret" not in repr(HTTPSettings(headers={"X-Key": "secret"}, proxy="http://u:secret@p"))
 
 
 async def test_a_name_and_a_password_in_the_url_are_sent_and_not_told() -> None:

@@ -18,6 +18,7 @@ import msgspec
 
 from accord.errors import HTTPError, NotExecuted, TargetError, visible
 from accord.limits import Limits
+from accord.transport.http.credentials import Credentials, RefusedRequest
 from accord.transport.http.failures import http_errors, request_error, response_error
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 from accord.transport.http.settings import HTTPSettings, resolve_headers, validate_proxy, validated_headers
@@ -94,8 +95,12 @@ _TCP_KEEPIDLE_SECONDS = 60
 class Fetcher:
     """Sender of requests to one URL, and to redirects on the same origin."""
 
-    def __init__(self, url: str, settings: HTTPSettings, limits: Limits) -> None:
+    def __init__(
+        self, url: str, settings: HTTPSettings, limits: Limits, credentials: Credentials | None = None
+    ) -> None:
         self._given = url
+        self._credentials = credentials
+        self._credential_headers: Mapping[str, str] = {}
         self._settings = settings
         self._limits = limits
         self._session: ClientSession | None = None
@@ -142,8 +147,6 @@ class Fetcher:
             headers["authorization"] = basic_auth(url.user, url.password or "")
         if isinstance(self._settings.headers, Mapping):
             headers |= validated_headers(self._settings.headers)
-        if self._settings.auth is not None:
-            headers["authorization"] = f"Bearer {self._settings.auth}"
         if self._proxy.headers is not None and url.scheme == "http":
             headers |= self._proxy.headers
         self.redactor.add_permanent(headers.values())
@@ -173,13 +176,46 @@ class Fetcher:
         """Send one request, follow redirects, and return the response, of which only the headers are read.
 
         `what` names the request in errors. Raises `NotExecuted` if no connection was open, `ConnectionLost` if it
-        broke, `HTTPError` for a redirect that is not followed.
+        broke, `HTTPError` for a redirect that is not followed, `AuthorizationError` if a login is needed.
         """
         if self._source is not None:
             headers = {**await self._current_headers(what), **headers}
         if SESSION in headers:
             self.redactor.add_recent([headers[SESSION]])
-        url, redirects = self.url, 0
+        if self._credentials is None:
+            return await self._follow(method, self.url, headers, body, what)
+        return await self._fetch_with(self._credentials, method, headers, body, what)
+
+    async def _fetch_with(
+        self, credentials: Credentials, method: str, headers: dict[str, str], body: bytes | None, what: str
+    ) -> ClientResponse:
+        """Send a request with credentials, and again if they were refused and renewed. Raises `AuthorizationError`."""
+        attempt = 0
+        while True:
+            sent = credentials.headers(method, str(self.url))
+            if sent is None:
+                await credentials.renew()
+                sent = credentials.headers(method, str(self.url)) or {}
+            if sent is not self._credential_headers:
+                self.redactor.add_recent(sent.values())
+                self._credential_headers = sent
+            response = await self._follow(method, self.url, {**headers, **sent}, body, what)
+            if response.status not in (401, 403):
+                return response
+            refusal = _refusal(method, response, sent, attempt)
+            if not await credentials.retry(refusal):
+                if (error := credentials.error(refusal)) is None:
+                    return response
+                response.close()
+                raise error
+            response.close()
+            attempt += 1
+
+    async def _follow(
+        self, method: str, url: URL, headers: dict[str, str], body: bytes | None, what: str
+    ) -> ClientResponse:
+        """Send one request, and follow its redirects."""
+        redirects = 0
         while (response := await self._send(method, url, headers, body, what)).status in _REDIRECT_STATUSES:
             target = self._redirect_target(response, url, method, what)
             redirects += 1
@@ -244,6 +280,12 @@ class Fetcher:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
+
+
+def _refusal(method: str, response: ClientResponse, sent: Mapping[str, str], attempt: int) -> RefusedRequest:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    challenges = response.headers.getall("WWW-Authenticate", [])
+    return RefusedRequest(method, str(response.url), response.status, challenges, headers, sent, attempt)
 
 
 def _parse_url(text: str) -> URL:

@@ -35,8 +35,6 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     headers: HeaderSource | None = None
     """Headers of each request, or a function that returns them. They do not replace headers of the protocol."""
-    auth: str | None = None
-    """A bearer token: `Authorization: Bearer ...`."""
     proxy: str | None = None
     """The URL of an HTTP proxy. By default that of the environment (HTTPS_PROXY, NO_PROXY), and none for this machine
     itself; "" disables all proxies."""
@@ -48,8 +46,6 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if isinstance(self.headers, Mapping):
             validated_headers(self.headers)
-        if self.auth is not None and not (self.auth and self.auth.isascii() and self.auth.isprintable()):
-            raise TargetError("auth= must be a bearer token of visible ASCII characters")
         if self.proxy:
             validate_proxy(self.proxy)
         if self.connections < 1:
@@ -94,8 +90,6 @@ async def resolve_headers(source: Callable[[], Headers | Awaitable[Headers]]) ->
 def with_default_headers(headers: Headers, settings: HTTPSettings) -> HTTPSettings:
     """Return the settings with these headers of a configuration; headers of the settings take precedence."""
     defaults, source = validated_headers(headers), settings.headers
-    if settings.auth is not None:
-        defaults.pop("authorization", None)
     if not callable(source):
         return msgspec.structs.replace(settings, headers={**defaults, **validated_headers(source or {})})
 

@@ -11,6 +11,7 @@ from accord.errors import AccordError, ConnectError, ConnectionLost, visible
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.envelope import RequestId
 from accord.transport.base import Message, UnansweredRequest
+from accord.transport.http.credentials import Credentials
 from accord.transport.http.event_stream import EventStreamReader, is_stream, read_error_body, read_excerpt
 from accord.transport.http.failures import Complaints, response_error
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
@@ -31,13 +32,19 @@ class SSETransport:
     answer_bytes: int = ANSWER_BYTES
 
     def __init__(
-        self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS
+        self,
+        url: str,
+        *,
+        name: str = "",
+        settings: HTTPSettings | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        credentials: Credentials | None = None,
     ) -> None:
         settings = settings or HTTPSettings()
         self._name = name or url
         self._limits = limits
         self._inbox = HTTPInbox(limits)
-        self._fetcher = Fetcher(url, settings, limits)
+        self._fetcher = Fetcher(url, settings, limits, credentials)
         self._loop: asyncio.AbstractEventLoop
         self._slots = asyncio.Semaphore(settings.connections)
         self._endpoint: asyncio.Future[None] | None = None

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.base import Message
+from accord.transport.http.credentials import Credentials
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.get_stream import GetStream
 from accord.transport.http.in_flight import InFlightRequests, PostRequest, PostState
@@ -148,13 +149,19 @@ class StreamableTransport:
     answer_bytes: int = ANSWER_BYTES
 
     def __init__(
-        self, url: str, *, name: str = "", settings: HTTPSettings | None = None, limits: Limits = DEFAULT_LIMITS
+        self,
+        url: str,
+        *,
+        name: str = "",
+        settings: HTTPSettings | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        credentials: Credentials | None = None,
     ) -> None:
         settings = settings or HTTPSettings()
         self._name = name or url
         self._limits = limits
         self._inbox = HTTPInbox(limits)
-        self._fetcher = Fetcher(url, settings, limits)
+        self._fetcher = Fetcher(url, settings, limits, credentials)
         self._session_state = ClientSessionState()
         self._backlog = Backlog()
         self._in_flight = InFlightRequests(
