@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from enum import IntEnum
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from accord.errors import AuthorizationError, visible
 
@@ -98,10 +98,15 @@ def covers(resource: str, server: str) -> bool:
     "MUST identify the MCP server that the client intends to use the token with" (Authorization, Resource Parameter
     Implementation).
     """
-    if origin_of(resource) != origin_of(server):
+    if origin_of(resource) != origin_of(server) or urlsplit(resource).query:
         return False
-    parent, path = (urlsplit(url).path.rstrip("/") for url in (resource, server))
-    return not urlsplit(resource).query and (path == parent or path.startswith(f"{parent}/"))
+    parent, path = (urlsplit(url).path.removesuffix("/") for url in (resource, server))
+    return path == parent or (path.startswith(f"{parent}/") and not _has_dot_segment(path))
+
+
+def _has_dot_segment(path: str) -> bool:
+    """Return whether a path has a segment that leads out of those before it, also if its dots are encoded."""
+    return not {".", ".."}.isdisjoint(unquote(path).split("/"))
 
 
 def canonical_resource(server: str) -> str:
@@ -149,11 +154,13 @@ def reach_of(address: str) -> Reach:
         embedded = parsed.ipv4_mapped or parsed.sixtofour or _nat64(parsed) or (parsed.teredo or (None, None))[1]
         if embedded is not None:
             return reach_of(str(embedded))
+        if parsed.is_site_local:  # deprecated (RFC 3879), and global for `is_global`
+            return Reach.SPECIAL
     if parsed.is_loopback:
         return Reach.LOOPBACK
     if parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified or parsed.is_reserved:
         return Reach.SPECIAL
-    return Reach.PUBLIC if parsed.is_global else Reach.PRIVATE
+    return Reach.PUBLIC if parsed.is_global and parsed not in _PROTOCOL_ASSIGNMENTS else Reach.PRIVATE
 
 
 def _nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
@@ -163,4 +170,6 @@ def _nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return None
 
 
+_PROTOCOL_ASSIGNMENTS = ipaddress.IPv4Network("192.0.0.0/24")
+"""RFC 6890, 2.2.2: older releases of Python take some of it for global."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
