@@ -68,10 +68,11 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     tool_seconds: float | None = 300
     """`Limits.tool_seconds` over HTTP, where `Limits.tool_seconds` is not set."""
     sessions: int = 10_000
-    """Sessions over HTTP. A further session ends the one with the longest idle time, of the principal or address that
-    has the most. It must have been idle for `session_unused_seconds`; any idle time is enough where its principal or
-    address has over 100 sessions and more than its share of this limit, and there a session that only has open streams
-    counts as idle. If there is no such session, the server answers 503."""
+    """Sessions over HTTP. A further session ends the one with the longest idle time, of the principal or network that
+    has the most; a network is an address, or all IPv6 addresses with the same first 48 bits. It must have been idle for
+    `session_unused_seconds`; any idle time is enough where its principal or network has over 100 sessions and more than
+    its share of this limit, and there a session that only has open streams counts as idle. If there is no such session,
+    the server answers 503."""
     sessions_per_principal: int = 100
     """Sessions of one authenticated principal; a further one ends the one of its own with the longest idle time, or is
     answered with 503."""
@@ -89,8 +90,8 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """Time for `Auth.authenticate` to return the principal; after it, the request is refused."""
     connections: int = 20_000
     """Connections at once, or as many as leave 256 file descriptors if that is less. A further one replaces an idle one
-    of the address that has the most; if that has more than its share, also one that sends a request or receives a
-    stream. If there is no such connection, it is answered with 503."""
+    of the network that has the most (see `sessions`); if that has more than its share, also one that sends a request or
+    receives a stream. If there is no such connection, it is answered with 503."""
     connections_per_address: int | None = 10_000
     """Connections of one address, or half of all connections if file descriptors leave fewer than `connections` and
     half is less; a further one is answered with 503. No limit where `public_url` declares a proxy."""

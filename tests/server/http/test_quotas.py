@@ -16,7 +16,7 @@ from accord.messages.tools import ToolAnnotations
 from accord.server.auth.api_keys import APIKeys
 from accord.server.core.principal import Principal
 from accord.server.http import sessions
-from accord.server.http.quotas import account_of, is_address
+from accord.server.http.quotas import account_of, counted_address, is_address, network_of
 from accord.session import rate
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest
@@ -72,6 +72,15 @@ def test_where_both_headers_differ_one_is_forged_and_neither_is_believed() -> No
 @pytest.mark.parametrize(("client", "found"), [(None, ""), (("fe80::1%eth0", 1), "fe80::/64"), (("test", 1), "test")])
 def test_without_a_proxy_it_is_the_address_of_the_connection(client: Any, found: str) -> None:
     assert account(client=client) == found
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [("2001:db8:1:2:3::4", "2001:db8:1::/48"), (OTHER, OTHER), ("::ffff:192.0.2.1", "192.0.2.1"), ("test", "test")],
+)
+def test_ipv6_networks_of_one_customer_are_one_network(address: str, network: str) -> None:
+    assert network_of(counted_address(address)) == network
+    assert network_of("\0" + counted_address(address)).lstrip("\0") == network
 
 
 def test_a_principal_counts_for_itself_whatever_it_is_called() -> None:
@@ -147,6 +156,15 @@ async def test_an_attacker_with_many_open_streams_does_not_lock_others_out() -> 
         assert [(await each.ask("ping")).status for each in honest] == [200] * 5
         for stream in streams:
             await stream.leave()
+
+
+async def test_one_client_with_many_ipv6_networks_does_not_lock_others_out() -> None:
+    async with site(desk(http_sessions=300, http_sessions_per_address=100)) as here:
+        for number in range(300):
+            await Stateful(at(here, f"2001:db8:1:{number % 100:x}::1")).open()
+        for address in (OTHER, "2001:db8:2::1", "2001:db8:2:1::1"):
+            await Stateful(at(here, address)).open()
+        assert {len(sessions) for sessions in here.endpoint.sessions._by_network.values()} == {297, 1, 2}
 
 
 async def test_idle_sessions_are_found_behind_many_that_are_in_use() -> None:

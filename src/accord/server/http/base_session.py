@@ -66,8 +66,8 @@ class BaseHTTPSession:
         self.id: str = id
         self.account: str = account
         """The account whose quotas the session uses."""
-        self.account_sessions: OrderedDict[BaseHTTPSession, None] | None = None
-        """All sessions of the account, the least recently used first."""
+        self.neighbors: tuple[OrderedDict[BaseHTTPSession, None], ...] = ()
+        """All sessions of the account, and all of its network, the least recently used first."""
         self.principal: str = id_of(principal)
         self.created_at: float = context.loop.time()
         self.last_used_at: float = self.created_at
@@ -170,8 +170,8 @@ class BaseHTTPSession:
     def __exit__(self, *_: object) -> None:
         self.open_requests -= 1
         self.last_used_at = self.context.loop.time()
-        if self.account_sessions is not None:
-            self.account_sessions.move_to_end(self)
+        for sessions in self.neighbors:
+            sessions.move_to_end(self)
 
     @contextmanager
     def with_stream(self) -> Iterator[None]:

@@ -3,7 +3,8 @@
 The address is that of the connection. If `public_url` declares a proxy, the address is the last element of
 `X-Forwarded-For`, or of `Forwarded`, which the proxy itself has added; a client may have written earlier elements. If
 both headers are present and differ, one is from the client, and neither is used. An IPv6 client has 2**64 addresses,
-which count as one.
+which count as one. One customer of a provider has up to 2**16 such networks: where a table for all clients is full,
+they count as one network (/48).
 
 The memory of a body is charged from its first byte until its request is answered. A connection can send 4 MiB in a
 moment, decoded values take several times the bytes of the body, and a handler may hold them for minutes. So the
@@ -97,6 +98,17 @@ def counted_address(address: str) -> str:
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
+
+
+@lru_cache(4_096)
+def network_of(account: str) -> str:
+    """Return the network of an account, or of an address as `counted_address` returns it: of IPv6 its /48 network,
+    otherwise the account itself.
+    """
+    try:
+        return str(IPv6Network(account.removeprefix(_ADDRESS)).supernet(new_prefix=48))
+    except ValueError:
+        return account
 
 
 SMALL_BYTES = 1 << 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from accord.errors import StoreError
 from accord.server.core.principal import id_of
 from accord.server.http.base_session import BaseHTTPSession, SessionRecord, is_own_id, read_record
-from accord.server.http.quotas import is_address
+from accord.server.http.quotas import is_address, network_of
 from accord.server.http.session import NO_SESSION, HTTPSession
 from accord.transport.asgi.request import ASGIRequest, RequestRejected
 
@@ -24,7 +24,7 @@ log: logging.Logger = logging.getLogger("accord")
 V = TypeVar("V", bound=BaseHTTPSession)
 
 _FEW = 100
-"""The number of sessions in use that an account keeps even if other accounts need room."""
+"""The number of sessions in use that a network keeps even if others need room."""
 
 _AT_ONCE = 16
 """The number of sessions that begin to end in one iteration of the loop."""
@@ -39,7 +39,8 @@ class SessionTable(Generic[V]):
         self._context = context
         self._by_id: dict[str, V] = {}
         self._unused: dict[V, None] = {}  # and some used since, the oldest first
-        self._by_account: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # by account, the longest idle first
+        self._by_account: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # the longest idle first
+        self._by_network: dict[str, OrderedDict[BaseHTTPSession, None]] = {}  # likewise; see `network_of`
         self._ending: dict[str, asyncio.Future[Any]] = {}
 
     def __len__(self) -> int:
@@ -87,16 +88,16 @@ class SessionTable(Generic[V]):
         return oldest
 
     def _longest_idle(self, account: str) -> V | None:
-        """Return the session to evict, of this account or, for an empty string, of the account with the most sessions.
+        """Return the session to evict, of this account or, for an empty string, of the network with the most sessions.
 
-        An account within its share loses only sessions that were idle for a while. One above its share also loses
+        A network within its share loses only sessions that were idle for a while. One above its share also loses
         recently used sessions without requests in progress, and then those with open streams only: otherwise two
-        addresses that use their sessions now and then, or keep a stream of each open, could lock out all others.
+        networks that use their sessions now and then, or keep a stream of each open, could lock out all others.
         """
         if account:
             return self._idle_of(self._by_account[account])
-        largest, limits = max(self._by_account.values(), key=len), self._context.limits
-        if len(largest) > max(_FEW, limits.http.sessions // (len(self._by_account) + 1)):
+        largest, limits = max(self._by_network.values(), key=len), self._context.limits
+        if len(largest) > max(_FEW, limits.http.sessions // (len(self._by_network) + 1)):
             return self._idle_of(largest, may_listen=True)
         idle = self._context.loop.time() - limits.http.session_unused_seconds
         candidate = self._idle_of(largest)
@@ -116,8 +117,9 @@ class SessionTable(Generic[V]):
         """Add a session."""
         self._by_id[session.id] = session
         self._unused[session] = None
-        session.account_sessions = self._by_account.setdefault(session.account, OrderedDict())
-        session.account_sessions[session] = None
+        session.neighbors = tuple(table.setdefault(key, OrderedDict()) for table, key in self._tables_of(session))
+        for sessions in session.neighbors:
+            sessions[session] = None
 
     def get(self, id: str) -> V | None:
         """Return the session with an id, of any principal."""
@@ -134,18 +136,22 @@ class SessionTable(Generic[V]):
         """
         if self._by_id.pop(session.id, None) is not None:
             self._unused.pop(session, None)
-            self._remove_from_account(session)
+            self._remove_from_tables(session)
             # Together: no other process may restore it, and a store that hangs must not delay the close.
             ending = self._ending[session.id] = asyncio.gather(session.forget(), session.close(reason))
             ending.add_done_callback(lambda _: self._ending.pop(session.id))
             await asyncio.shield(ending)
 
-    def _remove_from_account(self, session: V) -> None:
-        others, session.account_sessions = session.account_sessions, None
-        if others is not None:
-            del others[session]
-            if not others:
-                del self._by_account[session.account]
+    def _tables_of(self, session: V) -> tuple[tuple[dict[str, OrderedDict[BaseHTTPSession, None]], str], ...]:
+        """Return the tables of all sessions by account and by network, each with the key of a session."""
+        return (self._by_account, session.account), (self._by_network, network_of(session.account))
+
+    def _remove_from_tables(self, session: V) -> None:
+        session.neighbors = ()
+        for table, key in self._tables_of(session):
+            del table[key][session]
+            if not table[key]:
+                del table[key]
 
     async def sweep(self) -> None:
         """End the sessions that are idle or too old."""
@@ -171,7 +177,7 @@ class SessionTable(Generic[V]):
         sessions, self._by_id = list(self._by_id.values()), {}
         self._unused.clear()
         for session in sessions:
-            self._remove_from_account(session)
+            self._remove_from_tables(session)
         closing = (session.close(reason) for session in sessions)
         await _run_all([*self._ending.values(), *closing], 2 * self._context.limits.close_seconds)
 

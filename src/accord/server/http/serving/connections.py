@@ -1,8 +1,8 @@
 """The open connections of a server, and limits on them: their number, in total and per address, and the bytes buffered
 for them.
 
-If all connections are taken, a new one replaces one of the address that has the most, unless that serves requests: two
-addresses that keep idle connections open could otherwise lock out all others.
+If all connections are taken, a new one replaces one of the network that has the most (see `network_of`), unless that
+serves requests: two clients that keep idle connections open could otherwise lock out all others.
 
 A client that does not read its responses makes the server buffer them (`slow_readers`). A client that sends requests
 before it has the response to another makes the server buffer those (`early_senders`). Both are bounded in total.
@@ -11,11 +11,12 @@ before it has the response to another makes the server buffer those (`early_send
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
 from accord.limits import Limits
-from accord.server.http.quotas import counted_address
+from accord.server.http.quotas import counted_address, network_of
 from accord.server.http.slow_readers import SlowReaders
 
 
@@ -48,7 +49,8 @@ class Connections(Generic[C]):
         self._cap = cap
         self._per_address = _per_address(limits, cap)
         self._open: dict[C, str] = {}  # with their addresses
-        self._by_address: dict[str, dict[C, None]] = {}  # the oldest first
+        self._count: Counter[str] = Counter()  # by address
+        self._by_network: dict[str, dict[C, None]] = {}  # the oldest first
         self.slow_readers: SlowReaders[C] = SlowReaders(limits.http.unsent_bytes, _abort)
         """Connections whose clients read their responses too slowly."""
         self.early_senders: SlowReaders[C] = SlowReaders(limits.http.unsent_bytes, _abort)
@@ -63,24 +65,24 @@ class Connections(Generic[C]):
     def add(self, connection: C) -> bool:
         """Add a connection; return False if there are too many, of its address or in total."""
         address = "" if connection.peer is None else counted_address(connection.peer[0])
-        count = len(self._by_address.get(address, ()))
-        if address and self._per_address is not None and count >= self._per_address:
+        if address and self._per_address is not None and self._count[address] >= self._per_address:
             return False
-        if len(self._open) >= self._cap and not self._make_room(count):
+        if len(self._open) >= self._cap and not self._make_room(network_of(address)):
             return False
         self._open[connection] = address
-        self._by_address.setdefault(address, {})[connection] = None
+        self._count[address] += 1
+        self._by_network.setdefault(network_of(address), {})[connection] = None
         return True
 
-    def _make_room(self, count: int) -> bool:
-        """Close a connection for an address that has `count`: an idle one of the address with the most; if that has
-        more than its share, any that serves no request. Return whether there was one.
+    def _make_room(self, network: str) -> bool:
+        """Close a connection for one of this network: an idle one of the network with the most; if that has more than
+        its share, any that serves no request. Return whether there was one.
         """
-        largest = max(self._by_address.values(), key=len)
-        if len(largest) < count + 2:
+        largest = max(self._by_network.values(), key=len)
+        if len(largest) < len(self._by_network.get(network, ())) + 2:
             return False
         spare = next((each for each in largest if each.is_idle), None)
-        if spare is None and len(largest) > self._cap // (len(self._by_address) + 1):
+        if spare is None and len(largest) > self._cap // (len(self._by_network) + 1):
             spare = next((each for each in largest if not each.is_working), None)
         if spare is None:
             return False
@@ -94,10 +96,11 @@ class Connections(Generic[C]):
         self.buffered(connection, 0)
         address = self._open.pop(connection, None)
         if address is not None:
-            own = self._by_address[address]
-            del own[connection]
-            if not own:
-                del self._by_address[address]
+            network = network_of(address)
+            _subtract(self._count, address)
+            del self._by_network[network][connection]
+            if not self._by_network[network]:
+                del self._by_network[network]
 
     def stalled(self, connection: C, size: int) -> None:
         """Set the unsent bytes of a connection. Close connections until the total is within its bound."""
@@ -126,3 +129,9 @@ def _per_address(limits: Limits, cap: int) -> int | None:
 
 def _abort(connection: CountedConnection) -> None:
     asyncio.get_running_loop().call_soon(connection.transport.abort)
+
+
+def _subtract(counter: Counter[str], key: str) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
