@@ -19,6 +19,7 @@ from accord.auth.registration import ClientRegistration
 from accord.auth.steps import Steps
 from accord.auth.tokens import ClientAuthentication, Tokens, request_tokens, tokens_of
 from accord.errors import AuthorizationError, OAuthError, visible
+from accord.redaction import REDACTED
 
 STEP = "authorization"
 _CALLBACK_CHARACTERS = 16_384
@@ -135,11 +136,12 @@ def read_callback(pending: PendingAuthorization, parameters: Mapping[str, str]) 
     """Return the code of a callback. Raises `AuthorizationError` unless it answers this authorization, and `OAuthError`
     for the error in it.
     """
-    if not compare_digest(parameters.get("state", "").encode(), pending.state.encode()):
+    state = parameters.get("state", "").encode(errors="backslashreplace")  # a pasted URL may have lone surrogates
+    if not compare_digest(state, pending.state.encode()):
         raise AuthorizationError(STEP, "the state of the callback is not the one of this login", "log in again")
     _check_issuer(pending, parameters.get("iss"))
     if "error" in parameters:
-        raise _authorization_failure(parameters["error"], parameters.get("error_description", ""))
+        raise _authorization_failure(parameters)
     if not parameters.get("code"):
         raise AuthorizationError(STEP, "the callback has neither a code nor an error")
     return parameters["code"]
@@ -161,7 +163,10 @@ def _check_issuer(pending: PendingAuthorization, found: str | None) -> None:
         )
 
 
-def _authorization_failure(error: str, description: str) -> OAuthError:
+def _authorization_failure(parameters: Mapping[str, str]) -> OAuthError:
+    error, description = parameters["error"], parameters.get("error_description", "")
+    if code := parameters.get("code"):  # of no use to the user, and a secret
+        error, description = (text.replace(code, REDACTED) for text in (error, description))
     cures = {
         "access_denied": "the user has refused; log in again",
         "invalid_scope": "choose other scopes: --scope",
