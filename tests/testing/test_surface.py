@@ -37,23 +37,26 @@ def test_each_difference_is_told_by_its_place(tmp_path: Path) -> None:
     first, *lines = str(caught.value).splitlines()
     assert "(differences: 4; --accord-update, or update=True, takes them over)" in first
     assert [tuple(line.strip().split(" (")) for line in lines] == [
-        ('breaking  capabilities.prompts: gone: {"listChanged":true}', f"{FAIL})"),
-        ('breaking  prompts.praise: gone: {"arguments":[{"name":"item","required":true}],"name":"praise"}', f"{ASK})"),
+        ('breaking  capabilities.prompts: removed: {"listChanged":true}', f"{FAIL})"),
+        (
+            'breaking  prompts.praise: removed: {"arguments":[{"name":"item","required":true}],"name":"praise"}',
+            f"{ASK})",
+        ),
         ('risky     instructions: "Be brief." → "Be quick."', f"{READ})"),
         ("risky     tools.price.inputSchema.properties.count.default: 1 → 2", f"{OMIT})"),
     ]
 
 
-FAIL = "clients that make use of it fail, or wait for what never comes"
-ASK = "who asks for it by its name gets an error"
-READ = "models read it, and may act in another way"
-OMIT = "calls that leave it out do something else"
+FAIL = "clients that use it fail, or wait in vain"
+ASK = "requests with the old name get an error"
+READ = "models read it, and may behave differently"
+OMIT = "calls that omit it get another value"
 
 
 def test_no_text_of_a_server_controls_the_terminal() -> None:
     (key,) = differences({}, {"\x1b[2J\n": 1})
     (value,) = differences({"a": 1}, {"a": "\x9b2J\u202e"})
-    assert (key, value) == (r"\x1b[2J\n: new: 1", r'a: 1 → "\x9b2J\u202e"')
+    assert (key, value) == (r"\x1b[2J\n: added: 1", r'a: 1 → "\x9b2J\u202e"')
 
 
 def test_what_is_only_said_in_other_words_is_safe(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_what_is_ignored_may_differ(tmp_path: Path) -> None:
 
 
 def test_no_file_is_an_error_that_says_how_to_write_it(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"there is no .*shop.json yet: pytest --accord-update writes it"):
+    with pytest.raises(AssertionError, match=r"shop.json does not exist: write it with pytest --accord-update"):
         assert_surface(shop(), tmp_path / "shop.json")
     assert not (tmp_path / "shop.json").exists()
 
@@ -122,5 +125,5 @@ def test_what_is_all_ignored_has_none(was: Any, now: Any) -> None:
 
 def test_true_is_not_one() -> None:
     assert differences({"a": True}, {"a": 1}) == ["a: true → 1"]
-    assert differences([1], [1, 2]) == ["1: new: 2"]
+    assert differences([1], [1, 2]) == ["1: added: 2"]
     assert differences(1, 2) == ["the value: 1 → 2"]

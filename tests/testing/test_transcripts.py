@@ -215,9 +215,9 @@ async def test_a_client_of_all_revisions_finds_the_recorded_one(tmp_path: Path) 
 
 
 def test_no_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"there is no .*--accord-update"):
+    with pytest.raises(AssertionError, match=r"does not exist.*--accord-update"):
         replay(tmp_path / "none", shop())
-    with pytest.raises(AssertionError, match="there is no"):
+    with pytest.raises(AssertionError, match="does not exist"):
         RecordedServer(tmp_path / "none")
 
 

@@ -22,7 +22,7 @@ def read_expected(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise AssertionError(
-            f"there is no {file} yet: pytest --accord-update writes it, or update=True; then look at it and commit it"
+            f"{file} does not exist: write it with pytest --accord-update, or update=True; then review and commit it"
         ) from None
 
 
@@ -59,9 +59,9 @@ def _differences(was: Any, now: Any, path: str) -> Iterator[tuple[str, str]]:
         for number, (was_item, now_item) in enumerate(zip_longest(was, now, fillvalue=_ABSENT)):
             yield from _differences(was_item, now_item, _join(path, str(number)))
     elif was is _ABSENT:
-        yield path, f"{path}: new: {preview_json(now)}"
+        yield path, f"{path}: added: {preview_json(now)}"
     elif now is _ABSENT:
-        yield path, f"{path}: gone: {preview_json(was)}"
+        yield path, f"{path}: removed: {preview_json(was)}"
     elif was != now or isinstance(was, bool) is not isinstance(now, bool):
         yield path, f"{path or 'the value'}: {preview_json(was)} → {preview_json(now)}"
 

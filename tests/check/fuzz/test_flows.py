@@ -128,7 +128,7 @@ def test_the_command_line_takes_calls_and_says_what_is_none() -> None:
     assert "the server ends with exit code 6" in " ".join(found.output.split())
     refused = CliRunner().invoke(accord, [*command, "--sequence", "close"])
     assert refused.exit_code not in (0, 1)
-    assert "these are no calls" in refused.output
+    assert "invalid sequence of calls" in refused.output
 
 
 async def test_a_check_of_one_sequence_says_what_came_of_it() -> None:

@@ -15,7 +15,7 @@ from accord.check.fuzz.values import values
 from accord.check.surface.changes import surface_changes
 from accord.check.surface.diff import Comparison, compare, comparison_lines
 from accord.check.surface.schema_changes import Change, worst_kind
-from accord.check.surface.schema_location import as_input
+from accord.check.surface.schema_location import ComparedSchema, as_input
 from accord.check.surface.schemas import schema_changes
 from accord.check.surface.surface import build_surface, encode_surface, fetch_surfaces, surface_file
 from accord.errors import ConnectError, TargetError
@@ -99,7 +99,7 @@ def test_the_place_of_a_change_is_as_deep_as_can_be() -> None:
 
 def test_a_change_comes_with_a_value_that_shows_it() -> None:
     (change,) = schema_changes(of(a={"enum": ["x", "y"]}), of(a={"enum": ["x", "z"]}), (), sent=True)
-    assert (change.what, change.why) == ('without "y", with "z"', '"y" was accepted, and is refused now')
+    assert (change.what, change.why) == ('without "y", with "z"', '"y" was accepted, and is now rejected')
 
 
 def test_the_same_said_in_other_words_is_no_change() -> None:
@@ -293,6 +293,17 @@ def test_unchanged_members_that_refer_to_a_recursive_choice_are_no_change() -> N
     assert kinds(old, new, sent=True) == {"properties.b": "safe"}
 
 
+def test_a_location_with_a_recursive_reference_of_2019_09_is_self_contained() -> None:
+    children = {"type": "array", "items": {"$recursiveRef": "#"}}
+    properties = {"name": {"type": "string"}, "children": children}
+    dialect = "https://json-schema.org/draft/2019-09/schema"
+    root = ComparedSchema({"$schema": dialect, "type": "object", "properties": properties}).root
+    location = root.at_schemas(root.keyword_values("properties")[0]["children"])
+    document = SchemaDocument(location.schema())
+    assert document.matches([{"name": "a", "children": [{"name": "b"}]}])
+    assert not document.matches([{"children": ["not an object"]}])
+
+
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(whole())
 def test_a_schema_is_like_itself(pair: Pair) -> None:
@@ -423,7 +434,8 @@ async def test_a_live_server_is_compared_with_a_file(kept: str) -> None:
 
 
 async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
-    for content, text in (("{}", "holds no surface"), ("<", "is no JSON"), ('{"revisions": {"x": {}}}', "no surface")):
+    invalid = (("{}", "is not a surface"), ("<", "is not JSON"), ('{"revisions": {"x": {}}}', "is not a surface"))
+    for content, text in invalid:
         (tmp_path / "odd.json").write_text(content)
         with pytest.raises(TargetError, match=text):
             await compare(str(tmp_path / "odd.json"), shop())

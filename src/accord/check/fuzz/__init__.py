@@ -1,21 +1,24 @@
-"""Cases made from the schemas of a peer: values that fit, values at the edge, values that do not fit, and their use.
+"""Test cases generated from the schemas of a server: valid, boundary and invalid values, and calls with them.
 
-document      a schema from a peer, with its references made plain
-arms, shape   what must hold at one place of a value: as alternatives, and each of them as one thing
-smallest      one small value, the same every time; it needs no hypothesis
-values        a hypothesis strategy: any value that fits
-variants      the places of a value, and the value with one of them changed
-boundaries    the edges: the least, the longest, the empty, the strange
-breaches      a value with one thing wrong
-shrinking     the least value that still fails
+Values:
 
-subjects      what can be called: tools, prompts, templates, completions, resources, pages of lists
-sequences     calls of which later ones take values out of the results of earlier ones
-pool          what a server gave, and the calls by which it was had
-trials        the plan for one subject: which calls are tried, in which order
-calling       one call, in a conversation that is opened again; what it means when no answer comes
-running       one sequence, judged call by call (troubles, leaks)
-reducing      the shortest sequence that still fails
-finding       from one sequence to its faults
-exploring     all of it, in bounded time; or just the calls of one fault again
+schema_document      a schema from a server, with absolute references
+alternatives, shape  the constraints at one location of a value, as alternatives without choices
+smallest             one small valid value, always the same; needs no hypothesis
+values               a hypothesis strategy for valid values
+variants             the locations of a value, and the value with one of them changed
+boundaries           valid values at the bounds: smallest, longest, empty, unusual
+invalid_values       values with one defect
+
+Calls:
+
+fuzz_targets         what can be called: tools, prompts, templates, completions, resources, pages of lists
+sequences            calls that use values from the results of earlier calls
+value_pool           values that the server returned, and the calls that returned them
+trial_plan           the calls to one target, in order
+fuzz_client          one call on a connection that reopens; how to judge a missing response
+sequence_runner      one sequence of calls, with each response checked (response_checks, leaks)
+sequence_reducer     the shortest sequence that still fails
+failure_finder       the failures of one sequence
+fuzz_run             the whole run, in bounded time, or a replay of the calls of one failure
 """

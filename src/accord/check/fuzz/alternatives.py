@@ -1,8 +1,8 @@
-"""What must hold at one place of a value, taken apart: schemas that all hold become alternatives without any choice.
+"""Expand the schemas at one location of a value into alternatives without choices.
 
-`allOf` and references are opened; `anyOf`, `oneOf`, `if`, `dependentRequired` and `dependentSchemas` give one
-alternative for each way to satisfy them; a `not` of something simple is turned around. What an alternative no longer
-says (that only one arm of `oneOf` may fit, most forms of `not`) is settled by asking the validator in the end.
+`allOf` and references are expanded; `anyOf`, `oneOf`, `if`, `dependentRequired` and `dependentSchemas` produce one
+alternative for each way to satisfy them; a simple `not` is replaced by its negation. An alternative does not express
+every constraint (that only one branch of `oneOf` may match, most forms of `not`), so the caller validates each value.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from accord.check.fuzz.schema_document import REFERENCES, Conjunction, Generatio
 from accord.check.fuzz.shape import TYPES, ValueShape
 
 _MAX_ALTERNATIVES = 48
-"""Alternatives that are used of one place, at most."""
+"""The maximum number of alternatives for one location."""
 _STEPS = 4_000
-"""Steps to find them, at most."""
+"""The maximum number of steps to find them."""
 
 _SIMPLE = frozenset(("required", "properties", "anyOf", "allOf", "type", "not"))
-"""Keywords whose opposite is told completely by others."""
-_NEGATED = "turned around already"
+"""Keywords whose negation other keywords express completely."""
+_NEGATED = "already negated"
 _OBJECT = {"type": "object"}
 _ADDED = "added"
 
@@ -29,9 +29,9 @@ _Expansions = Iterable[Conjunction]
 
 
 def alternatives(document: SchemaDocument, conjunction: Conjunction) -> list[ValueShape]:
-    """The alternatives that can hold, the first ones of very many. Raises `GenerationError` if there are none."""
+    """Return the satisfiable alternatives, at most `_MAX_ALTERNATIVES`. Raises `GenerationError` if there are none."""
     if not (found := document.cached(_shapes, conjunction)):
-        raise GenerationError("nothing can fit all that is asked for at one place")
+        raise GenerationError("no value can match all the schemas at one location")
     return found
 
 
@@ -40,34 +40,34 @@ def _shapes(document: SchemaDocument, conjunction: Conjunction) -> list[ValueSha
     shapes = (ValueShape(flat) for flat in steps if flat is not None)
     try:
         return list(islice((shape for shape in shapes if shape.is_satisfiable), _MAX_ALTERNATIVES))
-    except RecursionError:  # too many schemas hold at one place
+    except RecursionError:  # too many schemas apply to one location
         return []
 
 
 def _expand(document: SchemaDocument, todo: Conjunction, done: Conjunction) -> Iterator[Conjunction | None]:
-    """Conjunctions without choices; `None` for a step that led nowhere, so that steps can be counted."""
+    """Yield conjunctions without choices, and None for each step without a result, so that the caller counts steps."""
     while todo and (todo[0] is True or (isinstance(todo[0], dict) and not todo[0])):
         todo = todo[1:]
     if not todo:
         yield done
     elif todo[0] is False or not ValueShape(done).kinds:
         yield None
-    elif (ways := _expansions(document, todo[0])) is None:
+    elif (expansions := _expansions(document, todo[0])) is None:
         yield from _expand(document, todo[1:], (*done, todo[0]))
     else:
-        for way in ways:
-            yield from _expand(document, (*way, *todo[1:]), done)
+        for expansion in expansions:
+            yield from _expand(document, (*expansion, *todo[1:]), done)
 
 
 def _expansions(document: SchemaDocument, schema: dict[str, Any]) -> _Expansions | None:
-    """By what a schema can be replaced; `None` if it offers no choice."""
+    """Return the conjunctions that can replace a schema, or None if it offers no choice."""
     for keyword in REFERENCES:
         if isinstance(schema.get(keyword), str):
             return [(document.resolve_reference(schema[keyword]), _without(schema, keyword))]
     if "allOf" in schema:
         return [(*schema["allOf"], _without(schema, "allOf"))]
     if "anyOf" in schema:
-        return [(arm, _without(schema, "anyOf")) for arm in schema["anyOf"]]
+        return [(branch, _without(schema, "anyOf")) for branch in schema["anyOf"]]
     if "oneOf" in schema:
         return _only_one(schema["oneOf"], _without(schema, "oneOf"))
     if "if" in schema:
@@ -75,18 +75,19 @@ def _expansions(document: SchemaDocument, schema: dict[str, Any]) -> _Expansions
     for keyword in ("dependentRequired", "dependentSchemas"):
         if schema.get(keyword):
             return _dependent(schema, keyword)
-    turned = _negate(schema["not"]) if "not" in schema else None
-    return None if turned is None else [(*way, _without(schema, "not")) for way in turned]
+    negations = _negate(schema["not"]) if "not" in schema else None
+    return None if negations is None else [(*negation, _without(schema, "not")) for negation in negations]
 
 
-def _only_one(arms: list[Any], rest: dict[str, Any]) -> _Expansions:
-    """Each arm: mostly that is enough; if not, without all others. One after the other: together they are the square
-    of the arms.
+def _only_one(branches: list[Any], rest: dict[str, Any]) -> _Expansions:
+    """Yield each branch alone, which is usually enough, then each branch with the negation of all others.
+
+    This is a generator because the second group has the square of the number of branches.
     """
-    yield from ((arm, rest) for arm in arms)
-    denied = [{"not": arm} for arm in arms]
-    for at, arm in enumerate(arms):
-        yield (arm, *denied[:at], *denied[at + 1 :], rest)
+    yield from ((branch, rest) for branch in branches)
+    negated = [{"not": branch} for branch in branches]
+    for index, branch in enumerate(branches):
+        yield (branch, *negated[:index], *negated[index + 1 :], rest)
 
 
 def _conditional(schema: dict[str, Any]) -> _Expansions:
@@ -99,27 +100,27 @@ def _conditional(schema: dict[str, Any]) -> _Expansions:
 
 
 def _dependent(schema: dict[str, Any], keyword: str) -> _Expansions:
-    """The first of the properties that others depend on: not there, or there with what it brings."""
-    name, brings = next(iter(schema[keyword].items()))
+    """Return two expansions for the first property with dependents: without it, or with it and its dependents."""
+    name, dependents = next(iter(schema[keyword].items()))
     others = {other: each for other, each in schema[keyword].items() if other != name}
     rest = {**_without(schema, keyword), **({keyword: others} if others else {})}
-    there = {"required": [name, *brings]} if keyword == "dependentRequired" else {"required": [name]}
-    schemas = () if keyword == "dependentRequired" else (brings,)
-    return [(_absent(name), rest), (there, *schemas, rest)]
+    present = {"required": [name, *dependents]} if keyword == "dependentRequired" else {"required": [name]}
+    schemas = () if keyword == "dependentRequired" else (dependents,)
+    return [(_absent(name), rest), (present, *schemas, rest)]
 
 
-def _negate(denied: Any) -> _Expansions | None:
-    """The opposite of a schema: a way for each of its keywords that is not kept; None where it was turned before."""
-    if isinstance(denied, bool):
-        return [(not denied,)]
-    if denied.get("$comment") == _NEGATED:
+def _negate(schema: Any) -> _Expansions | None:
+    """Return an expansion for each keyword of a schema that a value can violate; None if it was negated before."""
+    if isinstance(schema, bool):
+        return [(not schema,)]
+    if schema.get("$comment") == _NEGATED:
         return None
-    ways = [way for keyword, value in denied.items() for way in _negate_keyword(keyword, value)]
-    return ways if denied.keys() <= _SIMPLE else [*ways, ({"not": {**denied, "$comment": _NEGATED}},)]
+    negations = [each for keyword, value in schema.items() for each in _negate_keyword(keyword, value)]
+    return negations if schema.keys() <= _SIMPLE else [*negations, ({"not": {**schema, "$comment": _NEGATED}},)]
 
 
 def _negate_keyword(keyword: str, value: Any) -> _Expansions:
-    """How one keyword is not kept, where that is easily said."""
+    """Return the expansions that violate one keyword, if other keywords can express them."""
     match keyword, value:
         case "required", [*names]:
             return [(_OBJECT, _absent(name)) for name in names]
@@ -147,9 +148,9 @@ def _negate_keyword(keyword: str, value: Any) -> _Expansions:
     return []
 
 
-def _other_types(denied: str | list[str]) -> list[str]:
-    """A number that is no integer has no type of its own: the validator knows it."""
-    named = [denied] if isinstance(denied, str) else denied
+def _other_types(excluded: str | list[str]) -> list[str]:
+    """Return the types that are not excluded; the validator rejects an integer where `number` is excluded."""
+    named = [excluded] if isinstance(excluded, str) else excluded
     return [each for each in TYPES if each not in named and not (each == "integer" and "number" in named)]
 
 

@@ -1,4 +1,4 @@
-"""What came of generated calls."""
+"""The results of generated calls."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from accord.check.engine.rule import Violation
 from accord.check.fuzz.sequences import CallStep, Steps, encode_steps
 
 _LONGEST = 8_000
-"""Characters of calls that still fit on a command line, and before the eyes of a person."""
+"""The maximum length in characters of calls that a command line repeats."""
 
 
 class FuzzFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that is broken, and the fewest calls, with the least arguments, by which that was seen; none where it is
-    seen by all of them together.
-    """
+    """A broken rule, with the fewest and smallest calls that show it; without calls if only all of them show it."""
 
     rule: str
     steps: Steps
@@ -23,11 +21,11 @@ class FuzzFailure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last(self) -> CallStep | None:
-        """The call that fails; those before it lead there."""
+        """Return the call that fails; the calls before it prepare it."""
         return self.steps[-1] if self.steps else None
 
     def violation(self, symptom: str = "") -> Violation:
-        """The same as what a case raises."""
+        """Return the failure as the violation that a case raises."""
         if self.last is None:
             return Violation(self.text, symptom=symptom or self.rule, evidence=self.evidence)
         before = f"after {', '.join(map(str, self.steps[:-1]))}: " if len(self.steps) > 1 else ""
@@ -42,38 +40,36 @@ class FuzzFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FuzzResult(msgspec.Struct, kw_only=True):
-    """What came of it."""
+    """The result of a run."""
 
     cases: int = 0
-    """Generated and run; calls to shrink what failed are not counted."""
+    """The number of generated cases, without the calls that reduce failures."""
     sequences: int = 0
-    """Of those, the ones of several calls."""
+    """The number of cases with several calls."""
     calls: int = 0
-    """All calls."""
+    """The number of all calls."""
     seconds: float = 0.0
     seed: int = 0
     judged_counts: dict[str, int] = msgspec.field(default_factory=dict)
-    """By rule: how many answers were looked at."""
+    """The number of checked responses, by rule."""
     failures: list[FuzzFailure] = msgspec.field(default_factory=list)
     not_generated: dict[str, str] = msgspec.field(default_factory=dict)
-    """Names of what no arguments could be made for: why."""
+    """The reason why no arguments could be generated, by the name of the target."""
     over_limit: list[str] = msgspec.field(default_factory=list)
-    """Of what there was too much, in words."""
+    """The limits that left something out, a sentence each."""
     slow_targets: list[str] = msgspec.field(default_factory=list)
-    """Names of what was left alone, since it takes long."""
+    """The names of targets that are not called any more because their calls are slow."""
     stop_reason: str = ""
-    """Why it ended before its plans, if it did."""
+    """Why the run ended before its plans, if it did."""
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What was not tried, in words."""
+        """Return what was not tried, a sentence each."""
         found = [
-            f"no arguments could be made for {name!r}: {why}" for name, why in self.not_generated.items()
+            f"no arguments could be generated for {name!r}: {why}" for name, why in self.not_generated.items()
         ] + self.over_limit
         if self.slow_targets:
-            found.append(
-                f"calls of {', '.join(map(repr, self.slow_targets))} take long; the rest of theirs was not made"
-            )
+            found.append(f"calls of {', '.join(map(repr, self.slow_targets))} are slow; the rest of them was skipped")
         return (*found, f"generated calls ended early: {self.stop_reason}") if self.stop_reason else tuple(found)
 
     def violations(self, rule: str, symptom: str = "") -> list[Violation]:
@@ -81,6 +77,6 @@ class FuzzResult(msgspec.Struct, kw_only=True):
         return [each.violation(symptom) for each in self.failures if each.rule == rule]
 
     def count_judged(self, *rules: str) -> None:
-        """An answer was looked at for these rules."""
+        """Count one checked response for each of these rules."""
         for rule in rules:
             self.judged_counts[rule] = self.judged_counts.get(rule, 0) + 1

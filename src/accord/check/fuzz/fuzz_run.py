@@ -1,8 +1,8 @@
-"""Generated calls of what may be called, judged one by one; what fails is shrunk to the fewest calls that fail.
+"""Run generated calls, check each response, and reduce failures to the fewest calls that fail.
 
-Everything that can be called has its plan; the plans take turns, one sequence of calls each, until they are done, or so
-many cases were tried, or the time is over. A server that ends, or hangs, is opened again. The same seed gives the same
-calls, as far as the server gives the same answers, in time.
+Each target has a plan; the plans take turns, one sequence of calls each, until they are complete or the maximum number
+of cases or seconds is reached. A server that ends or hangs is opened again. The same seed gives the same calls if the
+server gives the same responses in time.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from accord.check.fuzz.value_pool import ValuePool
 from accord.errors import TargetError
 
 _SECONDS = 180.0
-"""For all of it. What is found until then is still shrunk, a little."""
+"""The maximum duration of a run; failures found until then are still reduced for a short time."""
 _MAX_RANDOM_PLANS = 100
-"""What gets arguments by chance, at most: to make them takes time as well."""
+"""The maximum number of targets with random arguments, because generating them takes time."""
 _SLOW = 2
-"""Slow answers of a tool before it is left alone."""
+"""The number of late responses after which a target is not called any more."""
 _TOOL_SECONDS = 20.0
-"""For the calls of one tool; one that takes longer in all is left alone."""
+"""The total duration of the calls of one target after which it is not called any more."""
 
 
 async def run_fuzzing(factory: SessionFactory, *, cases: int, seconds: float = _SECONDS) -> FuzzResult:
-    """Try so many cases at most, for so many seconds at most. Raises `Violation`, `UnsupportedRevision`, `ConnectError`
-    where the server cannot be opened to begin with.
+    """Run at most `cases` cases for at most `seconds`. Raises `Violation`, `UnsupportedRevision`, `ConnectError` if the
+    server cannot be opened the first time.
     """
-    exploring = _FuzzRun(factory, cases, seconds)
+    run = _FuzzRun(factory, cases, seconds)
     try:
-        await exploring.run()
+        await run.run()
     finally:
-        await exploring.close()
-    return exploring.result
+        await run.close()
+    return run.result
 
 
 async def replay_sequence(factory: SessionFactory, steps: Steps) -> FuzzResult:
-    """Make just these calls. Raises what `run_fuzzing` does, and `TargetError` for what may not be called."""
-    exploring = _FuzzRun(factory, 1, _SECONDS)
+    """Make exactly these calls. Raises what `run_fuzzing` raises, and `TargetError` for calls that are not allowed."""
+    run = _FuzzRun(factory, 1, _SECONDS)
     try:
-        await exploring.replay(steps)
+        await run.replay(steps)
     finally:
-        await exploring.close()
-    return exploring.result
+        await run.close()
+    return run.result
 
 
 class _FuzzRun:
@@ -91,18 +91,20 @@ class _FuzzRun:
         self.result.seconds = round(time.monotonic() - self._began, 3)
 
     async def replay(self, steps: Steps) -> None:
-        """Judge these calls, and shrink nothing."""
+        """Make these calls and check them, without reducing failures."""
         await self._create_plans()
         unknown = [str(step) for step in steps if (step.kind, step.name) not in self._plans]
         if unknown:
-            raise TargetError(f"there is no such thing, or it may not be called: {', '.join(unknown)}")
+            raise TargetError(
+                f"unknown, or may not be called: {', '.join(unknown)}; see `accord list` and --call-tools"
+            )
         try:
             if len(steps) == 1:
                 await self._check_hints(self._plans[steps[0].kind, steps[0].name], steps[0].arguments)
             self.result.cases = 1
-            for seen in (await self._runner.run(steps)).problems:
+            for found in (await self._runner.run(steps)).problems:
                 self._finder.add(
-                    FailingSequence(steps=steps[: seen.step_index + 1], result=SequenceResult(), problem=seen)
+                    FailingSequence(steps=steps[: found.step_index + 1], result=SequenceResult(), problem=found)
                 )
         except FuzzStopped as exc:
             self.result.stop_reason = str(exc)
@@ -111,24 +113,24 @@ class _FuzzRun:
         await self._client.close()
 
     async def _create_plans(self) -> None:
-        for subject in await fuzz_targets(await self._client.probe(), self.result.over_limit):
+        for target in await fuzz_targets(await self._client.probe(), self.result.over_limit):
             try:
-                self._plans[subject.key] = TrialPlan(subject, self._pool)
+                self._plans[target.key] = TrialPlan(target, self._pool)
             except GenerationError as exc:
-                self.result.not_generated[subject.name] = str(exc)
+                self.result.not_generated[target.name] = str(exc)
 
     async def _draw_arguments(self, plans: list[TrialPlan]) -> None:
-        choosing = [plan for plan in plans if plan.has_choice]
-        if len(choosing) > _MAX_RANDOM_PLANS:
+        varying = [plan for plan in plans if plan.has_choice]
+        if len(varying) > _MAX_RANDOM_PLANS:
             self.result.over_limit.append(
-                f"of {len(choosing)} schemas the first {_MAX_RANDOM_PLANS} got arguments by chance"
+                f"of {len(varying)} schemas, the first {_MAX_RANDOM_PLANS} got random arguments"
             )
-            del choosing[_MAX_RANDOM_PLANS:]
-        for number, plan in enumerate(choosing):
-            await plan.draw(2 * self._cases // len(choosing), self._settings.seed + number)
+            del varying[_MAX_RANDOM_PLANS:]
+        for number, plan in enumerate(varying):
+            await plan.draw(2 * self._cases // len(varying), self._settings.seed + number)
 
     async def _run_plans(self, plans: list[TrialPlan]) -> None:
-        """A plan that has nothing left may get something later: what others find is fed to it."""
+        """Run the plans in turns. A plan without calls may get more later, with values from other results."""
         while True:
             before = self.result.cases
             for plan in plans:
@@ -141,13 +143,12 @@ class _FuzzRun:
                 return
 
     async def _run_case(self, plan: TrialPlan, steps: Steps) -> None:
-        """One case."""
         self.result.cases += 1
         self.result.sequences += len(steps) > 1
-        took = await self._finder.run_case(steps)
+        seconds = await self._finder.run_case(steps)
         if self._client.pid:
             self._memory_growth.sample(self._client.pid, self.result.calls)
-        self._seconds_by_target[plan.name] = self._seconds_by_target.get(plan.name, 0) + took
+        self._seconds_by_target[plan.name] = self._seconds_by_target.get(plan.name, 0) + seconds
 
     def _is_slow(self, plan: TrialPlan) -> bool:
         is_slow = (
@@ -162,7 +163,9 @@ class _FuzzRun:
         if self.result.cases >= self._cases:
             return True
         if time.monotonic() > self._end:
-            self.result.stop_reason = f"{self._seconds:g} s were over after {self.result.cases} of {self._cases} cases"
+            self.result.stop_reason = (
+                f"the limit of {self._seconds:g} s was reached after {self.result.cases} of {self._cases} cases"
+            )
         return bool(self.result.stop_reason)
 
     async def _check_all_hints(self, plans: list[TrialPlan]) -> None:
@@ -171,15 +174,15 @@ class _FuzzRun:
                 await self._check_hints(plan, plan.minimal_arguments)
 
     async def _check_hints(self, plan: TrialPlan, arguments: Any) -> None:
-        """What annotations say is held against what happens."""
+        """Compare the annotations of a tool with its behaviour."""
         try:
-            kept = await check_hints(await self._client.probe(), plan.target, arguments)
-        except Violation:  # what ends it, or takes long, is judged elsewhere
+            result = await check_hints(await self._client.probe(), plan.target, arguments)
+        except Violation:  # other rules judge a server that ends or is slow
             return
-        if kept is not None:
-            self.result.count_judged(kept.rule)
-        if kept is not None and kept.text:
+        if result is not None:
+            self.result.count_judged(result.rule)
+        if result is not None and result.text:
             steps = (plan.step(arguments),)
             self.result.failures.append(
-                FuzzFailure(rule=kept.rule, steps=steps, text=kept.text, evidence=kept.evidence)
+                FuzzFailure(rule=result.rule, steps=steps, text=result.text, evidence=result.evidence)
             )

@@ -1,5 +1,6 @@
-"""What of a server is called with generated arguments: tools, prompts, templates by their variables, completions; and
-with what its results hold, resources and the pages of lists.
+"""The targets of generated calls: tools, prompts, completions and templates with their variables.
+
+Resources and pages of lists are called only with URIs and cursors from the server's results.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from accord.messages.base import JSONObject
 from accord.server.declare.templates import Template
 
 _MOST = 50
-"""Prompts, templates, and completions that are asked for."""
+"""The maximum number of prompts, templates and completions that are called."""
 _TEXT: JSONObject = {"type": "string"}
 _VARIABLE: JSONObject = {"type": "string", "maxLength": 2000}
-"""URIs stand in headers, too."""
+"""Bounded because headers contain URIs."""
 
 Request: TypeAlias = tuple[str, JSONObject]
 _Item = TypeVar("_Item")
 
 
 class FuzzTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that can be called. `schema` is that of its arguments, `is_unfinished` makes method and params of
-    them."""
+    """One target of calls. `schema` describes its arguments; `build_request` returns the method and params for them."""
 
     kind: StepKind
     name: str
     schema: JSONObject
     build_request: Callable[[Any], Request]
     item: JSONObject = {}
-    """As it was listed."""
+    """Its entry in the server's list."""
 
     @property
     def key(self) -> tuple[StepKind, str]:
-        """What tells it from others."""
+        """Return what identifies the target."""
         return self.kind, self.name
 
     @property
     def needs_pooled_values(self) -> bool:
-        """Whether only what the server gave makes sense to it."""
+        """Return whether it accepts only values that the server returned before."""
         return self.kind in ("read", "list")
 
 
 async def fuzz_targets(probe: Probe, left_out: list[str]) -> list[FuzzTarget]:
-    """All that may be called; `left_out` is told of what there is too much of. A list that cannot be had gives none:
-    that is for the rules about it.
+    """Return the targets that may be called, and append a sentence to `left_out` for each list over the limit.
+
+    A list that fails counts as empty; the rules about lists report the failure.
     """
     tools = [
         tool
@@ -77,7 +78,7 @@ async def fuzz_targets(probe: Probe, left_out: list[str]) -> list[FuzzTarget]:
 
 def _limited(found: list[_Item], what: str, left_out: list[str]) -> list[_Item]:
     if len(found) > _MOST:
-        left_out.append(f"of {len(found)} {what} the first {_MOST} got generated calls")
+        left_out.append(f"of {len(found)} {what}, the first {_MOST} got generated calls")
     return found[:_MOST]
 
 
@@ -113,7 +114,7 @@ def _prompt(prompt: JSONObject) -> FuzzTarget:
 
 
 def _texts(names: list[str], of: JSONObject = _TEXT, required: list[str] | None = None) -> JSONObject:
-    """The schema of an object with these members, all texts."""
+    """Return the schema of an object with these members, all strings."""
     return {"type": "object", "properties": dict.fromkeys(names, of), "required": required or []}
 
 
@@ -121,7 +122,7 @@ def _templates(listed: list[JSONObject]) -> Iterator[Template]:
     for each in listed:
         try:
             yield Template(str(each.get("uriTemplate")))
-        except DeclarationError:  # for a rule of its own
+        except DeclarationError:  # another rule reports it
             continue
 
 
@@ -150,21 +151,21 @@ def _template_completions(templates: list[Template]) -> Iterator[FuzzTarget]:
 
 
 def _completion(ref: JSONObject, name: str, argument: str, arguments: list[str]) -> FuzzTarget:
-    """Completing one argument, while others are known (`context`, which earlier revisions do not look at)."""
+    """Return the target that completes one argument; `known` is sent as `context`, which older revisions ignore."""
     others = [each for each in arguments if each != argument]
 
-    def asks(given: Any) -> Request:
+    def build_request(given: Any) -> Request:
         params = {"ref": ref, "argument": {"name": argument, **{key: given[key] for key in ("value",) if key in given}}}
         return "completion/complete", params | ({"context": {"arguments": given["known"]}} if "known" in given else {})
 
     schema = {**_texts(["value"], required=["value"])}
     if others:
         schema["properties"] = {**schema["properties"], "known": _texts(others)}
-    return FuzzTarget(kind="completion", name=f"{name} {argument}", schema=schema, build_request=asks)
+    return FuzzTarget(kind="completion", name=f"{name} {argument}", schema=schema, build_request=build_request)
 
 
 def _lists(probe: Probe) -> Iterator[FuzzTarget]:
-    """The pages of lists, by their cursors, and resources, by the URIs that were found."""
+    """Yield the pages of lists, by cursor, and the resources, by the URIs in results."""
     for listing in LIST_KINDS:
         if probe.has_capability(listing.capability):
             yield _server_value_target(listing.method, "list", "cursor", [])

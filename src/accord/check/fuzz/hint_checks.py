@@ -1,7 +1,7 @@
-"""What a tool promises in its annotations, held against what happens: it only reads, a second call changes nothing.
+"""Compare the annotations of a tool, `readOnlyHint` and `idempotentHint`, with the effect of a call.
 
-Seen is what a client can see: lists, and the contents of a few resources. What changes by itself does not count: each
-is looked at twice before the call.
+The observed state is what a client can see: lists, and the contents of a few resources. It is read twice before the
+call, and what changes between these two reads is ignored.
 """
 
 from __future__ import annotations
@@ -21,33 +21,31 @@ READ_ONLY = "generated/read-only"
 IDEMPOTENT = "generated/idempotent"
 
 _READ = 5
-"""Resources whose contents are looked at."""
+"""The number of resources whose contents are compared."""
 
 
 class HintResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a promise was kept: `text` says how it was not."""
+    """The result for one hint; `text` describes the violation and is empty without one."""
 
     rule: str
     text: str = ""
     evidence: tuple[str, ...] = ()
 
 
-async def check_hints(probe: Probe, subject: FuzzTarget, arguments: Any) -> HintResult | None:
-    """Hold a tool to what it promises; None if it promises nothing, or could not be called. Raises `Violation`."""
-    hints = get_object(subject.item if subject.kind == "tool" else {}, "annotations")
+async def check_hints(probe: Probe, target: FuzzTarget, arguments: Any) -> HintResult | None:
+    """Check the hints of a tool; return None if it has none, or the call fails. Raises `Violation`."""
+    hints = get_object(target.item if target.kind == "tool" else {}, "annotations")
     if hints.get("readOnlyHint") is True:
-        return await _check_hint(probe, subject, arguments, READ_ONLY, "it says that it only reads")
-    if hints.get("idempotentHint") is True and await _succeeds(probe, subject, arguments):
-        return await _check_hint(
-            probe, subject, arguments, IDEMPOTENT, "it says that a second call changes nothing more"
-        )
+        return await _check_hint(probe, target, arguments, READ_ONLY, "readOnlyHint is true")
+    if hints.get("idempotentHint") is True and await _succeeds(probe, target, arguments):
+        return await _check_hint(probe, target, arguments, IDEMPOTENT, "idempotentHint is true")
     return None
 
 
-async def _check_hint(probe: Probe, subject: FuzzTarget, arguments: Any, rule: str, says: str) -> HintResult | None:
+async def _check_hint(probe: Probe, target: FuzzTarget, arguments: Any, rule: str, hint: str) -> HintResult | None:
     before, again = await _visible_state(probe), await _visible_state(probe)
     since = len(probe.log.entries)
-    if not await _succeeds(probe, subject, arguments):
+    if not await _succeeds(probe, target, arguments):
         return None
     after = await _visible_state(probe)
     changed = [what for what, content in before.items() if again.get(what) == content and after.get(what) != content]
@@ -55,27 +53,27 @@ async def _check_hint(probe: Probe, subject: FuzzTarget, arguments: Any, rule: s
         return HintResult(rule=rule)
     return HintResult(
         rule=rule,
-        text=f"{says}, and {', '.join(changed)} is not what it was before",
+        text=f"{hint}, but the call changes {', '.join(changed)}",
         evidence=probe.log.evidence(since),
     )
 
 
-async def _succeeds(probe: Probe, subject: FuzzTarget, arguments: Any) -> bool:
-    answer = await probe.request(*subject.build_request(arguments))
+async def _succeeds(probe: Probe, target: FuzzTarget, arguments: Any) -> bool:
+    answer = await probe.request(*target.build_request(arguments))
     return answer.error is None and not is_error(answer)
 
 
 async def _visible_state(probe: Probe) -> dict[str, bytes]:
-    """Everything that a client can look at, by what it is called."""
-    seen: dict[str, bytes] = {}
+    """Return the state that a client can read, by a description of each part."""
+    state: dict[str, bytes] = {}
     for listing in LIST_KINDS:
         if probe.has_capability(listing.capability):
             pages = await probe.pages(listing.method, listing.key, optional=True)
-            seen[listing.method] = msgspec.json.encode([page[listing.key] for page in pages])
+            state[listing.method] = msgspec.json.encode([page[listing.key] for page in pages])
     for resource in (await probe.resources())[:_READ]:
         uri = resource.get("uri")
-        seen[f"the content of {uri}"] = _content(await probe.request("resources/read", {"uri": uri}))
-    return seen
+        state[f"the content of {uri}"] = _content(await probe.request("resources/read", {"uri": uri}))
+    return state
 
 
 def _content(answer: Answer) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether the process of a server grows with the calls that it answers. Where there is no /proc nobody can say."""
+"""Detect growth of the server's memory over many calls. Without /proc, the result is inconclusive."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 MEMORY = "generated/memory"
 
 _EVERY = 25
-"""Calls between two looks."""
+"""The number of calls between two samples."""
 _WARM_UP_CALLS = 100
-"""Calls until the caches of a server are full, and what it loads when first used is loaded."""
+"""The number of calls until caches are filled and lazily loaded code is loaded."""
 _CALLS = 150
-"""So many calls, after those, are enough to judge."""
+"""The number of calls after the warm-up that a verdict needs."""
 _PER_CALL = 256 << 10
 _MIN_GROWTH = 96 << 20
-"""Bytes: less than this, or less than `_PER_CALL` a call, may be garbage that was not collected yet."""
+"""Bytes: smaller growth, in total or per call, may be uncollected garbage."""
 
 
 class _MemorySample(msgspec.Struct, frozen=True):
@@ -26,30 +26,30 @@ class _MemorySample(msgspec.Struct, frozen=True):
 
 
 class MemoryGrowth:
-    """Looks at the memory of one process now and then."""
+    """Samples of the memory of one process."""
 
     def __init__(self) -> None:
         self._first: _MemorySample | None = None
         self._last: _MemorySample | None = None
 
     def sample(self, pid: int, calls: int) -> None:
-        """Once for each so many `calls` that were made so far; a process that is new is looked at anew."""
+        """Take a sample if it is due after `calls` calls; a new process starts a new series."""
         if calls < _WARM_UP_CALLS or calls % _EVERY:
             return
         size = resident_memory(pid)
         if size:
-            look = _MemorySample(pid, calls, size)
-            self._first = look if self._first is None or self._first.pid != pid else self._first
-            self._last = look
+            taken = _MemorySample(pid, calls, size)
+            self._first = taken if self._first is None or self._first.pid != pid else self._first
+            self._last = taken
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether one process was looked at long enough."""
+        """Return whether one process answered enough calls for a verdict."""
         return self._calls >= _CALLS
 
     @property
     def problem(self) -> str:
-        """What is wrong, in words; empty where nothing is."""
+        """Describe the growth, or return an empty text."""
         if not self.is_conclusive or self._first is None or self._last is None:
             return ""
         grown = self._last.size - self._first.size
@@ -65,13 +65,13 @@ class MemoryGrowth:
 
 
 def resident_memory(pid: int) -> int:
-    """Bytes of memory of a process, and of those it started; 0 where that is not known."""
+    """Return the bytes of memory of a process and its children, or 0 if unknown."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended meanwhile
             continue
-        if int(fields[2]) == pid:  # its group: a wrapper (npx, uvx) is small, what it starts is not
+        if int(fields[2]) == pid:  # the process group: includes the server that a wrapper such as npx starts
             total += int(fields[21]) * 4096
     return total

@@ -1,10 +1,7 @@
-"""A text that a pattern matches, the shortest first, without chance: read off the pattern as Python parses it.
+"""Texts that match a pattern, the shortest first and always the same, and examples of JSON Schema's formats.
 
-Look-around and back-references are not read; nor are ECMA-262's own forms, which Python does not parse.
-
-One text for each format that JSON Schema knows, chosen so that nothing outside is meant by it.
-
-Names and addresses are those set aside for documentation (RFC 2606, RFC 5737, RFC 3849).
+The texts are derived from the pattern as Python parses it. Look-around, back-references and syntax that only ECMA-262
+has are not supported. The examples use names and addresses reserved for documentation (RFC 2606, RFC 5737, RFC 3849).
 """
 
 from __future__ import annotations
@@ -18,21 +15,21 @@ from importlib import import_module
 from typing import Any
 
 _PREFERRED = string.ascii_letters + string.digits + string.punctuation + " "
-"""Characters that are tried first where several would do."""
+"""The characters to try first."""
 _CATEGORIES = {
     "CATEGORY_DIGIT": string.digits,
     "CATEGORY_SPACE": " \t\n",
     "CATEGORY_WORD": string.ascii_letters + string.digits + "_",
 }
 _GROWTH = 40
-"""Repeats beyond the least, at most."""
+"""The maximum number of repetitions beyond the minimum."""
 LONGEST = 1 << 16
-"""Characters of a text, at most."""
+"""The maximum length of a text in characters."""
 
 
 @lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> re.Pattern[str] | None:
-    """The pattern, if it can be read, and will be read so for long."""
+    """Compile a pattern; return None if Python cannot parse it, or will parse it differently in the future."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         try:
@@ -42,8 +39,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def matching_texts(pattern: str, others: int = 0) -> Iterator[str]:
-    """Texts that match a pattern, the shortest first; of each length so many others, with other characters. None for a
-    pattern that cannot be read, and none that is longer than `LONGEST`.
+    """Yield texts that match a pattern, the shortest first, and `others` more per length with other characters.
+
+    A pattern that cannot be parsed has none; texts longer than `LONGEST` are skipped.
     """
     if compile_pattern(pattern) is None:
         return
@@ -95,14 +93,16 @@ def _node_text(op: str, value: Any, growth: int, turn: int) -> str | None:
 
 
 def _member(items: Any, turn: int) -> str | None:
-    """A character of a set, written `[...]`."""
-    denied = bool(items) and str(items[0][0]) == "NEGATE"
-    inside = [item for item in items if str(item[0]) != "NEGATE"]
-    fitting = [char for char in _PREFERRED if any(_set_contains(item, char) for item in inside) != denied]
-    if fitting:
-        return fitting[turn % len(fitting)]
-    firsts = (chr(value[0] if str(op) == "RANGE" else value) for op, value in inside if str(op) in ("RANGE", "LITERAL"))
-    return None if denied else next(firsts, None)
+    """Return a character that matches a set `[...]`."""
+    negated = bool(items) and str(items[0][0]) == "NEGATE"
+    members = [item for item in items if str(item[0]) != "NEGATE"]
+    matching = [char for char in _PREFERRED if any(_set_contains(item, char) for item in members) != negated]
+    if matching:
+        return matching[turn % len(matching)]
+    firsts = (
+        chr(value[0] if str(op) == "RANGE" else value) for op, value in members if str(op) in ("RANGE", "LITERAL")
+    )
+    return None if negated else next(firsts, None)
 
 
 def _set_contains(item: Any, char: str) -> bool:

@@ -1,4 +1,4 @@
-"""What can be wrong with the answer to one generated call; each trouble names the rule that it breaks."""
+"""Check the response to one generated call; each problem names the rule that it breaks."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ CODES = "generated/codes"
 PROMPT_ARGUMENTS = "generated/prompt-arguments"
 
 _NOT_THE_TOOL = frozenset((-32021, -32042))
-"""Errors by which a server asks for something before it calls a tool: a capability, a visit to a page."""
+"""Errors before the call of a tool: a missing capability, a URL elicitation."""
 _NOT_THE_REQUEST = frozenset((PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND))
-"""Errors that say that the message is broken, or nobody knows its method."""
+"""Errors for an invalid message or an unknown method."""
 _RATE_LIMITED = re.compile(r"rate.?limit|too many|quota|slow down|try again later|overloaded|busy", re.I)
 _TOO_MANY = 429
 _KIND_WORDS = ("missing", "kind")
 _KIND_ALLOWED = re.compile(r"^a boolean instead of (?:an integer|a fraction)")
-"""Some languages have it that true is 1."""
+"""Accepted because in some languages `true` is 1."""
 
 
 class ResponseProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing wrong. `detail` tells troubles with one rule and one tool apart."""
+    """One problem of a response. `detail` distinguishes problems of one target with the same rule."""
 
     rule: str
     text: str
@@ -51,18 +51,18 @@ class ResponseProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_response(
-    subject: FuzzTarget, step: CallStep, arguments: Any, answer: Answer, revision: str
+    target: FuzzTarget, step: CallStep, arguments: Any, answer: Answer, revision: str
 ) -> Iterator[ResponseProblem]:
-    """All that is wrong with an answer to a call with these arguments."""
+    """Yield the problems of a response to a call with these arguments."""
     failed = answer.error is not None or is_error(answer)
     leak = find_leak(answer.error if answer.error is not None else answer.result, failed=failed, sent=arguments)
     if leak:
-        yield ResponseProblem(rule=INTERNALS, text=f"its answer has {leak}", detail=leak[:20])
-    if subject.kind == "tool":
-        yield from _check_tool_response(subject.item, step, answer, revision)
+        yield ResponseProblem(rule=INTERNALS, text=f"the response contains {leak}", detail=leak[:20])
+    if target.kind == "tool":
+        yield from _check_tool_response(target.item, step, answer, revision)
     elif step.wrong is None:
         yield from _check_request_response(answer)
-    elif subject.kind == "prompt":
+    elif target.kind == "prompt":
         yield from _check_invalid_prompt(step, answer)
 
 
@@ -76,32 +76,32 @@ def _check_tool_response(tool: JSONObject, step: CallStep, answer: Answer, revis
 
 
 def _check_request_response(answer: Answer) -> Iterator[ResponseProblem]:
-    """A prompt, a template, a completion may refuse what it likes: not as if the request were none."""
+    """Check that a valid request is not answered as an invalid message; other errors are allowed."""
     if answer.code in _NOT_THE_REQUEST:
         yield ResponseProblem(
-            rule=CODES, text=f"a good request gets {preview_json(answer.error)}", detail=str(answer.code)
+            rule=CODES, text=f"a valid request gets {preview_json(answer.error)}", detail=str(answer.code)
         )
 
 
 def _check_invalid_prompt(step: CallStep, answer: Answer) -> Iterator[ResponseProblem]:
     if answer.error is None and not is_unfinished(answer):
         yield ResponseProblem(
-            rule=PROMPT_ARGUMENTS, text=f"a result, though there is {step.what}: {preview_json(answer.result)}"
+            rule=PROMPT_ARGUMENTS, text=f"a result for invalid arguments ({step.what}): {preview_json(answer.result)}"
         )
 
 
 def is_error(answer: Answer) -> bool:
-    """Whether the tool itself says that it failed."""
+    """Return whether the result is a tool error (`isError`)."""
     return isinstance(answer.result, dict) and answer.result.get("isError") is True
 
 
 def is_unfinished(answer: Answer) -> bool:
-    """Whether the result is not there yet: the server asks for something, or made a task of it."""
+    """Return whether the call continues: the server requires input, or runs the call as a task."""
     return isinstance(answer.result, dict) and answer.result.get("resultType", "complete") != "complete"
 
 
 def is_rate_limited(answer: Answer) -> bool:
-    """Whether the server has had enough: it MUST limit how often its tools are called."""
+    """Return whether the server limits the rate of calls: servers MUST "rate limit tool invocations"."""
     entry: Any = answer.error if answer.error is not None else answer.result if is_error(answer) else None
     return answer.status == _TOO_MANY or (
         entry is not None and _RATE_LIMITED.search(preview_json(entry, 2_000)) is not None
@@ -109,7 +109,7 @@ def is_rate_limited(answer: Answer) -> bool:
 
 
 def _check_tool_error(error: JSONObject, revision: str) -> Iterator[ResponseProblem]:
-    """Errors of a tool belong into its result. Up to 2025-06-18 what a tool thinks of its arguments may be -32602."""
+    """Check that a tool reports errors in its result; through 2025-06-18 invalid arguments may be -32602."""
     code = error.get("code")
     if code in _NOT_THE_TOOL or (code == INVALID_PARAMS and not _reports_in_results(revision)):
         return
@@ -122,9 +122,9 @@ def _check_tool_result(tool: JSONObject, result: Any, revision: str) -> Iterator
         return
     structured = result.get("structuredContent", UNSET)
     if structured is UNSET:
-        yield ResponseProblem(rule=OUTPUT, text="it has an outputSchema, and its result no structuredContent")
-    elif fault := schema_mismatch(schema, structured):
-        yield ResponseProblem(rule=OUTPUT, text=f"structuredContent does not fit the outputSchema: {fault}")
+        yield ResponseProblem(rule=OUTPUT, text="it has an outputSchema, but its result has no structuredContent")
+    elif mismatch := schema_mismatch(schema, structured):
+        yield ResponseProblem(rule=OUTPUT, text=f"structuredContent does not match the outputSchema: {mismatch}")
 
 
 def _check_invalid_call(step: CallStep, answer: Answer, revision: str) -> Iterator[ResponseProblem]:
@@ -137,10 +137,11 @@ def _check_invalid_call(step: CallStep, answer: Answer, revision: str) -> Iterat
         and step.wrong != "extra"
         and not _KIND_ALLOWED.match(step.what)
     ):
-        text = f"a result, though there is {step.what}: {preview_json(get_object({'r': answer.result}, 'r'))}"
+        result = preview_json(get_object({"r": answer.result}, "r"))
+        text = f"a result for invalid arguments ({step.what}): {result}"
         yield ResponseProblem(rule=ACCEPTED if step.wrong in _KIND_WORDS else LIMITS, text=text)
 
 
 def _reports_in_results(revision: str) -> bool:
-    """Whether arguments that do not fit are told of in results only."""
+    """Return whether invalid arguments are reported in results only."""
     return is_in_revision(revision, "2025-11-25", None)

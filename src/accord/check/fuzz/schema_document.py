@@ -1,8 +1,8 @@
-"""A JSON Schema of a peer, made ready for making values.
+"""A JSON Schema of a peer, prepared for the generation of values.
 
-It was compiled before (`accord.schema.validate`), which refuses what is invalid, too costly, or elsewhere. Then its
-references are made plain: the schema moves to `#/$defs/root` of a new one, and every reference becomes a pointer from
-there, whether it named an anchor or stood below an `$id` of its own. So any part of it can be compiled alone.
+It is first compiled (`accord.schema.validate`), which rejects invalid and costly schemas and external references. Then
+the schema moves to `#/$defs/root` of a new document, and every reference becomes an absolute JSON pointer, also one to
+an anchor or below an `$id`. So each part of the schema can be compiled alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accord.schema.cost import target
 
 Schema: TypeAlias = dict[str, Any] | bool
 Conjunction: TypeAlias = tuple[Any, ...]
-"""Schemas that all hold at one place of a value."""
+"""Schemas that all apply to one location of a value."""
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -33,11 +33,11 @@ _Cached = TypeVar("_Cached")
 
 
 class GenerationError(Exception):
-    """No value can be made of a schema: why."""
+    """No value can be generated for a schema; the message is the reason."""
 
 
 class SchemaDocument:
-    """A schema, its parts, and what fits them. Raises `GenerationError` for a schema that cannot be used at all."""
+    """A schema and its parts, with validation. Raises `GenerationError` for a schema that cannot be compiled."""
 
     def __init__(self, schema: Any, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -53,45 +53,49 @@ class SchemaDocument:
         self._root_document: dict[str, Any] = {"$defs": {"root": self.root}, **self._dialect}
 
     def resolve_reference(self, reference: str) -> Schema:
-        """What a reference leads to."""
+        """Return the schema that a reference points to."""
         found: Schema = target(reference, self._root_document, {})
         return found
 
     def matches(self, value: Any, conjunction: Conjunction | None = None) -> bool:
-        """Whether a value fits the schema, or all the parts that are given."""
+        """Return whether a value matches the schema, or all parts of `conjunction`."""
         try:
             self.cached(SchemaDocument.compile, (self.root,) if conjunction is None else conjunction).validate(value)
-        except (Mismatch, SchemaError):  # put together, parts may cost more than each of them
+        except (Mismatch, SchemaError):  # a conjunction may exceed the cost bound that each part meets
             return False
         return True
 
     def cached(self, make: Callable[..., _Cached], conjunction: Conjunction, *more: int) -> _Cached:
-        """What `make(self, conjunction, *more)` gives, made only once."""
+        """Return `make(self, conjunction, *more)`, computed once."""
         key = (make, more, *map(id, conjunction))
         if key not in self._cache:
-            self._cache[key] = conjunction, make(self, conjunction, *more)  # kept together: only the living have an id
+            # The entry refers to the conjunction, so that its id stays unique.
+            self._cache[key] = conjunction, make(self, conjunction, *more)
         found: _Cached = self._cache[key][1]
         return found
 
     def compile(self, conjunction: Conjunction) -> validate.Validator:
-        """All the parts as one. Raises `SchemaError` if together they cost too much."""
+        """Compile the conjunction of the parts. Raises `SchemaError` if it exceeds the cost bound."""
         parts = {"allOf": [True, *conjunction]}
-        whole = self._root_document if _has_reference(parts) else self._dialect
-        return validate.compile({**whole, **parts}, self._limits)
+        document = self._root_document if has_reference(parts) else self._dialect
+        return validate.compile({**document, **parts}, self._limits)
 
 
-def _has_reference(value: Any) -> bool:
-    """Whether a part may refer to the rest of its document."""
+def has_reference(value: Any) -> bool:
+    """Return whether a part of a schema refers to the rest of its document."""
+    return any(isinstance(each.get(keyword), str) for each in objects_in(value) for keyword in REFERENCES)
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects in a JSON value."""
     pending = [value]
     while pending:
         each = pending.pop()
         if isinstance(each, dict):
-            if not each.keys().isdisjoint(REFERENCES):
-                return True
-            pending += each.values()
-        elif isinstance(each, list):
-            pending += each
-    return False
+            yield each
+            pending.extend(each.values())
+        elif isinstance(each, list | tuple):
+            pending.extend(each)
 
 
 def _with_absolute_references(schema: Any) -> Any:
@@ -109,7 +113,16 @@ def _with_absolute_references(schema: Any) -> Any:
                 each[keyword] = _pointer(each[keyword], resource, anchors)
         for name in _NAMES:
             each.pop(name, None)
+    if isinstance(schema, dict) and "2019-09" in str(schema.get("$schema")):
+        for each, _, _ in found:
+            _replace_recursive_reference(each)
     return root
+
+
+def _replace_recursive_reference(schema: dict[str, Any]) -> None:
+    """Write `$recursiveRef` as `$ref`, because in 2019-09 "the value of the "$recursiveRef" property MUST be "#""."""
+    if isinstance(pointer := schema.pop("$recursiveRef", None), str):
+        schema["allOf"] = [*schema.get("allOf", ()), {"$ref": pointer}]
 
 
 def _pointer(reference: str, resource: str, anchors: dict[tuple[str, str], str]) -> str:
@@ -118,7 +131,7 @@ def _pointer(reference: str, resource: str, anchors: dict[tuple[str, str], str])
 
 
 def _subschemas(value: Any, path: str, resource: str) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Every subschema, its pointer, and the pointer to where its references start from."""
+    """Yield every subschema, its pointer, and the pointer to the base of its references."""
     if not isinstance(value, dict):
         return
     if isinstance(value.get("$id"), str) and not value["$id"].startswith("#"):

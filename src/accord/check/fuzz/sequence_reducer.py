@@ -1,12 +1,8 @@
-"""From a sequence that fails to the shortest one: a call is left out, arguments are made less, as long as its last call
-still fails in the same way.
+"""Reduce a failing sequence: remove calls and shrink arguments while its last call still fails in the same way.
 
-A value that a call took from one that is left out becomes the value that was seen.
-
-From arguments that fail to the least that fail: a part is left out, halved or made plain, as long as it still fails.
-
-Every step makes the value smaller (shorter as JSON, or else earlier in the alphabet), so it ends; how often it may try
-is bounded besides. No chance is in it.
+When a call is removed, later references to its result are replaced by the value that it returned. Arguments shrink by
+removing, halving or simplifying one part at a time. Every step makes the value smaller (shorter as JSON, or earlier in
+byte order), so the reduction ends; the number of attempts is bounded as well. Nothing is random.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ _LEVELS = 12
 async def shrink(
     value: Any, fails: Callable[[Any], Awaitable[bool]], allowed: Callable[[Any], bool], tries: int
 ) -> Any:
-    """The least value found that is allowed and fails; `value` itself is known to."""
+    """Return the smallest allowed value found that fails; `value` itself fails."""
     tried = {_size(value)}
     while True:
         for simpler in sorted(_simpler(value), key=_size):
@@ -51,20 +47,20 @@ def _size(value: Any) -> tuple[int, bytes]:
 
 
 def _simpler(value: Any) -> Iterator[Any]:
-    """Values with one part simpler than it was."""
-    for steps, part in _parts(value, ()):
-        if steps:
-            yield remove_at(value, steps)
-        for less in _simpler_parts(part):
-            yield replace_at(value, steps, less)
+    """Yield values with one part removed or simplified."""
+    for path, part in _parts(value, ()):
+        if path:
+            yield remove_at(value, path)
+        for simpler in _simpler_parts(part):
+            yield replace_at(value, path, simpler)
 
 
-def _parts(value: Any, steps: ValuePath) -> Iterator[tuple[ValuePath, Any]]:
-    yield steps, value
-    inside: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if len(steps) < _LEVELS:
-        for step, _ in inside:
-            yield from _parts(value_at(value, (step,)), (*steps, step))
+def _parts(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, Any]]:
+    yield path, value
+    members: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if len(path) < _LEVELS:
+        for key, _ in members:
+            yield from _parts(value_at(value, (key,)), (*path, key))
 
 
 def _simpler_parts(part: Any) -> Iterator[Any]:
@@ -111,11 +107,11 @@ def _texts(text: str) -> Iterator[str]:
 
 
 _FOR_CALLS = 2
-"""One in so many tries is for leaving out calls, at most; the others are for their arguments."""
+"""At most one in this many attempts removes calls; the others shrink arguments."""
 
 
 class FailingSequence(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls that fail, and what was seen when they last did."""
+    """A sequence of calls that fails, with the result of its last run."""
 
     steps: Steps
     result: SequenceResult
@@ -123,7 +119,7 @@ class FailingSequence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SequenceReducer:
-    """One attempt to find the shortest; it may try so often. `smallest` is what it has found, whatever stops it."""
+    """Reduces one failing sequence with at most `tries` runs; `smallest` is the best result so far."""
 
     def __init__(
         self,
@@ -138,15 +134,15 @@ class SequenceReducer:
         self._tries_left = tries
 
     async def reduce(self) -> None:
-        """First fewer calls, then less in each, the last one first."""
+        """Remove calls, then shrink the arguments of each remaining call, the last one first."""
         await self.shorten()
         for number in reversed(range(len(self.smallest.steps))):
             step = self.smallest.steps[number]
-            if step.wrong is None:  # of one thing wrong, the rest is as small as it can be
+            if step.wrong is None:  # invalid variants are based on minimal arguments
                 await self._shrink(number, step)
 
     async def shorten(self) -> None:
-        """Leave out calls: half of those before the last one, a quarter, and so on, at last one by one."""
+        """Remove calls before the last one: half of them, a quarter, and so on, finally one at a time."""
         keep = self._tries_left // _FOR_CALLS
         size = len(self.smallest.steps) - 1
         while size and self._tries_left > keep:
@@ -155,15 +151,15 @@ class SequenceReducer:
             size = min(size, len(self.smallest.steps) - 1)
 
     async def fails(self, steps: Steps) -> bool:
-        """Whether these fail in the same way; then they are the least."""
+        """Return whether these calls fail in the same way; if so, they become `smallest`."""
         if self._tries_left <= 0:
             return False
         self._tries_left -= 1
-        ran = await self._run(steps)
+        result = await self._run(steps)
         wanted = _problem_kind(self.smallest.problem.problem)
-        for seen in ran.problems:
-            if seen.step_index == len(steps) - 1 and _problem_kind(seen.problem) == wanted:
-                self.smallest = FailingSequence(steps=steps, result=ran, problem=seen)
+        for found in result.problems:
+            if found.step_index == len(steps) - 1 and _problem_kind(found.problem) == wanted:
+                self.smallest = FailingSequence(steps=steps, result=result, problem=found)
                 return True
         return False
 
@@ -179,13 +175,13 @@ class SequenceReducer:
         return False
 
     async def _shrink(self, number: int, step: CallStep) -> None:
-        def changed(arguments: Any) -> Steps:
+        def with_arguments(arguments: Any) -> Steps:
             steps = self.smallest.steps
             return (*steps[:number], msgspec.structs.replace(step, arguments=arguments), *steps[number + 1 :])
 
         await shrink(
             step.arguments,
-            lambda arguments: self.fails(changed(arguments)),
+            lambda arguments: self.fails(with_arguments(arguments)),
             lambda arguments: self._tries_left > 0 and self._is_allowed(step, arguments),
             self._tries_left,
         )
@@ -197,5 +193,5 @@ class SequenceReducer:
             return False
 
 
-def _problem_kind(trouble: ResponseProblem) -> tuple[str, str]:
-    return trouble.rule, trouble.detail
+def _problem_kind(problem: ResponseProblem) -> tuple[str, str]:
+    return problem.rule, problem.detail

@@ -1,10 +1,10 @@
-"""Calls one after the other, of which later ones take values out of the results of earlier ones; and the same as JSON:
+"""Sequences of calls, in which later calls use values from earlier results, and their form as JSON:
 
     [{"kind": "tool", "name": "order"},
      {"kind": "tool", "name": "ship", "arguments": {"id": {"$from": [0, "structuredContent", "order", "id"]}}}]
 
-`$from` says which step, counted from 0, and the way into its result. `null` on that way is the JSON that stands in a
-text.
+`$from` is the number of a step, counted from 0, and the path into its result. `null` in the path decodes a text as
+JSON.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from accord.messages.base import JSONObject
 
 StepKind: TypeAlias = Literal["tool", "prompt", "template", "completion", "read", "list"]
 ResultPath: TypeAlias = tuple[str | int | None, ...]
-"""Into a result: names, numbers, and None for the JSON in a text."""
+"""A path into a result: names, indexes, and None to decode a text as JSON."""
 
 _FROM = "$from"
 
 
 class CallStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call. What is `wrong` with its arguments is wrong on purpose; `what` says it in words."""
+    """One call. `wrong` is the intended defect of its arguments; `what` describes it."""
 
     kind: StepKind
     name: str
@@ -43,55 +43,57 @@ Steps: TypeAlias = tuple[CallStep, ...]
 
 
 class MissingValue(LookupError):
-    """A result does not have what a later call wants of it."""
+    """A result lacks a value that a later call uses."""
 
 
-def value_reference(step: int, way: ResultPath) -> JSONObject:
-    """What stands for a value out of the result of an earlier step."""
-    return {_FROM: [step, *way]}
+def value_reference(step: int, path: ResultPath) -> JSONObject:
+    """Return the reference to a value in the result of an earlier step."""
+    return {_FROM: [step, *path]}
 
 
 def resolve_arguments(arguments: Any, results: Sequence[Any]) -> Any:
-    """Arguments with the values in place. Raises `MissingValue`."""
-    return _map_references(arguments, lambda step, way: _value_at(results, step, way))
+    """Return arguments with references replaced by values. Raises `MissingValue`."""
+    return _map_references(arguments, lambda step, path: _value_at(results, step, path))
 
 
 def shift_steps(steps: Steps, count: int) -> Steps:
-    """The same steps, for where `count` others come before them."""
+    """Return the steps with references adjusted for `count` steps before them."""
     return tuple(
-        _replace_arguments(step, _map_references(step.arguments, lambda at, way: value_reference(at + count, way)))
+        _replace_arguments(step, _map_references(step.arguments, lambda at, path: value_reference(at + count, path)))
         for step in steps
     )
 
 
-def remove_steps(steps: Steps, gone: range, results: Sequence[Any]) -> Steps:
-    """Some steps less: what others take of them is what `results` had. Raises `MissingValue`."""
+def remove_steps(steps: Steps, removed: range, results: Sequence[Any]) -> Steps:
+    """Remove steps, and replace references to them by the values in `results`. Raises `MissingValue`."""
 
-    def moved(at: int, way: ResultPath) -> Any:
-        return _value_at(results, at, way) if at in gone else value_reference(at - len(gone) * (at >= gone.stop), way)
+    def adjusted(at: int, path: ResultPath) -> Any:
+        if at in removed:
+            return _value_at(results, at, path)
+        return value_reference(at - len(removed) * (at >= removed.stop), path)
 
     return tuple(
-        _replace_arguments(step, _map_references(step.arguments, moved))
+        _replace_arguments(step, _map_references(step.arguments, adjusted))
         for number, step in enumerate(steps)
-        if number not in gone
+        if number not in removed
     )
 
 
 def encode_steps(steps: Steps) -> str:
-    """In one line, as `decode_steps` reads it."""
+    """Return the steps as JSON in one line, which `decode_steps` reads."""
     return msgspec.json.encode(steps).decode()
 
 
 def decode_steps(text: str) -> Steps:
-    """The steps in a JSON array. Raises `TargetError`."""
+    """Return the steps in a JSON array. Raises `TargetError` for anything else."""
     try:
         steps = msgspec.json.decode(text, type=tuple[CallStep, ...])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise TargetError(
-            f'these are no calls ({exc}); write [{{"kind": "tool", "name": "...", "arguments": {{}}}}]'
+            f'invalid sequence of calls ({exc}); write [{{"kind": "tool", "name": "...", "arguments": {{}}}}]'
         ) from exc
     if not steps:
-        raise TargetError("there is no call in the list")
+        raise TargetError("the sequence has no calls")
     return steps
 
 
@@ -105,17 +107,17 @@ def _map_references(value: Any, change: Callable[[int, ResultPath], Any]) -> Any
     if not isinstance(value, dict):
         return value
     match value.get(_FROM) if len(value) == 1 else None:
-        case [int(step), *way]:
-            return change(step, tuple(way))
+        case [int(step), *path]:
+            return change(step, tuple(path))
     return {name: _map_references(each, change) for name, each in value.items()}
 
 
-def _value_at(results: Sequence[Any], step: int, way: ResultPath) -> Any:
-    """What stands there. Raises `MissingValue`."""
+def _value_at(results: Sequence[Any], step: int, path: ResultPath) -> Any:
+    """Return the value at a path in the result of a step. Raises `MissingValue`."""
     try:
         value = results[step]
-        for key in way:
+        for key in path:
             value = msgspec.json.decode(value) if key is None else value[key]
     except (LookupError, TypeError, ValueError, RecursionError) as exc:
-        raise MissingValue(f"the result of step {step} has nothing at {way}") from exc
+        raise MissingValue(f"the result of step {step} has no value at {path}") from exc
     return value

@@ -1,6 +1,6 @@
-"""Schemas that all hold at one place, and offer no choice, read as one: which kinds, within which bounds.
+"""Combine the schemas of one alternative: the kinds and bounds that they allow together.
 
-What they say of what is inside stays apart: `member_schemas` and `item_schemas` give the schemas that all hold there.
+Schemas of members and items are not combined: `member_schemas` and `item_schemas` return all that apply.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from accord.check.fuzz.schema_document import Conjunction
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 KINDS = ("null", "boolean", "integer", "fraction", "string", "array", "object")
-"""As JSON Schema's types, but a number is an integer or a fraction."""
+"""JSON Schema's types, with `number` split into integers and fractions."""
 
 _KIND_KEYWORDS: dict[str, tuple[str, ...]] = {
     "object": (
@@ -32,15 +32,15 @@ _KIND_KEYWORDS: dict[str, tuple[str, ...]] = {
 _PLENTY = 1 << 53
 
 LONGEST_TEXT = 1 << 20
-"""Characters of a text that is made, at most."""
+"""The maximum length in characters of a generated text."""
 MOST_ITEMS = 10_000
-"""Items of an array that is made, at most."""
+"""The maximum number of items of a generated array."""
 MOST_MEMBERS = 1_000
-"""Members of an object that is made, at most."""
+"""The maximum number of members of a generated object."""
 
 
 class ValueShape:
-    """One alternative of what may stand at a place. `schemas` are its schemas, none of which offers a choice."""
+    """One alternative for the value at a location. `schemas` are its schemas, none of which offers a choice."""
 
     def __init__(self, flat: Conjunction) -> None:
         self.schemas: tuple[dict[str, Any], ...] = tuple(schema for schema in flat if isinstance(schema, dict))
@@ -48,25 +48,27 @@ class ValueShape:
 
     @property
     def is_satisfiable(self) -> bool:
-        """Whether nothing in it is a plain contradiction."""
+        """Return whether the alternative has no obvious contradiction."""
         if not self.kinds:
             return False
         return self.kinds != ("object",) or not any(False in self.member_schemas(name) for name in self.required)
 
     @property
     def likely_kinds(self) -> tuple[str, ...]:
-        """The kinds that its author had in mind: without `type`, what its other keywords speak of."""
+        """Return the kinds that the schema describes: those of its other keywords if it has no `type`."""
         if self.keyword_values("type"):
             return self.kinds
-        meant = [kind for kind in self.kinds if any(self.keyword_values(word) for word in _KIND_KEYWORDS.get(kind, ()))]
-        return tuple(meant) or self.kinds
+        likely = [
+            kind for kind in self.kinds if any(self.keyword_values(word) for word in _KIND_KEYWORDS.get(kind, ()))
+        ]
+        return tuple(likely) or self.kinds
 
     def keyword_values(self, keyword: str) -> list[Any]:
-        """The values of one keyword in all schemas that have it."""
+        """Return the values of one keyword in all schemas that have it."""
         return [schema[keyword] for schema in self.schemas if keyword in schema]
 
     def candidates(self) -> list[Any]:
-        """Values that stand in the schema: the only ones, where it lists them; otherwise what it suggests."""
+        """Return the values in the schema: of `const` or `enum`, or else of `examples` and `default`."""
         for keyword in ("const", "enum"):
             if found := self.keyword_values(keyword):
                 return [found[0]] if keyword == "const" else list(found[0])
@@ -77,23 +79,23 @@ class ValueShape:
 
     @property
     def is_enumerated(self) -> bool:
-        """Whether its candidates are all that can fit."""
+        """Return whether only its candidates can be valid."""
         return bool(self.keyword_values("const") or self.keyword_values("enum"))
 
     # --- numbers and strings
 
     def bounds(self) -> tuple[Fraction | None, Fraction | None]:
-        """The least and the largest number; an excluded bound is itself given, see `is_exclusive`."""
+        """Return the lower and upper bound of numbers; these may be excluded, see `is_exclusive`."""
         low = [*_numbers(self.keyword_values("minimum")), *_numbers(self.keyword_values("exclusiveMinimum"))]
         high = [*_numbers(self.keyword_values("maximum")), *_numbers(self.keyword_values("exclusiveMaximum"))]
         return (max(low) if low else None), (min(high) if high else None)
 
     def is_exclusive(self, bound: Fraction | None, keyword: str) -> bool:
-        """Whether a bound itself is out: `exclusiveMinimum` or `exclusiveMaximum` says so."""
+        """Return whether a bound is excluded by `keyword`, `exclusiveMinimum` or `exclusiveMaximum`."""
         return bound is not None and bound in _numbers(self.keyword_values(keyword))
 
     def integer_bounds(self) -> tuple[int | None, int | None]:
-        """The least and the largest integer."""
+        """Return the smallest and largest integer."""
         low, high = self.bounds()
         least = (
             None if low is None else math.ceil(low) + (self.is_exclusive(low, "exclusiveMinimum") and low == int(low))
@@ -106,14 +108,14 @@ class ValueShape:
         return least, most
 
     def multiple_of(self) -> Fraction | None:
-        """The number that all others are a multiple of."""
+        """Return the number that every value is a multiple of."""
         steps = [each for each in _numbers(self.keyword_values("multipleOf")) if each > 0]
         if not steps:
             return None
         return Fraction(math.lcm(*(step.numerator for step in steps)), math.gcd(*(step.denominator for step in steps)))
 
     def length_bounds(self, least: str, most: str) -> tuple[int, int | None]:
-        """The bounds of a length: `minLength` and `maxLength`, for instance."""
+        """Return the bounds of a length by two keywords, such as `minLength` and `maxLength`."""
         low, high = _numbers(self.keyword_values(least)), _numbers(self.keyword_values(most))
         return int(max(low, default=Fraction(0))), (int(min(high)) if high else None)
 
@@ -121,7 +123,7 @@ class ValueShape:
 
     @property
     def declared(self) -> list[str]:
-        """Names of members that are spoken of, the required ones first."""
+        """Return the names of members in the schema, the required ones first."""
         return _unique([*self.required, *(name for each in self.keyword_values("properties") for name in each)])
 
     @property
@@ -129,25 +131,25 @@ class ValueShape:
         return _unique(name for names in self.keyword_values("required") if isinstance(names, list) for name in names)
 
     def member_schemas(self, name: str) -> Conjunction:
-        """What holds for a member of that name."""
+        """Return the schemas for a member."""
         applying = [each for schema in self.schemas for each in _member_schemas(schema, name)]
         return tuple(applying or self.keyword_values("unevaluatedProperties"))
 
     @property
     def allows_more_members(self) -> bool:
-        """Whether it says itself what other members look like, and allows them."""
+        """Return whether the schema describes and allows other members."""
         entry = self.keyword_values("additionalProperties") + self.keyword_values("unevaluatedProperties")
         return bool(entry or self.keyword_values("patternProperties")) and False not in entry
 
     # --- arrays
 
     def item_schemas(self, index: int) -> Conjunction:
-        """What holds for the item at an index."""
+        """Return the schemas for the item at an index."""
         applying = [each for schema in self.schemas for each in _item_schemas(schema, index)]
         return tuple(applying or self.keyword_values("unevaluatedItems"))
 
     def size_bounds(self) -> tuple[int, int | None]:
-        """How few and how many items there may be."""
+        """Return the minimum and maximum number of items."""
         low, high = self.length_bounds("minItems", "maxItems")
         low = max(low, sum(least for _, least in self.contains_minimums()))
         prefix = max((len(_prefix(schema)) for schema in self.schemas), default=0)
@@ -155,7 +157,7 @@ class ValueShape:
         return low, high if end is None else min(end, _PLENTY if high is None else high)
 
     def contains_minimums(self) -> list[tuple[Any, int]]:
-        """What an array must have an item of, and how many."""
+        """Return each schema of `contains` with the number of items that must match it."""
         return [(schema["contains"], schema.get("minContains", 1)) for schema in self.schemas if "contains" in schema]
 
     def _kinds(self) -> tuple[str, ...]:
@@ -167,7 +169,7 @@ class ValueShape:
         return tuple(kind for kind in KINDS if kind in left and self._can_be_made(kind))
 
     def _can_be_made(self, kind: str) -> bool:
-        """Whether its smallest values are no larger than those that are made."""
+        """Return whether its smallest values are within the bounds of generation."""
         match kind:
             case "string":
                 return self.length_bounds("minLength", "maxLength")[0] <= LONGEST_TEXT
@@ -179,7 +181,7 @@ class ValueShape:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a JSON value; 1.0 is an integer, as in JSON Schema."""
+    """Return the kind of a JSON value; 1.0 is an integer, as in JSON Schema."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -194,7 +196,7 @@ def _kinds_of(name: str) -> tuple[str, ...]:
 
 
 def _numbers(values: Iterable[Any]) -> list[Fraction]:
-    """Exactly as they are written: 0.1 is a tenth."""
+    """Return the numbers as exact fractions of their decimal form: 0.1 is one tenth."""
     return [Fraction(str(each)) for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
 
 
@@ -213,7 +215,7 @@ def _item_schemas(schema: dict[str, Any], index: int) -> list[Any]:
 
 
 def _prefix(schema: dict[str, Any]) -> list[Any]:
-    """The items with schemas of their own; in older drafts they stood in `items`."""
+    """Return the schemas of `prefixItems`, or of an array in `items` as in older drafts."""
     older = schema.get("items")
     found: list[Any] = older if isinstance(older, list) else schema.get("prefixItems", [])
     return found

@@ -1,8 +1,7 @@
-"""One small value that fits a schema: the same every time, and made without hypothesis.
+"""Generate one small valid value for a schema, always the same, without hypothesis.
 
-What the schema suggests comes first (`const`, `enum`, `examples`, `default`); then the least of each kind. A value
-grows only where it must: optional members stay away, and a schema that contains itself is followed as few levels as
-can be.
+The values in the schema come first (`const`, `enum`, `examples`, `default`), then the smallest of each kind. Optional
+members are left out, and recursive schemas are followed for as few levels as possible.
 """
 
 from __future__ import annotations
@@ -20,42 +19,42 @@ from accord.check.fuzz.shape import KINDS, ValueShape
 
 _NONE = object()
 _LEVELS = 12
-"""Levels below a place that are tried, at most."""
+"""The maximum number of levels below a location."""
 _TRIES = 64
-"""Values that are tried of one alternative, at most."""
+"""The maximum number of values to try for one alternative."""
 _TURNS = 20
-"""Names of one length that are tried of one pattern."""
+"""The number of names of one length to try for one pattern."""
 
 
 def smallest(schema: Any) -> Any:
-    """A small value that fits. Raises `GenerationError` if none was found."""
+    """Return a small valid value. Raises `GenerationError` if none is found."""
     document = SchemaDocument(schema)
     return smallest_at(document, (document.root,))
 
 
 def smallest_at(document: SchemaDocument, conjunction: Conjunction) -> Any:
-    """The same for one place. Raises `GenerationError`."""
+    """Return a small valid value for one location. Raises `GenerationError` if none is found."""
     for levels in range(_LEVELS):
         value = document.cached(_first_value, conjunction, levels)
         if value is not _NONE:
             return value
-    raise GenerationError("no value was found that fits all that is asked for at one place")
+    raise GenerationError("no value was found that matches all the schemas at one location")
 
 
 def _first_value(document: SchemaDocument, conjunction: Conjunction, levels: int) -> Any:
-    """The first one with at most so many levels below it, or `_NONE`."""
+    """Return the first value with at most `levels` levels, or `_NONE`."""
     return next(_ValueSearch(document, levels).values(conjunction), _NONE)
 
 
 class _ValueSearch:
-    """A search that goes so many levels deep."""
+    """A search for values with at most `levels` levels."""
 
     def __init__(self, document: SchemaDocument, levels: int) -> None:
         self._document = document
         self._levels = levels
 
     def values(self, conjunction: Conjunction) -> Iterator[Any]:
-        """Those that fit, the smallest of each alternative first."""
+        """Yield valid values, the smallest of each alternative first."""
         try:
             shapes = alternatives(self._document, conjunction)
         except GenerationError:
@@ -91,7 +90,7 @@ class _ValueSearch:
                 yield from self._objects(shape)
 
     def _nested_value(self, conjunction: Conjunction) -> Any:
-        """The smallest value one level below, if there is a level left."""
+        """Return the smallest value one level below, or `_NONE` without a level left."""
         return self._document.cached(_first_value, conjunction, self._levels - 1) if self._levels else _NONE
 
     def _arrays(self, shape: ValueShape) -> Iterator[list[Any]]:
@@ -102,11 +101,11 @@ class _ValueSearch:
                 yield items
 
     def _items(self, shape: ValueShape, size: int) -> list[Any] | None:
-        wanted = [schema for schema, least in shape.contains_minimums() for _ in range(least)]
+        contained = [schema for schema, least in shape.contains_minimums() for _ in range(least)]
         unique = True in shape.keyword_values("uniqueItems")
         items: list[Any] = []
         for index in range(size):
-            conjunction = (*shape.item_schemas(index), *wanted[index : index + 1])
+            conjunction = (*shape.item_schemas(index), *contained[index : index + 1])
             found = self._distinct_value(conjunction, items) if unique and items else self._nested_value(conjunction)
             if found is _NONE:
                 return None
@@ -114,7 +113,7 @@ class _ValueSearch:
         return items
 
     def _distinct_value(self, conjunction: Conjunction, items: list[Any]) -> Any:
-        """A value one level below that is not among those that are there."""
+        """Return a value one level below that is not in `items`."""
         return self._nested_value((*conjunction, {"not": {"enum": list(items)}}))
 
     def _objects(self, shape: ValueShape) -> Iterator[dict[str, Any]]:
@@ -138,11 +137,11 @@ class _ValueSearch:
 
 
 _KIND_PREFERENCE = ("string", "integer", "boolean", "object", "array", "fraction", "null")
-"""Kinds, the most ordinary first, where all would do."""
+"""The kinds in order of preference if all are allowed."""
 
 
 def integers(shape: ValueShape) -> Iterator[int]:
-    """Integers within the bounds, those near zero first."""
+    """Yield integers within the bounds, those near zero first."""
     low, high = shape.integer_bounds()
     step = shape.multiple_of() or Fraction(1)
     unit = step.numerator  # the least integer that is a multiple
@@ -155,7 +154,7 @@ def integers(shape: ValueShape) -> Iterator[int]:
 
 
 def fractions(shape: ValueShape) -> Iterator[float]:
-    """Numbers within the bounds that are no integers, if there are some, near to the least or to zero."""
+    """Yield numbers within the bounds, not integers if possible, near the lower bound or zero."""
     low, high = shape.bounds()
     step = shape.multiple_of()
     if step is not None:
@@ -164,15 +163,15 @@ def fractions(shape: ValueShape) -> Iterator[float]:
     if low is None and high is None:
         yield 0.5
     elif low is None or high is None:
-        edge = high if low is None else low
-        yield from (float((edge or 0) + Fraction(sign, 2)) for sign in (1, -1))
+        bound = high if low is None else low
+        yield from (float((bound or 0) + Fraction(sign, 2)) for sign in (1, -1))
     else:
         yield from (float(low + (high - low) * part) for part in (Fraction(1, 2), Fraction(1, 3)))
         yield from (float(low), float(high))
 
 
 def texts(shape: ValueShape) -> Iterator[str]:
-    """Texts of the format or the pattern, or of as many letters as there must be."""
+    """Yield texts of the format or the pattern, or of the minimum length."""
     least, most = shape.length_bounds("minLength", "maxLength")
     for form in shape.keyword_values("format"):
         yield from FORMATS.get(form, ())
@@ -182,14 +181,14 @@ def texts(shape: ValueShape) -> Iterator[str]:
         )
     yield from ("a" * length for length in (max(1, least), least, least + 1) if most is None or length <= most)
     if least <= 4 and (most is None or most >= 4):
-        yield "text"  # where other letters are wanted
+        yield "text"  # for a pattern that rejects "a"
 
 
 @lru_cache(maxsize=1_000)
 def member_names(document: SchemaDocument, shape: ValueShape) -> tuple[str, ...]:
-    """Names for members that the schema does not name, a few more than it must have."""
-    ruled = tuple(shape.keyword_values("propertyNames"))
-    return tuple(name for name in _candidate_names(shape) if not ruled or document.matches(name, ruled))
+    """Return names for additional members, a few more than the minimum number of members."""
+    rules = tuple(shape.keyword_values("propertyNames"))
+    return tuple(name for name in _candidate_names(shape) if not rules or document.matches(name, rules))
 
 
 def _candidate_names(shape: ValueShape) -> Iterator[str]:

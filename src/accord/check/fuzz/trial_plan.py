@@ -1,7 +1,7 @@
-"""What is tried with one subject, in order: the least, everything, the edges, one thing wrong; now and then what the
-server gave before; then chance. No calls are tried twice.
+"""The calls to one target, in order: minimal arguments, all members, boundary values, and arguments with one defect.
 
-Calls that are over soon: what says how long something takes is always there, and small. Nobody waits for a day.
+Calls with values from earlier results come between them, and calls with random arguments at the end. No call is made
+twice. Arguments that are durations are always present and small, so that calls end soon.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def shorten_durations(schema: JSONObject) -> JSONObject:
-    """The same schema of arguments, with the least time for each that is a time, at most one; as it was, where nothing
-    fits that.
+    """Return the schema of arguments with each duration required and at most 1, or its minimum.
+
+    If no value matches that, the schema is returned unchanged.
     """
     properties = get_object(schema, "properties")
     short = {name: _shortest_duration(each) for name, each in properties.items() if _is_duration(name, each)}
     required = schema.get("required")
-    wanted = dict.fromkeys((*(required if isinstance(required, list) else ()), *short))
-    found = {**schema, "properties": {**properties, **short}, "required": list(wanted)} if short else schema
+    names = dict.fromkeys((*(required if isinstance(required, list) else ()), *short))
+    shortened = {**schema, "properties": {**properties, **short}, "required": list(names)} if short else schema
     try:
-        smallest(found)
+        smallest(shortened)
     except GenerationError:
         return schema
-    return found
+    return shortened
 
 
 def _is_duration(name: str, schema: Any) -> bool:
@@ -63,23 +64,23 @@ def _shortest_duration(schema: JSONObject) -> JSONObject:
 
 _PLAIN = frozenset(("$schema", "type", "properties", "required", "additionalProperties", "title", "description"))
 _POOL_TURN = 4
-"""Each such turn is for a sequence, as long as there are some."""
+"""One in this many turns uses values from earlier results, while there are any."""
 _LONGEST = 10
-"""Calls in one sequence."""
+"""The maximum number of calls in one sequence."""
 _UNCHECKED = ("template",)
-"""What has no arguments of another type: all of them stand in a URI."""
+"""Targets whose arguments cannot be of another type, because they are part of a URI."""
 
 
 class TrialPlan:
-    """What is tried with one subject. Raises `GenerationError` where its schema allows nothing that can be made."""
+    """The plan for one target. Raises `GenerationError` if no arguments can be generated for its schema."""
 
-    def __init__(self, subject: FuzzTarget, pool: ValuePool) -> None:
-        self.target: FuzzTarget = subject
+    def __init__(self, target: FuzzTarget, pool: ValuePool) -> None:
+        self.target: FuzzTarget = target
         self._pool = pool
-        self._short_schema = shorten_durations(subject.schema)
-        self._document = SchemaDocument(subject.schema)
+        self._short_schema = shorten_durations(target.schema)
+        self._document = SchemaDocument(target.schema)
         self._short_document = SchemaDocument(self._short_schema)
-        self._fixed = iter(()) if subject.needs_pooled_values else self._fixed_trials()
+        self._fixed = iter(()) if target.needs_pooled_values else self._fixed_trials()
         self._random_arguments: Iterator[Any] = iter(())
         self._tried: set[bytes] = set()
         self._turns = 0
@@ -87,22 +88,22 @@ class TrialPlan:
 
     @property
     def name(self) -> str:
-        """That of its subject."""
+        """Return the name of the target."""
         return self.target.name
 
     @property
     def has_choice(self) -> bool:
-        """Whether its arguments can differ at all."""
+        """Return whether its arguments can vary."""
         schema = self.target.schema
         has_members = bool(get_object(schema, "properties")) or schema.keys() - _PLAIN != set()
         return has_members and not self.target.needs_pooled_values
 
     async def draw(self, count: int, seed: int) -> None:
-        """Draw so many arguments by chance; none without hypothesis, which the extra `check` brings."""
+        """Generate `count` random arguments; none without hypothesis, which the extra `check` installs."""
         self._random_arguments = iter(await asyncio.to_thread(_random_arguments, self._short_schema, count, seed))
 
     def next(self) -> Steps | None:
-        """The next calls, if there are any: those before the last one lead there."""
+        """Return the next sequence of calls, or None; the calls before its last one provide values for it."""
         self._turns += 1
         sources = [self._fixed, self._pooled_trials(), self._random_trials()]
         if self._turns % _POOL_TURN == 0:
@@ -110,20 +111,20 @@ class TrialPlan:
         return next((steps for source in sources for steps in source if self._is_new(steps)), None)
 
     def allows(self, step: CallStep, arguments: Any) -> bool:
-        """Whether other arguments are of the same sort as those of the step: right and soon done, or wrong."""
+        """Return whether arguments may replace those of the step: valid with short durations, or invalid like them."""
         if not isinstance(arguments, dict):
             return False
         return self._short_document.matches(arguments) if step.wrong is None else not self._document.matches(arguments)
 
     def step(self, arguments: Any, **more: Any) -> CallStep:
-        """One call."""
+        """Return a call of the target."""
         return CallStep(kind=self.target.kind, name=self.target.name, arguments=arguments, **more)
 
     def _fixed_trials(self) -> Iterator[Steps]:
         yield (self.step(self.minimal_arguments),)
-        edges = (self.step(each.value) for each in boundaries(self._short_schema))
-        wrongs = () if self.target.kind in _UNCHECKED else self._invalid_trials()
-        for pair in zip_longest(edges, wrongs):
+        valid = (self.step(each.value) for each in boundaries(self._short_schema))
+        invalid = () if self.target.kind in _UNCHECKED else self._invalid_trials()
+        for pair in zip_longest(valid, invalid):
             yield from ((step,) for step in pair if step is not None and isinstance(step.arguments, dict))
 
     def _invalid_trials(self) -> Iterator[CallStep]:
@@ -134,7 +135,7 @@ class TrialPlan:
         return ((self.step(arguments),) for arguments in self._random_arguments)
 
     def _pooled_trials(self) -> Iterator[Steps]:
-        """The least arguments, with one of them out of an earlier result; and with all of them that can be had so."""
+        """Yield calls with minimal arguments, one of them from an earlier result, then as many as possible."""
         first: dict[str, PooledValue] = {}
         if self.target.kind == "list":
             yield (self.step({}),)
@@ -142,33 +143,33 @@ class TrialPlan:
             for source in self._pooled_values(name):
                 first.setdefault(name, source)
                 yield self._steps_with_values({name: source})
-        all_of_them = self._steps_with_values(first)
+        combined = self._steps_with_values(first)
         values = {name: source.value for name, source in first.items()}
         if (
             len(first) > 1
-            and len(all_of_them) <= _LONGEST
+            and len(combined) <= _LONGEST
             and self._short_document.matches({**self.minimal_arguments, **values})
         ):
-            yield all_of_them
+            yield combined
 
     def _pooled_values(self, name: str) -> list[PooledValue]:
-        """Those that fit, as they were seen; a cursor is for the list that it came from."""
-        own = self.target.kind == "list"
+        """Return the pooled values that are valid here, in order; a cursor only for the list that returned it."""
+        only_own = self.target.kind == "list"
         return [
             source
             for source in self._pool.get_values(name)
             if self._short_document.matches({**self.minimal_arguments, name: source.value})
-            and (not own or (source.steps[-1].kind, source.steps[-1].name) == self.target.key)
+            and (not only_own or (source.steps[-1].kind, source.steps[-1].name) == self.target.key)
         ]
 
     def _steps_with_values(self, sources: dict[str, PooledValue]) -> Steps:
         before: Steps = ()
-        fed: JSONObject = {}
+        references: JSONObject = {}
         for name, source in sources.items():
             if before[-len(source.steps) :] != source.steps:
                 before += shift_steps(source.steps, len(before))
-            fed[name] = value_reference(len(before) - 1, source.path)
-        return (*before, self.step({**self.minimal_arguments, **fed}))
+            references[name] = value_reference(len(before) - 1, source.path)
+        return (*before, self.step({**self.minimal_arguments, **references}))
 
     def _is_new(self, steps: Steps) -> bool:
         text = msgspec.json.encode(steps)
@@ -179,7 +180,7 @@ class TrialPlan:
 
 
 def _random_arguments(schema: JSONObject, count: int, seed: int) -> list[Any]:
-    if "hypothesis" not in sys.modules:  # its notes about characters are not for the folder we happen to be in
+    if "hypothesis" not in sys.modules:  # keep its character cache out of the current folder
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir(), "accord-hypothesis")))
     try:
         from accord.check.fuzz.values import draw_values

@@ -1,15 +1,12 @@
-"""A hypothesis strategy for the values that fit a JSON Schema 2020-12.
+"""A hypothesis strategy for the valid values of a JSON Schema 2020-12.
 
-Alternatives, members, items and scalars are drawn; where the schema says more than that (`not`, only one of `oneOf`,
-unique items, ...), the validator is asked, and what does not fit becomes the smallest value that does. So there is
-always a value, and always one that fits.
+Alternatives, members, items and scalars are drawn. Constraints that these do not express (`not`, only one of `oneOf`,
+unique items) are validated afterwards, and an invalid value is replaced by the smallest valid one. So every drawn value
+is valid.
 
-hypothesis strategies for numbers and texts, within what a shape allows.
-
-Drawing values from a strategy without a test: so many of a schema, the same ones for the same seed.
-
-Hypothesis now and then takes a value that it finds in the source of the modules which are loaded. Which ones those are
-is nobody's choice, and has nothing to do with the server: a backend of our own leaves that out.
+`draw_values` draws from the strategy without a test: the same values for the same seed. Hypothesis sometimes uses
+constants from the source of loaded modules, which depend on the program and not on the server; `SeedOnlyProvider`
+disables that.
 """
 
 from __future__ import annotations
@@ -27,18 +24,18 @@ from accord.check.fuzz.shape import KINDS, ValueShape
 from accord.check.fuzz.smallest import integers as least_integers, member_names, smallest_at, texts as least_texts
 
 _MAX_INTEGER = (1 << 53) - 1
-"""Integers go as far as every language reads them exactly; `boundaries` goes further."""
+"""The largest integer that every language reads exactly; `boundaries` uses larger ones."""
 _LONG = 40
-"""Characters beyond the least; `boundaries` goes further."""
+"""The number of characters beyond the minimum length; `boundaries` uses more."""
 _MOST_DRAWN = 4_000
-"""Characters that are drawn one by one; hypothesis has room for about twice as many."""
+"""The maximum number of characters to draw one by one, about half of hypothesis's buffer."""
 
 _CHARACTERS = st.one_of(st.characters(codec="ascii"), st.characters(codec="utf-8"))
 
 
 @lru_cache(maxsize=1_000)
 def integers(shape: ValueShape) -> st.SearchStrategy[int]:
-    """Integers within the bounds, often small ones."""
+    """Return a strategy for integers within the bounds, often small ones."""
     low, high = shape.integer_bounds()
     unit = (shape.multiple_of() or Fraction(1)).numerator
     least = min(-_MAX_INTEGER if low is None else low, _MAX_INTEGER if high is None else high)
@@ -53,14 +50,14 @@ def integers(shape: ValueShape) -> st.SearchStrategy[int]:
 
 @lru_cache(maxsize=1_000)
 def fractions(shape: ValueShape) -> st.SearchStrategy[float]:
-    """Numbers within the bounds, finite; multiples of its step, if it has one."""
+    """Return a strategy for finite numbers within the bounds that are multiples of `multipleOf`."""
     low, high = shape.bounds()
     if step := shape.multiple_of():
         first = 0 if low is None else -(-low // step)
         last = first + 1000 if high is None else high // step
         return st.integers(int(first), int(max(first, last))).map(lambda each: float(step * each))
     if low is not None and high is not None and low > high:
-        return st.just(0.5)  # nothing is between; whoever asks for it sees that it does not fit
+        return st.just(0.5)  # no valid number exists; the caller's validation rejects this one
     return st.floats(
         min_value=None if low is None else _within(float(low)),
         max_value=None if high is None else _within(float(high)),
@@ -71,7 +68,7 @@ def fractions(shape: ValueShape) -> st.SearchStrategy[float]:
 
 @lru_cache(maxsize=1_000)
 def texts(shape: ValueShape) -> st.SearchStrategy[str]:
-    """Texts of the format, of the pattern, or of any characters."""
+    """Return a strategy for texts of the format, of the pattern, or of any characters."""
     least, most = shape.length_bounds("minLength", "maxLength")
     forms = [form for form in shape.keyword_values("format") if form in FORMATS]
     if forms:
@@ -90,19 +87,19 @@ def _within(bound: float) -> float:
 
 
 def _of_pattern(pattern: str) -> st.SearchStrategy[str]:
-    """Texts that match; without the newline that Python's `$` lets pass and ECMA-262's does not."""
+    """Return a strategy for texts that match, without the final newline that `$` accepts in Python but not ECMA-262."""
     return st.from_regex(pattern, alphabet=st.characters(codec="utf-8")).map(lambda text: text.removesuffix("\n"))
 
 
 _LEVELS = 5
-"""Levels that are drawn; what is deeper is as small as it can be."""
+"""The number of levels that are drawn; deeper values are the smallest ones."""
 _MORE = 4
-"""Items and members beyond the least."""
+"""The maximum number of items and members beyond the minimum."""
 _TRIES = 3
 
 
 def values(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that fit. Raises `GenerationError` for a schema of which none can be made."""
+    """Return a strategy for valid values. Raises `GenerationError` for a schema without a value."""
     document = SchemaDocument(schema)
     smallest_at(document, (document.root,))
     return _draw_value(document)
@@ -114,19 +111,19 @@ def _draw_value(draw: st.DrawFn, document: SchemaDocument) -> Any:
 
 
 class _ValueDraw:
-    """One value, being drawn."""
+    """The drawing of one value."""
 
     def __init__(self, draw: st.DrawFn, document: SchemaDocument) -> None:
         self._draw = draw
         self._document = document
 
     def value(self, conjunction: Conjunction, levels: int) -> Any:
-        """One that fits, of so many levels. Raises `GenerationError` where nothing can."""
+        """Draw a valid value with at most `levels` drawn levels. Raises `GenerationError` if none exists."""
         for _ in range(_TRIES if levels else 0):
             shape = self._draw(st.sampled_from(alternatives(self._document, conjunction)))
             try:
                 drawn = self._draw_shape(shape, levels)
-            except GenerationError:  # an alternative that looked possible, and is not
+            except GenerationError:  # the alternative has no valid value
                 continue
             if self._document.matches(drawn, conjunction):
                 return drawn
@@ -155,8 +152,10 @@ class _ValueDraw:
     def _items(self, shape: ValueShape, levels: int) -> list[Any]:
         low, high = shape.size_bounds()
         size = self._draw(st.integers(low, max(low, low + _MORE if high is None else min(high, low + _MORE))))
-        wanted = [schema for schema, least in shape.contains_minimums() for _ in range(least)]
-        return [self.value((*shape.item_schemas(at), *wanted[at : at + 1]), levels - 1) for at in range(size)]
+        contained = [schema for schema, least in shape.contains_minimums() for _ in range(least)]
+        return [
+            self.value((*shape.item_schemas(index), *contained[index : index + 1]), levels - 1) for index in range(size)
+        ]
 
     def _members(self, shape: ValueShape, levels: int) -> dict[str, Any]:
         drawn = {name: self.value(shape.member_schemas(name), levels - 1) for name in shape.required}
@@ -167,7 +166,7 @@ class _ValueDraw:
         return drawn
 
     def _draw_optional_names(self, shape: ValueShape) -> list[str]:
-        """Members that need not be there, and are."""
+        """Draw the names of optional members to include."""
         chosen = [name for name in shape.declared if self._draw(st.booleans())]
         least, _ = shape.length_bounds("minProperties", "maxProperties")
         if shape.kinds != KINDS and shape.allows_more_members:
@@ -182,7 +181,7 @@ class _ValueDraw:
         return st.one_of(*([st.sampled_from(known)] if known else []), *free) if known or free else st.nothing()
 
     def _optional(self, name: str, shape: ValueShape, levels: int) -> dict[str, Any]:
-        """A member, unless nothing can stand there."""
+        """Draw a member, or nothing if no value is valid for it."""
         try:
             return {name: self.value(shape.member_schemas(name), levels - 1)}
         except GenerationError:
@@ -197,7 +196,7 @@ else:
     _BACKEND = "accord"
 
     class SeedOnlyProvider(HypothesisProvider):
-        """Nothing but the seed decides what is drawn."""
+        """A provider whose values depend only on the seed."""
 
         def _maybe_draw_constant(self, *_: Any, **__: Any) -> None:
             return None
@@ -206,7 +205,7 @@ else:
 
 
 def draw_values(schema: Any, count: int, seed: int) -> list[Any]:
-    """At most so many values that fit. Raises `GenerationError`."""
+    """Return at most `count` valid values. Raises `GenerationError` for a schema without a value."""
     found: list[Any] = []
 
     @seeded(seed)

@@ -1,10 +1,9 @@
-"""What changed in what a server offers, and whether those who use it notice: `accord check --diff OLD NEW`.
+"""Compare two surfaces, and classify the effect of each change on clients: `accord check --diff OLD NEW`.
 
-A change is `breaking` when what worked fails or loses its meaning, `risky` when it may, or when models may act in
-another way, and `safe` otherwise. Schemas are compared in `comparing`, all else here: of each thing by its fields, each
-with a function that judges it.
-
-What changed in what a tool or a resource says of itself, and what people agreed to when they let it be used.
+A change is `breaking` if something that worked fails or changes its meaning, `risky` if it may, or if models may behave
+differently, and `safe` otherwise. This module compares the fields of each tool, prompt and resource, with one function
+per field; `schemas` compares their schemas. A change of an annotation matters because users consented to calls under
+the old one.
 """
 
 from __future__ import annotations
@@ -14,44 +13,62 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from accord.check.surface.schema_changes import KINDS, Change, Kind, change, describe_change
+from accord.check.surface.schema_changes import (
+    ADDED,
+    ADDED_REQUIRED,
+    FOR_MODELS,
+    FOR_PEOPLE,
+    KINDS,
+    REMOVED,
+    Change,
+    Kind,
+    change,
+    describe_change,
+)
 from accord.check.surface.schemas import schema_changes
 from accord.check.surface.surface import by_revision
 from accord.messages.base import JSONObject
 
-_FEWER_CONSENTS = "clients may stop asking people before they call it"
+_FEWER_CONSENTS = "clients may stop asking users before calls"
 _HINTS: dict[str, tuple[bool, Kind, str, Kind, str]] = {
-    "destructiveHint": (True, "risky", _FEWER_CONSENTS, "breaking", "people agreed to calls that destroy nothing"),
+    "destructiveHint": (True, "risky", _FEWER_CONSENTS, "breaking", "users consented to non-destructive calls"),
     "idempotentHint": (
         False,
         "breaking",
-        "clients call it again, and it acts twice",
+        "clients may repeat calls, and each call has an effect",
         "safe",
-        "it promises more",
+        "the new value is stricter",
     ),
-    "openWorldHint": (True, "safe", "it promises more", "risky", "people agreed to a tool that stays at home"),
+    "openWorldHint": (
+        True,
+        "safe",
+        "the new value is stricter",
+        "risky",
+        "users consented to a tool without external access",
+    ),
 }
-"""What holds where nothing is said; what it means that the hint is false now; and that it is true now."""
+"""The default; kind and effect of a change to false; kind and effect of a change to true."""
 
-_UNKNOWN_HINT: tuple[Kind, str] = ("risky", "who reads it may act in another way")
+_SAME_MEANING = "it has the same meaning"
+_UNKNOWN_HINT: tuple[Kind, str] = ("risky", "clients that read it may behave differently")
 _TASKS: dict[tuple[str, str], tuple[Kind, str]] = {
     ("forbidden", "optional"): ("safe", "ordinary calls work as before"),
-    ("forbidden", "required"): ("breaking", "ordinary calls are refused"),
-    ("optional", "forbidden"): ("breaking", "calls as a task are refused"),
-    ("optional", "required"): ("breaking", "ordinary calls are refused"),
-    ("required", "forbidden"): ("breaking", "calls as a task are refused"),
+    ("forbidden", "required"): ("breaking", "ordinary calls are rejected"),
+    ("optional", "forbidden"): ("breaking", "calls as a task are rejected"),
+    ("optional", "required"): ("breaking", "ordinary calls are rejected"),
+    ("required", "forbidden"): ("breaking", "calls as a task are rejected"),
     ("required", "optional"): ("safe", "calls as a task work as before"),
 }
 
 
-_SHOWN_DIFFERENTLY: tuple[Kind, str] = ("risky", "clients may show it to others, or leave it out")
+_SHOWN_DIFFERENTLY: tuple[Kind, str] = ("risky", "clients may show it to another audience, or omit it")
 _RESOURCE_ANNOTATIONS: dict[str, tuple[Kind, str]] = {
-    "lastModified": ("safe", "it is of the content, which may change at any time")
+    "lastModified": ("safe", "it describes the content, which may change at any time")
 }
 
 
 def annotation_changes(old: JSONObject | None, new: JSONObject | None, path: tuple[str, ...]) -> Iterator[Change]:
-    """Of a tool. The other hints count only for a tool that does not merely read."""
+    """Yield the changes of a tool's annotations; most hints do not matter for a read-only tool."""
     was, now = old or {}, new or {}
     yield from _read_only(was.get("readOnlyHint"), now.get("readOnlyHint"), (*path, "readOnlyHint"))
     for key in sorted((was.keys() | now.keys()) - {"readOnlyHint"}):
@@ -62,41 +79,41 @@ def annotation_changes(old: JSONObject | None, new: JSONObject | None, path: tup
 
 def _read_only(was: Any, now: Any, path: tuple[str, ...]) -> Iterator[Change]:
     if was is True and now is not True:
-        yield change("breaking", path, describe_change(was, now), "people agreed to calls that change nothing")
+        yield change("breaking", path, describe_change(was, now), "users consented to read-only calls")
     elif was != now:
-        says_more = now is True
-        why = _FEWER_CONSENTS if says_more else "it means what it meant"
-        yield change("risky" if says_more else "safe", path, describe_change(was, now), why)
+        is_stricter = now is True
+        why = _FEWER_CONSENTS if is_stricter else _SAME_MEANING
+        yield change("risky" if is_stricter else "safe", path, describe_change(was, now), why)
 
 
 def _hint(key: str, was: Any, now: Any, path: tuple[str, ...], read_only: bool) -> Iterator[Change]:
     if key == "title":
-        yield change("safe", path, describe_change(was, now), "it is for people")
+        yield change("safe", path, describe_change(was, now), FOR_PEOPLE)
     elif key not in _HINTS:
         kind, why = _UNKNOWN_HINT
         yield change(kind, path, describe_change(was, now), why)
     else:
-        unsaid, less, why_less, more, why_more = _HINTS[key]
-        before, after = (unsaid if each is None else each for each in (was, now))
+        default, kind_false, why_false, kind_true, why_true = _HINTS[key]
+        before, after = (default if each is None else each for each in (was, now))
         same = before == after or (read_only and key != "openWorldHint")
-        kind, why = ("safe", "it means what it meant") if same else (more, why_more) if after else (less, why_less)
+        kind, why = ("safe", _SAME_MEANING) if same else (kind_true, why_true) if after else (kind_false, why_false)
         yield change(kind, path, describe_change(was, now), why)
 
 
 def execution_changes(old: JSONObject | None, new: JSONObject | None, path: tuple[str, ...]) -> Iterator[Change]:
-    """Of a tool: whether it runs as a task."""
+    """Yield the changes of a tool's task support."""
     was, now = ((each or {}).get("taskSupport") or "forbidden" for each in (old, new))
     if was != now:
         kind, why = _TASKS.get((was, now), _UNKNOWN_HINT)
         yield change(kind, (*path, "taskSupport"), describe_change(was, now), why)
     elif old != new:
-        yield change("safe", path, describe_change(old, new), "it means what it meant")
+        yield change("safe", path, describe_change(old, new), _SAME_MEANING)
 
 
 def resource_annotation_changes(
     old: JSONObject | None, new: JSONObject | None, path: tuple[str, ...]
 ) -> Iterator[Change]:
-    """Of a resource: for whom it is, how much it matters, when it changed."""
+    """Yield the changes of a resource's annotations: audience, priority, time of the last change."""
     was, now = old or {}, new or {}
     for key in sorted(was.keys() | now.keys()):
         if was.get(key) != now.get(key):
@@ -107,45 +124,43 @@ def resource_annotation_changes(
 Path: TypeAlias = tuple[str, ...]
 FieldComparison: TypeAlias = Callable[[Any, Any, Path], Iterator[Change]]
 
-_MODELS = "models read it, and may act in another way"
-
 
 def surface_changes(old: JSONObject, new: JSONObject) -> list[Change]:
-    """The changes from one surface to another, the worst first. What is alike in several revisions is told once.
+    """Return the changes from one surface to another, the worst first, without repetitions for several revisions.
 
-    Raises `ValueError` for what is no surface.
+    Raises `ValueError` for an invalid surface.
     """
     return changes_by_revision(by_revision(old), by_revision(new))
 
 
 def changes_by_revision(
-    old: dict[str, JSONObject], new: dict[str, JSONObject], unspoken: Sequence[str] = ()
+    old: dict[str, JSONObject], new: dict[str, JSONObject], unsupported: Sequence[str] = ()
 ) -> list[Change]:
-    """The same of surfaces by their revisions. `unspoken` are revisions that the new server is known not to speak."""
-    found: dict[Change, None] = dict.fromkeys(_revisions(old, new, unspoken))
+    """Return the changes of surfaces by revision. `unsupported` are revisions that the new server does not support."""
+    found: dict[Change, None] = dict.fromkeys(_revisions(old, new, unsupported))
     common = [(old[each], new[each]) for each in sorted(old.keys() & new.keys())]
     for was, now in common or ([(old[max(old)], new[max(new)])] if old and new else []):
         found.update(dict.fromkeys(_surface(was, now)))
     return sorted(found, key=lambda each: (KINDS.index(each.kind), each.place))
 
 
-def _revisions(old: dict[str, JSONObject], new: dict[str, JSONObject], unspoken: Sequence[str]) -> Iterator[Change]:
+def _revisions(old: dict[str, JSONObject], new: dict[str, JSONObject], unsupported: Sequence[str]) -> Iterator[Change]:
     for revision in sorted(old.keys() - new.keys()):
-        if len(new) > 1 or revision in unspoken:
-            yield change("breaking", ("revisions", revision), "gone", "clients that speak nothing newer are refused")
+        if len(new) > 1 or revision in unsupported:
+            yield change("breaking", ("revisions", revision), REMOVED, "clients without a newer revision are rejected")
         elif len(old) == 1 and not old.keys() & new.keys():
             yield change(
                 "risky",
                 ("revision",),
                 describe_change(revision, max(new)),
-                "whether the old one is spoken is not known",
+                "whether the server still supports the old revision is unknown",
             )
     for revision in sorted(new.keys() - old.keys()) if len(old) > 1 else ():
-        yield change("safe", ("revisions", revision), "new", "clients choose one that they speak")
+        yield change("safe", ("revisions", revision), ADDED, "clients choose a revision that they support")
 
 
 def _surface(old: JSONObject, new: JSONObject) -> Iterator[Change]:
-    yield from _text_changes("risky", _MODELS)(old.get("instructions"), new.get("instructions"), ("instructions",))
+    yield from _text_changes("risky", FOR_MODELS)(old.get("instructions"), new.get("instructions"), ("instructions",))
     yield from _capabilities(old.get("capabilities") or {}, new.get("capabilities") or {}, ("capabilities",))
     for kind, fields in _FIELDS.items():
         yield from _listed_items(old[kind], new[kind], (kind,), fields)
@@ -157,29 +172,29 @@ def _capabilities(old: JSONObject, new: JSONObject, path: Path) -> Iterator[Chan
         if was in (None, False) and now in (None, False):
             continue
         if now in (None, False):
-            yield change("breaking", place, "gone", "clients that make use of it fail, or wait for what never comes")
+            yield change("breaking", place, REMOVED, "clients that use it fail, or wait in vain")
         elif was in (None, False):
-            yield change("safe", place, "new", "clients that do not know it do without")
+            yield change("safe", place, ADDED, "old clients do not use it")
         elif isinstance(was, dict) and isinstance(now, dict):
             yield from _capabilities(was, now, place)
         elif was != now:
-            yield change("risky", place, describe_change(was, now), "clients may count on what it was")
+            yield change("risky", place, describe_change(was, now), "clients may rely on the old value")
 
 
 def _listed_items(old: JSONObject, new: JSONObject, path: Path, fields: dict[str, FieldComparison]) -> Iterator[Change]:
-    """What is listed, by name: what is gone, has another name, is new, or says something else."""
+    """Yield the changes of a list by name: items removed, renamed, added or changed."""
     names = _renamed(old, new)
     for name in sorted(old.keys() - new.keys()):
-        what = f"renamed: {names[name]}" if name in names else "gone"
-        yield change("breaking", (*path, name), what, "who asks for it by its name gets an error")
+        what = f"renamed: {names[name]}" if name in names else REMOVED
+        yield change("breaking", (*path, name), what, "requests with the old name get an error")
     for name in sorted(new.keys() - old.keys() - set(names.values())):
-        yield change("safe", (*path, name), "new", "nobody asks for it yet")
+        yield change("safe", (*path, name), ADDED, "old clients do not use it")
     for name in sorted(old.keys() & new.keys()):
         yield from _listed_item(old[name], new[name], (*path, name), fields)
 
 
 def _renamed(old: JSONObject, new: JSONObject) -> dict[str, str]:
-    """By its old name, what is like something that is new, but for what it is called."""
+    """Return the new name of each removed item that equals an added one except for its names."""
     left: dict[bytes, list[str]] = {}
     for name in sorted(new.keys() - old.keys(), reverse=True):
         left.setdefault(_without_names(new[name]), []).append(name)
@@ -191,9 +206,9 @@ def _renamed(old: JSONObject, new: JSONObject) -> dict[str, str]:
     return found
 
 
-def _without_names(thing: JSONObject) -> bytes:
-    """A thing but for what it is called, as JSON in which members are in order."""
-    rest = {key: value for key, value in thing.items() if key not in ("name", "title", "uri", "uriTemplate")}
+def _without_names(item: JSONObject) -> bytes:
+    """Return an item without its names, as JSON with sorted members."""
+    rest = {key: value for key, value in item.items() if key not in ("name", "title", "uri", "uriTemplate")}
     return msgspec.json.encode(rest, order="sorted")
 
 
@@ -208,11 +223,11 @@ def _listed_item(old: JSONObject, new: JSONObject, path: Path, fields: dict[str,
 
 
 def _text_changes(kind: Kind, why: str) -> FieldComparison:
-    def judge(was: Any, now: Any, path: Path) -> Iterator[Change]:
+    def compare(was: Any, now: Any, path: Path) -> Iterator[Change]:
         if was != now:
             yield change(kind, path, describe_change(was, now), why)
 
-    return judge
+    return compare
 
 
 def _input(was: Any, now: Any, path: Path) -> Iterator[Change]:
@@ -221,51 +236,51 @@ def _input(was: Any, now: Any, path: Path) -> Iterator[Change]:
 
 def _output(was: Any, now: Any, path: Path) -> Iterator[Change]:
     if now is None:
-        yield change("breaking", path, "gone", "clients that read structured results get none, or of any shape")
+        yield change("breaking", path, REMOVED, "clients that read structured content may get none, or of any shape")
     elif was is None:
-        yield change("safe", path, "new", "results are as they were, or have structure besides")
+        yield change("safe", path, ADDED, "results may have structured content in addition")
     else:
         yield from schema_changes(was, now, path, sent=False)
 
 
 def _media_type(was: Any, now: Any, path: Path) -> Iterator[Change]:
     if was is None:
-        yield change("safe", path, describe_change(was, now), "nothing was promised")
+        yield change("safe", path, describe_change(was, now), "no media type was declared before")
     elif now is None:
-        yield change("risky", path, describe_change(was, now), "clients that go by it have to guess")
+        yield change("risky", path, describe_change(was, now), "clients that rely on it have to guess")
     else:
-        yield change("breaking", path, describe_change(was, now), "clients that go by it read something else")
+        yield change("breaking", path, describe_change(was, now), "clients that rely on it get another format")
 
 
 def _arguments(was: Any, now: Any, path: Path) -> Iterator[Change]:
-    """Of a prompt, by their names; their order says nothing."""
-    old, new = ({each["name"]: each for each in some or ()} for some in (was, now))
+    """Yield the changes of a prompt's arguments by name; their order does not matter."""
+    old, new = ({each["name"]: each for each in arguments or ()} for arguments in (was, now))
     for name in sorted(old.keys() - new.keys()):
-        yield change("breaking", (*path, name), "gone", "what old clients send for it is refused or ignored")
+        yield change("breaking", (*path, name), REMOVED, "its values from old clients are rejected or ignored")
     for name in sorted(new.keys() - old.keys()):
-        needs = bool(new[name].get("required"))
-        what, why = ("new, and required", "old clients do not send it") if needs else ("new", "old clients do without")
-        yield change("breaking" if needs else "safe", (*path, name), what, why)
+        required = bool(new[name].get("required"))
+        what, why = (ADDED_REQUIRED, "old clients do not send it") if required else (ADDED, "old clients do not use it")
+        yield change("breaking" if required else "safe", (*path, name), what, why)
     for name in sorted(old.keys() & new.keys()):
         yield from _listed_item(old[name], new[name], (*path, name), _ARGUMENT)
 
 
 def _required(was: Any, now: Any, path: Path) -> Iterator[Change]:
     if bool(was) is not bool(now):
-        why = "requests without it are refused" if now else "it may be left out"
+        why = "requests without it are rejected" if now else "it may be omitted"
         yield change("breaking" if now else "safe", path, describe_change(was, now), why)
 
 
 _UNKNOWN = _text_changes(*_UNKNOWN_HINT)
-_FOR_MODELS = _text_changes("risky", _MODELS)
-_FOR_PEOPLE = _text_changes("safe", "it is for people")
+_FOR_MODELS = _text_changes("risky", FOR_MODELS)
+_FOR_PEOPLE = _text_changes("safe", FOR_PEOPLE)
 
 _ARGUMENT: dict[str, FieldComparison] = {"description": _FOR_MODELS, "title": _FOR_PEOPLE, "required": _required}
 _ALL: dict[str, FieldComparison] = {"description": _FOR_MODELS, "title": _FOR_PEOPLE, "icons": _FOR_PEOPLE}
 _RESOURCE: dict[str, FieldComparison] = {
     **_ALL,
     "mimeType": _media_type,
-    "size": _text_changes("safe", "it is of the content, which may change at any time"),
+    "size": _text_changes(*_RESOURCE_ANNOTATIONS["lastModified"]),
     "annotations": resource_annotation_changes,
 }
 _TOOL: dict[str, FieldComparison] = {

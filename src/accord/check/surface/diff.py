@@ -1,6 +1,6 @@
-"""`accord check --diff OLD NEW`: two servers, or two versions of one, and what those who use it notice.
+"""`accord check --diff OLD NEW`: the differences of two servers, or two versions of one, and their effect on clients.
 
-Each is the file of a surface or a target. Where one is a file, a live server is asked for the revisions that it holds.
+Each side is the file of a surface, or a target. A running server is compared in the revisions of the file.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from accord.messages.revision import REVISIONS
 
 _KIND = max(map(len, KINDS)) + 2
 _MAX_LENGTH = 10_000
-"""Characters of a place, or of what changed there: to wrap a word of megabytes takes minutes."""
+"""The maximum length in characters of a text that is wrapped, because wrapping a word of megabytes takes minutes."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed, the worst first. `old` and `new` are what was compared, in words."""
+    """The changes, the worst first. `old` and `new` are the targets or files."""
 
     old: str
     new: str
     revisions: tuple[str, ...]
-    """Those that were compared; where the two have none in common, that of each."""
+    """The revisions that were compared; without a common one, the newest of each."""
     changes: tuple[Change, ...]
 
     @property
     def exit_code(self) -> int:
-        """1 where something breaks."""
+        """Return 1 if a change is breaking, or else 0."""
         return int(worst_kind(self.changes) == "breaking")
 
 
 async def compare(old: Target, new: Target, *, every: bool = False, **options: Any) -> Comparison:
-    """Compare two surfaces: files, or live servers. In the newest revision of the old one, or in `every` revision.
+    """Compare two surfaces, of files or running servers, in the newest revision of the old one, or in `every` revision.
 
-    `options` are those of `Client`, for those that are live. Raises `TargetError` for what is neither a surface nor a
-    target, `ConnectError` and what else a client raises.
+    `options` are those of `Client`, for running servers. Raises `TargetError` for anything that is neither a surface
+    nor a target, `ConnectError` and the other errors of a client.
     """
-    kept = _from_file(new)
-    was = _from_file(old) or await _from_server(old, REVISIONS if every else tuple(kept or ()), options)
-    now = kept or await _from_server(new, REVISIONS if every else tuple(was), options)
-    unspoken = [] if kept else [revision for revision in was if revision not in now]
+    from_file = _from_file(new)
+    was = _from_file(old) or await _from_server(old, REVISIONS if every else tuple(from_file or ()), options)
+    now = from_file or await _from_server(new, REVISIONS if every else tuple(was), options)
+    unsupported = [] if from_file else [revision for revision in was if revision not in now]
     return Comparison(
         old=str(old),
         new=str(new),
         revisions=tuple(sorted(was.keys() & now.keys() or {max(was), max(now)})),
-        changes=tuple(changes_by_revision(was, now, unspoken)),
+        changes=tuple(changes_by_revision(was, now, unsupported)),
     )
 
 
 def _from_file(where: Target) -> dict[str, JSONObject] | None:
-    """What a file holds; None for what is live."""
+    """Return the surfaces of a file, or None for a target."""
     file = surface_file(where) if isinstance(where, str) else None
     return None if file is None else read_surfaces(file)
 
 
 async def _from_server(target: Target, revisions: Sequence[str], options: dict[str, Any]) -> dict[str, JSONObject]:
-    """In these revisions, or in the newest one where it speaks none of them."""
+    """Return the surfaces in these revisions, or in the newest one if the server supports none of them."""
     try:
         return await fetch_surfaces(target, revisions, **options)
     except ConnectError:
@@ -74,7 +74,7 @@ async def _from_server(target: Target, revisions: Sequence[str], options: dict[s
 
 
 def comparison_lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
-    """The comparison for people; what servers say in it stands in one line, and not yet fit for a terminal."""
+    """Yield the lines of the comparison. Texts of servers are on one line, and not yet escaped for a terminal."""
     counts = {kind: sum(each.kind == kind for each in comparison.changes) for kind in KINDS}
     for each in comparison.changes:
         yield f"{each.kind:{_KIND}}{' '.join(each.place[:_MAX_LENGTH].split())}"
@@ -82,8 +82,8 @@ def comparison_lines(comparison: Comparison, width: int = 100) -> Iterator[str]:
         yield from _wrapped(each.why, width)
     if comparison.changes:
         yield ""
-    told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    yield f"{told} ({', '.join(comparison.revisions)})" if comparison.changes else "nothing changed"
+    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    yield f"{summary} ({', '.join(comparison.revisions)})" if comparison.changes else "no changes"
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -1,8 +1,7 @@
-"""One change of what a server offers, and what it means for those who use the server already.
+"""A change of a surface with its effect on clients, and the changes of annotation keywords in schemas.
 
-The keywords of JSON Schema that refuse values, in all its dialects, and those that refuse none.
-
-What changed in the keywords of two schemas that refuse no value: the words, which models read, and the defaults.
+The keywords of JSON Schema, in all dialects, are divided into those that validate values and annotations, such as
+descriptions and defaults.
 """
 
 from __future__ import annotations
@@ -16,47 +15,53 @@ import msgspec
 from accord.messages.base import JSONValue
 
 Kind: TypeAlias = Literal["breaking", "risky", "safe"]
-"""`breaking`: what worked fails, or loses its meaning. `risky`: it may, or a model may act in another way. `safe`:
-nobody who keeps to the protocol notices, but for what is new.
+"""`breaking`: something that worked fails, or changes its meaning. `risky`: it may, or models may behave differently.
+`safe`: conforming clients notice only additions.
 """
 
 KINDS: tuple[Kind, ...] = ("breaking", "risky", "safe")
-"""The worst first."""
+"""The kinds, the worst first."""
+
+REMOVED = "removed"
+ADDED = "added"
+ADDED_REQUIRED = "added, and required"
+FOR_MODELS = "models read it, and may behave differently"
+FOR_PEOPLE = "only people read it"
 
 _LONGEST = 120
-"""Characters of a value that are shown."""
+"""The maximum number of characters of a value to show."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Where, what, and why it is of this kind."""
+    """One change: its place, what changed, and the effect that determines its kind."""
 
     kind: Kind
     place: str
-    """Keys from the outside in, joined by dots: `tools.forecast.inputSchema.properties.days`."""
+    """The path, its keys joined by dots: `tools.forecast.inputSchema.properties.days`."""
     what: str
     """What changed: `"string" → "integer"`."""
     why: str
-    """What follows from it."""
+    """The effect on clients."""
 
 
 def worst_kind(changes: Iterable[Change]) -> Kind:
-    """The worst kind among them; `safe` for none."""
+    """Return the worst kind of the changes; `safe` for none."""
     found = {change.kind for change in changes}
     return next((kind for kind in KINDS if kind in found), "safe")
 
 
 def change(kind: Kind, path: Sequence[str], what: str, why: str) -> Change:
-    """A change at a place, whose keys are given one by one."""
+    """Return a change at a path."""
     return Change(kind=kind, place=".".join(path), what=what, why=why)
 
 
 def describe_change(was: JSONValue, now: JSONValue) -> str:
-    """`1 → 2`; what is None was not there."""
+    """Return `1 → 2`; None stands for an absent value."""
     return f"{'none' if was is None else preview_json(was)} → {'none' if now is None else preview_json(now)}"
 
 
 def preview_json(value: JSONValue) -> str:
-    """A value as JSON, shortened."""
+    """Return a value as JSON, shortened."""
     text = msgspec.json.encode(value, order="sorted").decode()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -70,7 +75,7 @@ SIMPLE = frozenset((
     "minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties",
     "maxProperties",
 ))  # fmt: skip
-"""These judge a value on their own, whatever stands beside them, and hold no schemas."""
+"""Keywords that validate a value independently of other keywords, and contain no schemas."""
 
 VALIDATING = SIMPLE | REFERENCES | DEFINITIONS
 VALIDATING |= frozenset((
@@ -79,36 +84,34 @@ VALIDATING |= frozenset((
     "unevaluatedProperties", "dependentRequired", "dependentSchemas", "dependencies", "allOf", "anyOf", "oneOf",
     "not", "if", "then", "else",
 ))  # fmt: skip
-"""All that decide whether a value passes, and those that hold them."""
+"""All keywords that validate values or contain such keywords."""
 
 
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _DATA = frozenset(("const", "enum", "default", "examples"))
 
 _TEXTS = _DATA | {"pattern", "format", "required", "dependentRequired"}
-"""These hold texts that are no schemas."""
-
-_MODELS = "models read it, and may act in another way"
+"""Keywords with texts that are not schemas."""
 
 _EFFECTS: dict[str, tuple[Kind, str]] = {
-    "title": ("safe", "it is for people"),
+    "title": ("safe", FOR_PEOPLE),
     "examples": ("safe", "they are suggestions"),
     "deprecated": ("safe", "it works as before"),
-    "$comment": ("safe", "it is for those who write the schema"),
-    "$schema": ("safe", "what is accepted is compared by itself"),
+    "$comment": ("safe", "only authors of the schema read it"),
+    "$schema": ("safe", "the accepted values are compared separately"),
     "$id": ("safe", "it is a name"),
     "$anchor": ("safe", "it is a name"),
-    "description": ("risky", _MODELS),
+    "description": ("risky", FOR_MODELS),
 }
-"""Others are risky: nobody knows who reads them."""
+"""The effect of a change by keyword; other keywords are risky, because their readers are unknown."""
 
 
 class AnnotationComparison:
-    """The walk through what refuses no value in two schemas, and is read nevertheless. `sent`: of what clients fill in.
+    """A comparison of the annotations of two schemas. `sent`: clients send values of the schemas.
 
-    What stands in one schema only is compared with an empty one: models read text wherever it stands. `members` are
-    members whose coming or going is told already, with all that is in them; `judged` are places whose values are; `old`
-    is the whole old schema, whose texts may move.
+    A subschema of one schema only is compared with an empty one, because models read text at every location. `members`
+    are members whose addition or removal is already reported with their content; `judged` are locations with a reported
+    change of their values; `old` is the whole old schema, whose texts may move.
     """
 
     def __init__(
@@ -120,7 +123,7 @@ class AnnotationComparison:
         self._sent = sent
 
     def compare(self, old: Any, new: Any, path: tuple[str, ...]) -> Iterator[Change]:
-        """The changes at a place, and in all that it holds."""
+        """Yield the changes at a location and below it."""
         if path in self._members:
             return
         if isinstance(old, list) or isinstance(new, list):
@@ -139,24 +142,24 @@ class AnnotationComparison:
         if key in _MAPS and all(isinstance(each, dict | None) for each in (was, now)):
             was, now = was or {}, now or {}
             for name in sorted(was.keys() | now.keys()):
-                if name not in was and name not in self._known and not self._is_told((*place, name)):
+                if name not in was and name not in self._known and not self._is_reported((*place, name)):
                     kind, why = _EFFECTS["$anchor"] if key in DEFINITIONS else _EFFECTS["description"]
-                    yield change(kind, (*place, name), "new", why)
+                    yield change(kind, (*place, name), ADDED, why)
                 yield from self.compare(was.get(name), now.get(name), (*place, name))
         elif key not in VALIDATING and (was != now or (key in old) is not (key in new)):
             yield _keyword_change(old, new, key, place, self._sent)
         elif key not in _TEXTS:
             yield from self.compare(was, now, place)
-        elif was != now and texts_in(now) - self._known and not self._is_told(place):
-            yield change("risky", place, describe_change(was, now), _MODELS)
+        elif was != now and texts_in(now) - self._known and not self._is_reported(place):
+            yield change("risky", place, describe_change(was, now), FOR_MODELS)
 
-    def _is_told(self, place: tuple[str, ...]) -> bool:
-        """Whether another change tells of it."""
+    def _is_reported(self, place: tuple[str, ...]) -> bool:
+        """Return whether another change reports a location or one above it."""
         return any(place[:end] in self._members or place[:end] in self._judged for end in range(len(place) + 1))
 
 
 def texts_in(value: Any) -> set[str]:
-    """All the texts in a JSON value, the names of members among them."""
+    """Return all texts in a JSON value, with the names of members."""
     found: set[str] = set()
     pending = [value]
     while pending:
@@ -171,7 +174,7 @@ def texts_in(value: Any) -> set[str]:
 
 
 def _keyword_change(old: dict[str, Any], new: dict[str, Any], key: str, place: tuple[str, ...], sent: bool) -> Change:
-    kind, why = _EFFECTS.get(key, ("risky", "who reads it may act in another way"))
+    kind, why = _EFFECTS.get(key, ("risky", "clients that read it may behave differently"))
     if key == "default":
-        kind, why = ("risky", "calls that leave it out do something else") if sent else ("safe", "it is a suggestion")
+        kind, why = ("risky", "calls that omit it get another value") if sent else ("safe", "it is a suggestion")
     return change(kind, place, describe_change(old.get(key), new.get(key)), why)

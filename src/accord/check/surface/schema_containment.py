@@ -1,9 +1,9 @@
-"""Whether all that one JSON Schema lets pass is let pass by another one, as far as that can be decided.
+"""Decide whether every value that one JSON Schema accepts is accepted by another, as far as this is decidable.
 
-jsonschema-rs decides most of it, by canonical forms; where it cannot, a value is looked for that tells them apart. Such
-a value is what people want to see, too, so it is looked for whenever the answer is no.
+jsonschema-rs decides most cases by canonical forms; otherwise, this module searches for a counterexample. It also
+searches for one whenever the answer is no, because a report with an example is easier to understand.
 
-The two ways of a schema: clients fill in what a tool takes, and read what it gives. What changes mean to them.
+`Direction` has the texts of reports for the two uses of a schema: clients send arguments, and receive results.
 """
 
 from __future__ import annotations
@@ -20,24 +20,22 @@ from accord.check.fuzz.smallest import smallest
 from accord.messages.base import JSONObject
 
 _TRIES = 400
-"""Values that are tried, at most."""
+"""The maximum number of values to try."""
 _LONGEST = 10_000
-"""Characters of a text that is tried, and items of an array."""
+"""The maximum length of a text or an array to try."""
 
 _ORDINARY: tuple[Any, ...] = (None, False, True, 0, 1, -1, 0.5, 1_000_000, "", "a", "text", [], [""], [0], {})
 
 
 class Containment(msgspec.Struct, frozen=True):
-    """`holds` is None where it cannot be told. `example` passes the first schema and not the second; UNSET if none is
-    known.
-    """
+    """`holds` is None if undecided. `example` matches the first schema and not the second; UNSET if none is known."""
 
     holds: bool | None
     example: Any = msgspec.UNSET
 
 
 def check_containment(inner: JSONObject, outer: JSONObject) -> Containment:
-    """Whether every value that fits `inner` fits `outer`."""
+    """Return whether every value that matches `inner` matches `outer`."""
     inner, outer = _in_one_dialect(inner, outer)
     if _covers(outer, inner, formats=True) == "yes":
         return Containment(True)
@@ -48,7 +46,7 @@ def check_containment(inner: JSONObject, outer: JSONObject) -> Containment:
 
 
 def _covers(outer: JSONObject, inner: JSONObject, *, formats: bool) -> str:
-    """ "yes", "no" or "unknown". Dialects do not agree on whether `format` refuses anything: `formats` says it does."""
+    """Return "yes", "no" or "unknown". `formats`: `format` validates, which depends on the dialect."""
     import jsonschema_rs
 
     try:
@@ -61,40 +59,40 @@ def _covers(outer: JSONObject, inner: JSONObject, *, formats: bool) -> str:
 
 
 def _in_one_dialect(one: JSONObject, other: JSONObject) -> tuple[JSONObject, JSONObject]:
-    """Without their dialects, where these differ and say the same of all that is there."""
+    """Return the schemas without `$schema` if their dialects differ but have the same meaning for them."""
     if one.get("$schema") == other.get("$schema") or _is_old(one) or _is_old(other):
         return one, other
     return tuple({key: schema[key] for key in schema if key != "$schema"} for schema in (one, other))  # type: ignore[return-value]
 
 
 def _is_old(schema: JSONObject) -> bool:
-    """Whether it may use what another dialect reads in another way."""
+    """Return whether a schema may use keywords whose meaning depends on the dialect."""
     text = msgspec.json.encode({key: schema[key] for key in schema if key != "$schema"})
     return any(word in text for word in (b'"$ref"', b'"items":[', b'"dependencies"', b'"exclusiveM', b'"$recursive'))
 
 
 def _example(inner: JSONObject, outer: JSONObject) -> Any:
-    """A value that fits the first and not the second, UNSET if none is found."""
+    """Return a value that matches the first schema and not the second, or UNSET."""
     try:
-        passes, refuses = SchemaDocument(inner), SchemaDocument(outer)
+        accepts, rejects = SchemaDocument(inner), SchemaDocument(outer)
     except GenerationError:
         return msgspec.UNSET
     for value in islice(_candidates(inner, outer), _TRIES):
-        if value is not msgspec.UNSET and passes.matches(value) and not refuses.matches(value):
+        if value is not msgspec.UNSET and accepts.matches(value) and not rejects.matches(value):
             return value
     return msgspec.UNSET
 
 
 def _candidates(inner: JSONObject, outer: JSONObject) -> Iterator[Any]:
-    yield from _edges(outer)
-    yield from _edges(inner)
+    yield from _boundaries(outer)
+    yield from _boundaries(inner)
     yield from _ORDINARY
     yield from _members(inner, _smallest(inner))
     yield _smallest({"allOf": [inner, {"not": outer}]})
 
 
 def _smallest(schema: JSONObject) -> Any:
-    """A small value that fits; UNSET if none is found."""
+    """Return a small value that matches, or UNSET."""
     try:
         return smallest(schema)
     except GenerationError:
@@ -102,24 +100,24 @@ def _smallest(schema: JSONObject) -> Any:
 
 
 def _members(schema: Any, base: Any) -> Iterator[Any]:
-    """Objects with one member that is like something ordinary, or at the edge of what its schema says."""
+    """Yield objects with one member that is an ordinary value or a boundary value of its schema."""
     if not isinstance(schema, dict):
         return
     base = base if isinstance(base, dict) else {}
     properties = schema.get("properties")
     for name, member in properties.items() if isinstance(properties, dict) else ():
-        yield from ({**base, name: value} for value in (*_ORDINARY, *_edges(member)))
+        yield from ({**base, name: value} for value in (*_ORDINARY, *_boundaries(member)))
     yield from ({**base, "other": value} for value in _ORDINARY)
     for keyword in ("anyOf", "oneOf", "allOf"):
-        for arm in schema.get(keyword, ()):
-            yield from _members(arm, base)
+        for branch in schema.get(keyword, ()):
+            yield from _members(branch, base)
 
 
-def _edges(schema: Any) -> Iterator[Any]:
-    """Values that a schema names, and those around its bounds."""
+def _boundaries(schema: Any) -> Iterator[Any]:
+    """Yield the values that a schema lists, and those around its bounds."""
     if isinstance(schema, list):
         for each in schema:
-            yield from _edges(each)
+            yield from _boundaries(each)
     if not isinstance(schema, dict):
         return
     for key in ("enum", "examples"):
@@ -132,7 +130,7 @@ def _edges(schema: Any) -> Iterator[Any]:
     for key in ("minItems", "maxItems"):
         yield from (list(range(length)) for length in _lengths(schema.get(key)))
     for key in ("anyOf", "oneOf", "allOf"):
-        yield from _edges(schema.get(key))
+        yield from _boundaries(schema.get(key))
 
 
 def _around(bound: Any) -> tuple[Any, ...]:
@@ -150,47 +148,49 @@ _T = TypeVar("_T")
 
 
 class Direction(NamedTuple):
-    """Who keeps to which schema, and what is said of it."""
+    """The direction of values, from clients or from the server, with the texts of reports for it."""
 
     is_input: bool
-    """Whether old clients send values, that the new schema judges; otherwise new values come, judged by the old one."""
+    """Whether old clients send values, which the new schema must accept; otherwise the old schema must accept new
+    values."""
     wider: str
-    """Nothing is refused that was not refused before."""
+    """Every value is still accepted."""
     narrower: str
-    """Something is, and this is an example."""
+    """An example is no longer accepted; the text follows the example."""
     some: str
-    """The same, without an example."""
+    """Some values are no longer accepted."""
     unclear: str
+    """It is undecided whether every value is still accepted."""
     types: str
-    """Types that are not let pass any more follow."""
+    """Some types are no longer accepted; the types follow the text."""
     taken: str
-    """A new member was something else before."""
+    """The name of a new member could have another value before."""
     more: str
-    """Members that are not named, of which nothing was said, are forbidden now or may come now."""
+    """Undeclared members are now forbidden, or now possible."""
 
     def writer_and_reader(self, old: _T, new: _T) -> tuple[_T, _T]:
-        """The schema by which values are made, and the one that judges them."""
+        """Return the schema of the side that writes values, and that of the side that reads them."""
         return (old, new) if self.is_input else (new, old)
 
 
 INPUT = Direction(
     is_input=True,
-    wider="all that was accepted still is",
-    narrower="was accepted, and is refused now",
-    some="not all that was accepted still is",
-    unclear="it cannot be told whether all that was accepted still is",
+    wider="all values that were accepted still are",
+    narrower="was accepted, and is now rejected",
+    some="some values that were accepted are now rejected",
+    unclear="it is undecided whether all values that were accepted still are",
     types="old clients may send",
-    taken="old clients were free to use the name for something else",
-    more="who sends more than is named is refused now",
+    taken="old clients may use the name for another value",
+    more="undeclared members are now rejected",
 )
 
 OUTPUT = Direction(
     is_input=False,
-    wider="all that may come was expected before",
-    narrower="may come now, and was ruled out",
-    some="what old clients do not expect may come",
-    unclear="it cannot be told whether all that may come was expected before",
+    wider="all possible values were allowed before",
+    narrower="is now possible, and was not allowed before",
+    some="some values that are now possible were not allowed before",
+    unclear="it is undecided whether all possible values were allowed before",
     types="old clients do not expect",
-    taken="old clients expect something else under that name",
-    more="more than is named may come now",
+    taken="old clients expect another value under the name",
+    more="undeclared members are now possible",
 )

@@ -1,6 +1,6 @@
-"""One place of a JSON Schema, as it is compared: references are followed, and `allOf` is spread out into its parts.
+"""One location of a JSON Schema for comparison: references are resolved, and `allOf` is split into its parts.
 
-A schema that stands alone: what its references lead to is in their place, and what refuses no value is left out.
+`SchemaLocation.schema` is self-contained: references are replaced by their targets, annotations are left out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from accord.check.fuzz.schema_document import Conjunction, SchemaDocument
+from accord.check.fuzz.schema_document import Conjunction, SchemaDocument, has_reference, objects_in
 from accord.check.surface.schema_changes import DEFINITIONS, VALIDATING
 from accord.messages.base import JSONObject
 
@@ -19,22 +19,23 @@ _INLINED_KEYWORDS = VALIDATING - DEFINITIONS
 
 
 class ReferenceInliner:
-    """`target` gives what a reference leads to. `alone`: nothing counts that stands beside a reference."""
+    """`resolve` returns the target of a reference. `ignores_siblings`: keywords beside `$ref` have no effect."""
 
-    def __init__(self, target: Callable[[str], Any], *, alone: bool) -> None:
-        self._target = target
-        self._alone = alone
+    def __init__(self, resolve: Callable[[str], Any], *, ignores_siblings: bool) -> None:
+        self._resolve = resolve
+        self._ignores_siblings = ignores_siblings
 
     def inline(self, schema: Any, opened: tuple[str, ...] = ()) -> Any:
-        """A copy of a schema. References that lead back to what they stand in, one of `opened`, are left."""
+        """Return a copy of a schema with its references inlined, except recursive ones, which are in `opened`."""
         if not isinstance(schema, dict):
             return [self.inline(each, opened) for each in schema] if isinstance(schema, list) else schema
         reference = schema.get("$ref")
         if not isinstance(reference, str) or reference in opened:
             return self._keywords(schema, opened)
-        led = self.inline(self._target(reference), (*opened, reference))
-        beside = {} if self._alone else self._keywords({key: schema[key] for key in schema if key != "$ref"}, opened)
-        return {"allOf": [led, beside]} if beside else led
+        target = self.inline(self._resolve(reference), (*opened, reference))
+        rest = {} if self._ignores_siblings else {key: schema[key] for key in schema if key != "$ref"}
+        siblings = self._keywords(rest, opened)
+        return {"allOf": [target, siblings]} if siblings else target
 
     def _keywords(self, schema: JSONObject, opened: tuple[str, ...]) -> JSONObject:
         return {key: self._keyword(key, value, opened) for key, value in schema.items() if key in _INLINED_KEYWORDS}
@@ -51,40 +52,41 @@ TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "o
 
 _COMPARED_KEYWORDS = VALIDATING - DEFINITIONS - {"$ref", "allOf"}
 
-_REFERENCE_ALONE = ("draft-04", "draft-06", "draft-07")
-"""In these dialects nothing counts that stands beside `$ref`."""
+_SIBLINGS_IGNORED = ("draft-04", "draft-06", "draft-07")
+"""In these dialects, keywords beside `$ref` have no effect."""
 
 _ADDS_MEMBERS = frozenset((
     "additionalProperties", "unevaluatedProperties", "patternProperties", "allOf", "anyOf", "oneOf", "if",
     "dependentSchemas", "$ref", "$dynamicRef", "$recursiveRef",
 ))  # fmt: skip
-"""Beside these it is not `properties` alone that says which members there are."""
+"""Keywords that may allow members besides those in `properties`."""
 
 
 class ComparedSchema:
-    """A whole schema. Raises `GenerationError` for one that cannot be used: invalid, too costly, with references
-    outside."""
+    """A whole schema. Raises `GenerationError` for an invalid or too costly one, and for external references."""
 
     def __init__(self, schema: Any) -> None:
         self.document: SchemaDocument = SchemaDocument(schema)
         self.dialect: str = schema.get("$schema", "") if isinstance(schema, Mapping) else ""
-        self._alone: bool = any(draft in self.dialect for draft in _REFERENCE_ALONE)
-        self.inlining: ReferenceInliner = ReferenceInliner(self.document.resolve_reference, alone=self._alone)
+        self._ignores_siblings: bool = any(draft in self.dialect for draft in _SIBLINGS_IGNORED)
+        self.inliner: ReferenceInliner = ReferenceInliner(
+            self.document.resolve_reference, ignores_siblings=self._ignores_siblings
+        )
 
     @property
     def root(self) -> SchemaLocation:
-        """The outermost place."""
+        """Return the root location."""
         return SchemaLocation(self, (self.document.root,))
 
     def flatten(self, schema: Any) -> Iterator[Any]:
-        """The schemas that say together what one says, none of them with a reference or an `allOf` at its root."""
+        """Yield schemas that are together equivalent to one schema, without `$ref` and `allOf` at their roots."""
         if not isinstance(schema, dict):
             yield from () if schema is True else (schema,)
             return
         rest = {key: value for key, value in schema.items() if key in _COMPARED_KEYWORDS}
         if isinstance(schema.get("$ref"), str):
             yield from self.flatten(self.document.resolve_reference(schema["$ref"]))
-            if self._alone:
+            if self._ignores_siblings:
                 return
         for part in schema.get("allOf", ()):
             yield from self.flatten(part)
@@ -93,15 +95,15 @@ class ComparedSchema:
 
 
 class SchemaLocation:
-    """What schemas say together of one place. `parts` are they, spread out."""
+    """The schemas that apply to one location; `parts` are these schemas, flattened."""
 
-    def __init__(self, whole: ComparedSchema, schemas: Conjunction) -> None:
-        self.compared: ComparedSchema = whole
-        self.parts: tuple[Any, ...] = tuple(part for schema in schemas for part in whole.flatten(schema))
+    def __init__(self, compared: ComparedSchema, schemas: Conjunction) -> None:
+        self.compared: ComparedSchema = compared
+        self.parts: tuple[Any, ...] = tuple(part for schema in schemas for part in compared.flatten(schema))
 
     @property
     def types(self) -> frozenset[str]:
-        """Those that a value may have."""
+        """Return the types that a value may have."""
         left = TYPES if False not in self.parts else frozenset[str]()
         for entry in self.keyword_values("type"):
             names = {entry} if isinstance(entry, str) else set(entry)
@@ -109,44 +111,44 @@ class SchemaLocation:
         return left
 
     def keyword_values(self, keyword: str) -> list[Any]:
-        """What all parts say in a keyword."""
+        """Return the values of a keyword in all parts."""
         return [part[keyword] for part in self.parts if isinstance(part, dict) and keyword in part]
 
     def parts_without(self, *keywords: str) -> list[JSONObject]:
-        """The parts without some of their keywords."""
+        """Return the parts without some of their keywords."""
         left = (
             {key: part[key] for key in part if key not in keywords} for part in self.parts if isinstance(part, dict)
         )
         return [part for part in left if part]
 
     def at_schemas(self, *schemas: Any) -> SchemaLocation:
-        """Another place of the same schema."""
+        """Return another location of the same schema."""
         return SchemaLocation(self.compared, schemas)
 
     def schema(self, *, sent: bool = False) -> JSONObject:
-        """The place as a schema of its own; `sent` reads it as `as_input` does."""
-        parts = [self.compared.inlining.inline(part) for part in self.parts]
-        made: JSONObject = {"allOf": parts} if parts else {}
+        """Return the location as a self-contained schema; `sent` applies `as_input`."""
+        parts = [self.compared.inliner.inline(part) for part in self.parts]
+        schema: JSONObject = {"allOf": parts} if parts else {}
         if len(parts) == 1 and isinstance(parts[0], dict):
-            made = as_input(parts[0]) if sent else parts[0]
+            schema = as_input(parts[0]) if sent else parts[0]
         if self.compared.dialect:
-            made["$schema"] = self.compared.dialect
-        if _has_reference(parts):
-            made["$defs"] = {"root": deepcopy(self.compared.document.root)}
-        return made
+            schema["$schema"] = self.compared.dialect
+        if has_reference(parts):
+            schema["$defs"] = {"root": deepcopy(self.compared.document.root)}
+        return schema
 
 
 def are_same(old: SchemaLocation, new: SchemaLocation) -> bool:
-    """Return whether two places have the same parts, and references in them lead to the same."""
+    """Return whether two locations have equal parts, whose references have equal targets."""
     if old.parts != new.parts:
         return False
     pending: list[Any] = [old.parts]
     followed = set[str]()
     while pending:
         value = pending.pop()
-        if any("$dynamicRef" in each for each in _objects_in(value)):
+        if any("$dynamicRef" in each for each in objects_in(value)):
             return False
-        references = {each["$ref"] for each in _objects_in(value) if isinstance(each.get("$ref"), str)}
+        references = {each["$ref"] for each in objects_in(value) if isinstance(each.get("$ref"), str)}
         for reference in references - followed:
             target = old.compared.document.resolve_reference(reference)
             if target != new.compared.document.resolve_reference(reference):
@@ -156,22 +158,15 @@ def are_same(old: SchemaLocation, new: SchemaLocation) -> bool:
     return True
 
 
-def _has_reference(value: Any) -> bool:
-    """Return whether a value contains a reference."""
-    return any(isinstance(each.get(key), str) for each in _objects_in(value) for key in ("$ref", "$dynamicRef"))
-
-
 def as_input(schema: Any) -> Any:
-    """A schema as those read it who fill it in: they send the members that it names, and invent no others unless
-    `additionalProperties` invites them.
-    """
+    """Return the schema of what senders send: only members that it names, unless `additionalProperties` allows more."""
     if not isinstance(schema, dict):
         return schema
-    made = {key: _input_keyword(key, value) for key, value in schema.items()}
+    result = {key: _input_keyword(key, value) for key, value in schema.items()}
     named = schema.get("properties")
     if named is not None and set(schema.get("required", ())) <= set(named) and not _ADDS_MEMBERS & schema.keys():
-        made["additionalProperties"] = False
-    return made
+        result["additionalProperties"] = False
+    return result
 
 
 def _input_keyword(key: str, value: Any) -> Any:
@@ -182,15 +177,3 @@ def _input_keyword(key: str, value: Any) -> Any:
     if key in ("prefixItems", "anyOf", "oneOf") and isinstance(value, list):
         return [as_input(inner) for inner in value]
     return value
-
-
-def _objects_in(value: Any) -> Iterator[JSONObject]:
-    """All the objects in a JSON value."""
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, dict):
-            yield each
-            pending.extend(each.values())
-        elif isinstance(each, list | tuple):
-            pending.extend(each)

@@ -1,11 +1,10 @@
-"""What changed between two JSON Schemas, place by place, and whether those who keep to the old one notice.
+"""Compare two JSON Schemas, location by location, and classify the effect of each change on clients.
 
-Of arguments, what an old client sends must still be accepted: old values fit the new schema. Of results it is the
-other way around: what the server answers now must be what an old client expects. So there is a schema that is kept to,
-and one that judges: `kept` and `judge` below (`sides`).
+For arguments, the new schema must accept what old clients send. For results, the old schema must accept what the server
+now sends. So one schema is that of the `writer`, the other that of the `reader` (`Direction`).
 
-Objects and arrays are compared member by member. What is left at a place is decided as a whole (`containment`); where
-it cannot be decided, it is risky. Nobody is taken to send members that a schema does not name.
+Objects and arrays are compared member by member, other constraints as a whole (`schema_containment`); an undecided
+change is risky. It is assumed that clients send only members that a schema declares.
 """
 
 from __future__ import annotations
@@ -17,6 +16,9 @@ import msgspec
 
 from accord.check.fuzz.schema_document import GenerationError
 from accord.check.surface.schema_changes import (
+    ADDED,
+    ADDED_REQUIRED,
+    REMOVED,
     SIMPLE,
     AnnotationComparison,
     Change,
@@ -31,15 +33,15 @@ from accord.messages.base import JSONObject
 
 _MEMBERS = ("properties", "required", "additionalProperties")
 _SHOWN = 3
-"""Differences that are told of one place."""
+"""The number of differences to show for one location."""
 _MOST_VALUES = 50
-"""Values of an `enum` that are told."""
+"""The number of values of an `enum` to show."""
 
 Path = tuple[str, ...]
 
 
 def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Change]:
-    """The changes between two schemas: of what clients send, or else of what they get."""
+    """Yield the changes between two schemas, of values that clients send (`sent`) or receive."""
     if old == new:
         return
     walk = _SchemaComparison(INPUT if sent else OUTPUT, path)
@@ -50,20 +52,20 @@ def schema_changes(old: Any, new: Any, path: Path, *, sent: bool) -> Iterator[Ch
     try:
         yield from AnnotationComparison(old, walk.members, walk.judged, sent=sent).compare(old, new, path)
     except RecursionError:
-        yield change("risky", path, "nested too deep", "what is in it cannot be compared")
+        yield change("risky", path, "nested too deeply", "its content cannot be compared")
 
 
 class _SchemaComparison:
-    """One walk through two schemas at once."""
+    """A comparison of two schemas."""
 
-    def __init__(self, side: Direction, root: Path) -> None:
-        self._direction = side
+    def __init__(self, direction: Direction, root: Path) -> None:
+        self._direction = direction
         self._root = root
         self._seen: set[bytes] = set()
         self.members: set[Path] = set()
-        """The members that are new or gone."""
+        """The members that were added or removed."""
         self.judged: set[Path] = set()
-        """The places at which a change of the values was found."""
+        """The locations with a change of their values."""
 
     def compare(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
         if are_same(old, new):
@@ -100,22 +102,22 @@ class _SchemaComparison:
 
     def _removed_member(self, name: str, needed: bool, additional: Any, place: Path) -> Change:
         if not self._direction.is_input:
-            why = "old clients count on it" if needed else "old clients may read it"
-            return change("breaking" if needed else "risky", place, "gone", why)
-        why = "refused" if additional is False else "ignored, or taken for something else"
-        return change("breaking", place, "gone", f"what old clients send for it is {why}")
+            why = "old clients rely on it" if needed else "old clients may read it"
+            return change("breaking" if needed else "risky", place, REMOVED, why)
+        why = "rejected" if additional is False else "ignored, or used for another purpose"
+        return change("breaking", place, REMOVED, f"its values from old clients are {why}")
 
     def _added_member(self, name: str, old: SchemaLocation, new: SchemaLocation, place: Path) -> Change:
         if self._direction.is_input and name in _required(new):
-            return change("breaking", place, "new, and required", "old clients do not send it")
+            return change("breaking", place, ADDED_REQUIRED, "old clients do not send it")
         free = _additional(old)
         if free is None and not old.keyword_values("properties") and place[:-2] != self._root:
-            free = True  # an object of which nothing is said holds anything; arguments are those that are named
+            free = True  # an object without `properties` may have any member; arguments are only the declared ones
         if free is False and not self._direction.is_input:
-            return change("breaking", place, "new", "old clients were told that nothing else comes, and may refuse it")
+            return change("breaking", place, ADDED, "the old schema forbids other members, and clients may reject it")
         if free in (None, False) or self._containment(old.at_schemas(free), _member(new, name)).holds:
-            return change("safe", place, "new", "old clients do without")
-        return change("risky", place, "new", self._direction.taken)
+            return change("safe", place, ADDED, "old clients do not use it")
+        return change("risky", place, ADDED, self._direction.taken)
 
     def _required(
         self, needed: set[str], needs: set[str], was: set[str], now: set[str], place: Path
@@ -123,37 +125,37 @@ class _SchemaComparison:
         new_names = now - was if self._direction.is_input else set[str]()
         self.judged.add(place)
         for name in sorted(needs - needed - new_names):
-            why = "calls without it are refused" if self._direction.is_input else "it is always there now"
+            why = "calls without it are rejected" if self._direction.is_input else "it is now always present"
             yield change(
-                "breaking" if self._direction.is_input else "safe", place, f"{preview_json(name)} is required now", why
+                "breaking" if self._direction.is_input else "safe", place, f"{preview_json(name)} is now required", why
             )
-        gone_names = was - now
-        for name in sorted(needed - needs - gone_names):
-            why = "it may be left out" if self._direction.is_input else "old clients count on it"
+        removed_names = was - now
+        for name in sorted(needed - needs - removed_names):
+            why = "it may be omitted" if self._direction.is_input else "old clients rely on it"
             yield change(
                 "safe" if self._direction.is_input else "breaking",
                 place,
-                f"{preview_json(name)} is not required any more",
+                f"{preview_json(name)} is no longer required",
                 why,
             )
 
     def _additional(self, old: SchemaLocation, new: SchemaLocation, place: Path) -> Iterator[Change]:
-        """Members that are not named. Where nothing is said of them, nobody is taken to send any."""
+        """Yield the changes for undeclared members; without `additionalProperties`, none are assumed."""
         was, now = _additional(old), _additional(new)
         if was == now and are_same(old.at_schemas(was), new.at_schemas(now)):
             return
-        kept, judge = self._direction.writer_and_reader(was, now)
+        writer, reader = self._direction.writer_and_reader(was, now)
         what = describe_change(was, now)
-        if kept is False or judge in (None, True, {}):
+        if writer is False or reader in (None, True, {}):
             yield change("safe", place, what, self._direction.wider)
-        elif kept is None:
+        elif writer is None:
             yield change("risky", place, what, self._direction.more)
         else:
             yield from self._containment_changes(
                 self._containment(old.at_schemas(was), new.at_schemas(now)), place, what, Containment(False)
             )
 
-    # --- arrays, and what is simple ----------------------------------------------------------------------------
+    # --- arrays and types --------------------------------------------------------------------------------------
 
     def _items(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
         was, now = old.keyword_values("items"), new.keyword_values("items")
@@ -162,52 +164,55 @@ class _SchemaComparison:
 
     def _types(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
         was, now = old.types, new.types
-        kept, judge = self._direction.writer_and_reader(was, now)
+        writer, reader = self._direction.writer_and_reader(was, now)
         what = f"{_types(was)} → {_types(now)}"
-        if kept - judge:
+        if writer - reader:
             yield change(
-                "breaking", (*path, "type"), what, f"{self._direction.types} {_removed_types(kept - judge, judge)}"
+                "breaking", (*path, "type"), what, f"{self._direction.types} {_removed_types(writer - reader, reader)}"
             )
         elif was != now:
             yield change("safe", (*path, "type"), what, self._direction.wider)
 
     def _compare_rest(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
-        was, now = (view.parts_without("type", "items", *_MEMBERS) for view in (old, new))
+        was, now = (location.parts_without("type", "items", *_MEMBERS) for location in (old, new))
         if was == now:
             return
         both = {"type": sorted(old.types & new.types)}
         one, other = ({"allOf": [both, *each]} for each in (was, now))
-        kept, judge = self._direction.writer_and_reader(one, other)
+        writer, reader = self._direction.writer_and_reader(one, other)
         what = _describe_difference(_plain(was), _plain(now))
-        yield from self._containment_changes(check_containment(kept, judge), path, what, check_containment(judge, kept))
+        verdict, converse = check_containment(writer, reader), check_containment(reader, writer)
+        yield from self._containment_changes(verdict, path, what, converse)
 
-    # --- the rest ----------------------------------------------------------------------------------------------
+    # --- other constraints -------------------------------------------------------------------------------------
 
     def _compare_whole(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
         verdict = self._containment(old, new)
         if not verdict.holds:
-            inside = list(self._compare_alternatives(old, new, path))
-            if worst_kind(inside) != "safe":
-                yield from inside
+            changes = list(self._compare_alternatives(old, new, path))
+            if worst_kind(changes) != "safe":
+                yield from changes
                 return
         what = _describe_difference(_plain(old.parts), _plain(new.parts))
         yield from self._containment_changes(verdict, path, what, self._containment(new, old))
 
     def _compare_alternatives(self, old: SchemaLocation, new: SchemaLocation, path: Path) -> Iterator[Change]:
-        """Arms of a choice, one by one, where there is one for the same types as before."""
+        """Compare the branches of `anyOf` or `oneOf` one by one if each has the same types as before."""
         for keyword in ("anyOf", "oneOf"):
-            was, now = (_by_types(view, keyword) for view in (old, new))
+            was, now = (_by_types(location, keyword) for location in (old, new))
             if was.keys() == now.keys():
                 for index, types in enumerate(was):
                     yield from self.compare(was[types], now[types], (*path, keyword, str(index)))
 
     def _containment(self, old: SchemaLocation, new: SchemaLocation) -> Containment:
-        kept, judge = self._direction.writer_and_reader(old, new)
-        return check_containment(kept.schema(sent=True), judge.schema())
+        writer, reader = self._direction.writer_and_reader(old, new)
+        return check_containment(writer.schema(sent=True), reader.schema())
 
-    def _containment_changes(self, verdict: Containment, place: Path, what: str, back: Containment) -> Iterator[Change]:
-        """`back` tells whether it holds the other way around, too: then it only says the same in other words."""
-        if not (verdict.holds and back.holds):
+    def _containment_changes(
+        self, verdict: Containment, place: Path, what: str, converse: Containment
+    ) -> Iterator[Change]:
+        """Yield the change for a verdict; if `converse` holds as well, the schemas are equivalent: no change."""
+        if not (verdict.holds and converse.holds):
             self.judged.add(place)
         if verdict.holds is None:
             yield change("risky", place, what, self._direction.unclear)
@@ -215,47 +220,47 @@ class _SchemaComparison:
             known = verdict.example is not msgspec.UNSET
             why = f"{preview_json(verdict.example)} {self._direction.narrower}" if known else self._direction.some
             yield change("breaking", place, what, why)
-        elif not back.holds:
+        elif not converse.holds:
             yield change("safe", place, what, self._direction.wider)
 
 
 def _by_members(old: SchemaLocation, new: SchemaLocation) -> bool:
-    """Whether what is inside can be compared one by one: nothing else speaks of it, in either schema."""
-    for view in (old, new):
-        rest = view.parts_without("type", "items", *_MEMBERS)
-        if not all(key in SIMPLE for part in rest for key in part) or False in view.parts:
+    """Return whether members and items can be compared one by one, because no other keyword constrains them."""
+    for location in (old, new):
+        rest = location.parts_without("type", "items", *_MEMBERS)
+        if not all(key in SIMPLE for part in rest for key in part) or False in location.parts:
             return False
-        speaking = sum(any(key in part for key in _MEMBERS) for part in view.parts)
-        if old.types != new.types and (view.keyword_values("enum") or view.keyword_values("const")):
+        with_members = sum(any(key in part for key in _MEMBERS) for part in location.parts)
+        if old.types != new.types and (location.keyword_values("enum") or location.keyword_values("const")):
             return False
-        if (view.keyword_values("additionalProperties") and speaking > 1) or any(
-            isinstance(one, list) for one in view.keyword_values("items")
+        if (location.keyword_values("additionalProperties") and with_members > 1) or any(
+            isinstance(one, list) for one in location.keyword_values("items")
         ):
             return False
     return bool(old.types & new.types)
 
 
-def _by_types(view: SchemaLocation, keyword: str) -> dict[frozenset[str], SchemaLocation]:
-    """The arms of a choice by their types; none where these do not tell them apart."""
-    arms = [view.at_schemas(arm) for arms in view.keyword_values(keyword) for arm in arms]
-    found = {arm.types: arm for arm in arms}
-    return found if len(found) == len(arms) else {}
+def _by_types(location: SchemaLocation, keyword: str) -> dict[frozenset[str], SchemaLocation]:
+    """Return the branches of `anyOf` or `oneOf` by their types; none if the types are not distinct."""
+    branches = [location.at_schemas(branch) for branches in location.keyword_values(keyword) for branch in branches]
+    found = {branch.types: branch for branch in branches}
+    return found if len(found) == len(branches) else {}
 
 
-def _declared(view: SchemaLocation) -> set[str]:
-    return {name for each in view.keyword_values("properties") for name in each}
+def _declared(location: SchemaLocation) -> set[str]:
+    return {name for each in location.keyword_values("properties") for name in each}
 
 
-def _required(view: SchemaLocation) -> set[str]:
-    return {name for each in view.keyword_values("required") for name in each}
+def _required(location: SchemaLocation) -> set[str]:
+    return {name for each in location.keyword_values("required") for name in each}
 
 
-def _member(view: SchemaLocation, name: str) -> SchemaLocation:
-    return view.at_schemas(*(each[name] for each in view.keyword_values("properties") if name in each))
+def _member(location: SchemaLocation, name: str) -> SchemaLocation:
+    return location.at_schemas(*(each[name] for each in location.keyword_values("properties") if name in each))
 
 
-def _additional(view: SchemaLocation) -> Any:
-    return next(iter(view.keyword_values("additionalProperties")), None)
+def _additional(location: SchemaLocation) -> Any:
+    return next(iter(location.keyword_values("additionalProperties")), None)
 
 
 def _plain(parts: Sequence[Any]) -> Any:
@@ -263,7 +268,7 @@ def _plain(parts: Sequence[Any]) -> Any:
 
 
 def _describe_difference(old: Any, new: Any) -> str:
-    """The keywords that are different: `minLength: none → 3`."""
+    """Return the keywords that differ: `minLength: none → 3`."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return f"{preview_json(old)} → {preview_json(new)}"
     keys = sorted(key for key in old.keys() | new.keys() if key not in old or key not in new or old[key] != new[key])
@@ -274,10 +279,10 @@ def _describe_difference(old: Any, new: Any) -> str:
 def _keyword(key: str, old: JSONObject, new: JSONObject) -> str:
     if key == "enum" and isinstance(old.get(key), list) and isinstance(new.get(key), list):
         was, now = ({msgspec.json.encode(each, order="sorted"): each for each in schema[key]} for schema in (old, new))
-        moved = [("without", each) for text, each in was.items() if text not in now]
-        moved += [("with", each) for text, each in now.items() if text not in was]
-        more = f", and {len(moved) - _MOST_VALUES:,} more" if len(moved) > _MOST_VALUES else ""
-        shown = ", ".join(f"{word} {preview_json(each)}" for word, each in moved[:_MOST_VALUES])
+        differences = [("without", each) for text, each in was.items() if text not in now]
+        differences += [("with", each) for text, each in now.items() if text not in was]
+        more = f", and {len(differences) - _MOST_VALUES:,} more" if len(differences) > _MOST_VALUES else ""
+        shown = ", ".join(f"{word} {preview_json(each)}" for word, each in differences[:_MOST_VALUES])
         return shown + more or "enum in another order"
     return f"{key}: {_keyword_text(old, key)} → {_keyword_text(new, key)}"
 

@@ -1,7 +1,7 @@
-"""The surface of a server: all that a client sees of it before it calls anything.
+"""The surface of a server: everything that a client sees before its first call.
 
-It is JSON, by the names of things, so that two of them can be compared: `surface_changes`. In one revision, or in
-several:
+It is JSON with tools, prompts and resources by name, so that `surface_changes` can compare two of them; in one revision
+or in several:
 
     {"revision": "2026-07-28", "tools": {"forecast": {...}}, ...}
     {"revisions": {"2025-11-25": {"revision": "2025-11-25", ...}, "2026-07-28": {...}}}
@@ -26,14 +26,14 @@ from accord.messages.revision import REVISIONS
 
 
 class SurfaceList(NamedTuple):
-    """A list that a server may have."""
+    """A list that a server may offer."""
 
     key: str
-    """What its things are told apart by."""
+    """The field that identifies an item."""
     capability: str
-    """The capability."""
+    """The capability that the list requires."""
     client_method: str
-    """The method of a client that gives it."""
+    """The method of `Client` that returns the list."""
 
 
 LISTS = {
@@ -45,18 +45,18 @@ LISTS = {
 
 
 async def surface(client: Client) -> JSONObject:
-    """What a server offers, in the revision that is spoken: tools, prompts, resources and templates, by their names."""
+    """Return the surface of a server in the negotiated revision."""
     found: dict[str, Sequence[Any]] = {}
     for kind in offered_lists(client.server_capabilities):
         try:
             found[kind] = await getattr(client, LISTS[kind].client_method)()
-        except MethodNotFound:  # it has resources and no templates, say
+        except MethodNotFound:  # such as a server with resources and without templates
             continue
     return build_surface(client.revision, client.instructions, client.server_capabilities, found)
 
 
 def offered_lists(capabilities: ServerCapabilities | None) -> list[str]:
-    """The lists that a server has, by its capabilities."""
+    """Return the lists that a server offers, by its capabilities."""
     return [kind for kind, each in LISTS.items() if getattr(capabilities, each.capability, None) is not None]
 
 
@@ -66,7 +66,7 @@ def build_surface(
     capabilities: ServerCapabilities | None,
     lists: Mapping[str, Sequence[Any]],
 ) -> JSONObject:
-    """The surface that these are."""
+    """Return the surface with these parts."""
     return {
         "revision": revision,
         "instructions": instructions,
@@ -76,26 +76,26 @@ def build_surface(
 
 
 async def fetch_surfaces(target: Target, revisions: Sequence[str] = (), **options: Any) -> dict[str, JSONObject]:
-    """The surface in each of these revisions that the server speaks; without any, in the newest one that it speaks.
+    """Return the surface in each of these revisions that the server supports; by default, in its newest one.
 
-    `options` are those of `Client`. Raises `ConnectError` when it speaks none of them, or cannot be reached.
+    `options` are those of `Client`. Raises `ConnectError` if it supports none of them, or cannot be reached.
     """
     found: dict[str, JSONObject] = {}
-    failed: ConnectError | None = None
+    error: ConnectError | None = None
     choices: list[tuple[str, ...]] = [(each,) for each in revisions]
-    for wanted in choices or [REVISIONS]:
+    for allowed in choices or [REVISIONS]:
         try:
-            async with Client(target, revisions=wanted, **options) as client:
+            async with Client(target, revisions=allowed, **options) as client:
                 found[client.revision] = await surface(client)
         except ConnectError as exc:
-            failed = exc
-    if failed is not None and not found:
-        raise failed
+            error = exc
+    if error is not None and not found:
+        raise error
     return found
 
 
 def by_revision(content: JSONObject) -> dict[str, JSONObject]:
-    """The surfaces in the content of a file, by their revisions. Raises `ValueError` for what is no surface."""
+    """Return the surfaces in the content of a file by revision. Raises `ValueError` for an invalid surface."""
     found = content.get("revisions", {content.get("revision"): content}) if isinstance(content, dict) else None
     if not isinstance(found, dict) or not all(_is_surface(revision, each) for revision, each in found.items()):
         raise ValueError('a surface is an object with "revision" and "tools", or with "revisions"')
@@ -103,44 +103,44 @@ def by_revision(content: JSONObject) -> dict[str, JSONObject]:
 
 
 def surface_file(text: str) -> Path | None:
-    """The file of a surface that a text names; None for what is a target."""
+    """Return the file of a surface that a text names, or None for a target."""
     file = Path(text)
     if file.suffix != ".json" or not file.is_file():
         return None
     try:
         content = msgspec.json.decode(file.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise TargetError(f"{file} is no JSON: {exc}") from exc
+        raise TargetError(f"{file} is not JSON: {exc}") from exc
     return None if isinstance(content, dict) and ("mcpServers" in content or "servers" in content) else file
 
 
 def read_surfaces(file: Path) -> dict[str, JSONObject]:
-    """The surfaces in a file, by their revisions. Raises `TargetError`."""
+    """Return the surfaces in a file by revision. Raises `TargetError` for an unreadable or invalid file."""
     try:
         return by_revision(msgspec.json.decode(file.read_bytes()))
     except OSError as exc:
         raise TargetError(f"{file}: {exc.strerror}") from exc
     except (ValueError, RecursionError) as exc:
-        raise TargetError(f"{file} holds no surface: {exc}") from exc
+        raise TargetError(f"{file} is not a surface: {exc}") from exc
 
 
 def encode_surface(content: JSONObject) -> str:
-    """A surface as it stands in its file: sorted, so that it changes only where the surface does."""
+    """Return the text of a surface's file, sorted, so that the text changes only where the surface does."""
     return msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=2).decode() + "\n"
 
 
 def _is_surface(revision: object, content: Any) -> bool:
-    """Whether all in it is where `surface_changes` looks for it."""
+    """Return whether a value has the structure that `surface_changes` expects."""
     if not isinstance(content, dict) or content.get("revision") != revision or not isinstance(revision, str):
         return False
     if not isinstance(content.get("capabilities"), dict | None):
         return False
-    things = [content.get(kind) for kind in LISTS]
-    return all(isinstance(each, dict) and all(map(_is_listed_item, each.values())) for each in things)
+    lists = [content.get(kind) for kind in LISTS]
+    return all(isinstance(each, dict) and all(map(_is_listed_item, each.values())) for each in lists)
 
 
 def _is_listed_item(item: Any) -> bool:
-    """Whether the fields of a tool, a prompt or a resource that are compared in parts have these parts."""
+    """Return whether the fields of a tool, prompt or resource have the types that the comparison expects."""
     if not isinstance(item, dict) or not isinstance(item.get("arguments"), list | None):
         return False
     parts = (item.get("annotations"), item.get("execution"))
@@ -149,14 +149,14 @@ def _is_listed_item(item: Any) -> bool:
 
 
 def _index_by(key: str, listed: Sequence[Any]) -> JSONObject:
-    """The things by their names. One that is listed again has a name of its own, since clients have both."""
-    each: list[JSONObject] = msgspec.json.decode(encode(list(listed)))
+    """Return the items by name. A duplicate gets a distinct name, because clients receive both items."""
+    items: list[JSONObject] = msgspec.json.decode(encode(list(listed)))
     found: JSONObject = {}
     times: Counter[str] = Counter()
-    for one in each:
-        name = one[key]
+    for item in items:
+        name = item[key]
         while name in found:
-            times[one[key]] += 1
-            name = f"{one[key]} (listed {times[one[key]] + 1} times)"
-        found[name] = one
+            times[item[key]] += 1
+            name = f"{item[key]} (listed {times[item[key]] + 1} times)"
+        found[name] = item
     return found
