@@ -185,5 +185,5 @@ async def test_ctrl_c_prints_what_was_found_and_exits_with_130(tmp_path: Path) -
         if check.returncode is None:
             check.kill()
     assert check.returncode == 130
-    assert "it was interrupted" in printed.decode()
+    assert "the check was interrupted" in printed.decode()
     assert "shapes/messages" in printed.decode()

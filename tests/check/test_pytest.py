@@ -125,7 +125,7 @@ def test_a_failure_that_the_baseline_knows_is_expected(tmp_path: Path) -> None:
     ran = run(tmp_path, test.format(target=deaf(tmp_path)), conftest="")
     assert "1 xfailed" in ran.output, ran
     ran = run(tmp_path, test.format(target=str(WEATHER)), conftest="")
-    assert "does not fail any more; take it out of known.json" in ran.output, ran
+    assert "no longer fails; remove it from known.json" in ran.output, ran
 
 
 def test_a_failure_that_the_baseline_does_not_know_is_told_beside_one_that_it_knows(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
         ("@mcp.completion\ndef f(ref, argument, context): ...", '@prompt.complete("argument")'),
         ("FastMCP('y', stateless_http=True)", "HTTPOptions(stateless=True)"),
         ("mcp.get_context()", "give the function a parameter"),
-        ("mcp.enable('a')", "accord's Server has that too"),
-        ("mcp.dance()", "accord's Server has nothing of that name"),
+        ("mcp.enable('a')", "accord's Server has it as well"),
+        ("mcp.dance()", "accord's Server has no such attribute"),
     ],
 )
 def test_what_stays_is_told_with_the_words_to_write(line: str, says: str) -> None:

@@ -50,10 +50,10 @@ def test_a_program_that_starts_says_how_much_it_offers(
         (HEAD + "@mcp.tool\ndef f(x: complex): ...\n", 3, "complex cannot be a JSON value"),
         ("from accord.compat.fastmcp import FastMCP, Nothing\n", 1, "cannot import name 'Nothing'"),
         ("import os\nimport fastmcp.nowhere\n", 2, "has no counterpart in accord"),
-        ("import not_installed\n", 1, "not_installed is not installed where accord is"),
-        ("import sys\nsys.exit('usage')\n", 2, "it ended the program ('usage') while it was imported"),
+        ("import not_installed\n", 1, "not_installed is not installed in accord's environment"),
+        ("import sys\nsys.exit('usage')\n", 2, "the import exited the program ('usage')"),
         (HEAD + "mcp.nothing\n", 3, "AttributeError: FastMCP has no attribute 'nothing'; see docs/switching.md"),
-        ("import os\nos._exit(3)\n", None, "it ended the process with exit code 3"),
+        ("import os\nos._exit(3)\n", None, "the import ended the process with exit code 3"),
     ],
 )
 def test_a_program_that_does_not_start_says_why_and_where(text: str, line: int, says: str, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_files_of_a_program_are_all_started_as_they_were_rewritten(tmp_path:
 
 def test_a_program_that_does_not_end_its_import_is_ended(tmp_path: Path) -> None:
     found = start(tmp_path / "x.py", {tmp_path / "x.py": "import threading\nthreading.Event().wait()\n"}, seconds=1)
-    assert "it did not finish its import in 1 s" in (found.failed or "")
+    assert "the import did not finish in 1 s" in (found.failed or "")
 
 
 def test_a_thread_that_goes_on_does_not_keep_the_process(tmp_path: Path) -> None:

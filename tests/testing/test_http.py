@@ -72,7 +72,7 @@ def test_a_file_that_does_not_start_is_an_error_with_its_words(tmp_path: Path) -
 def test_a_url_is_itself_and_another_target_is_refused() -> None:
     with served_over_http("http://127.0.0.1:1/mcp") as url:
         assert url == "http://127.0.0.1:1/mcp"
-    with pytest.raises(TargetError, match=r"give a Server, FILE\.py or a URL"), served_over_http("some-command --here"):
+    with pytest.raises(TargetError, match=r"pass a Server, FILE\.py or a URL"), served_over_http("some-command --here"):
         pass
 
 

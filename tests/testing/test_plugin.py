@@ -166,7 +166,7 @@ def test_a_run_that_uses_nothing_of_it_loads_nothing_of_it(tmp_path: Path) -> No
 
 def test_no_server_is_told_how_to_name_one(tmp_path: Path) -> None:
     ran = run(tmp_path, "def test_it(accord_client):\n    pass\n", conftest="")
-    assert "Define a fixture `accord_server`" in ran.output
+    assert "define a fixture `accord_server`" in ran.output
 
 
 def test_the_server_may_be_a_setting(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_an_error_while_closing_says_whose_client_it_was(is_async: bool) -> None
     clients.open(open_)
     with pytest.raises(OSError, match="disk") as caught:
         asyncio.run(clients.around(nothing)()) if is_async else clients.__exit__(None, None, None)  # type: ignore[arg-type]
-    assert caught.value.__notes__ == [f"while the client of {shop!r} was closed, after test_it"]
+    assert caught.value.__notes__ == [f"raised while the client of {shop!r} was closed after test_it"]
     with pytest.raises(NotConnected):
         assert open_.revision
 

@@ -35,7 +35,7 @@ def test_each_difference_is_told_by_its_place(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         assert_surface(shop(changed=True), file)
     first, *lines = str(caught.value).splitlines()
-    assert "(differences: 4; --accord-update, or update=True, takes them over)" in first
+    assert "(differences: 4; --accord-update, or update=True, accepts them)" in first
     assert [tuple(line.strip().split(" (")) for line in lines] == [
         ('breaking  capabilities.prompts: removed: {"listChanged":true}', f"{FAIL})"),
         (

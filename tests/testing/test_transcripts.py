@@ -125,10 +125,10 @@ async def test_a_server_may_be_behind_a_url(revision: str, tmp_path: Path) -> No
 
 async def test_another_answer_is_shown_with_what_was_asked(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2026-07-28")
-    with pytest.raises(AssertionError, match="message 4, the answer to tools/call price, is another:") as caught:
+    with pytest.raises(AssertionError, match="message 4, the response to tools/call price, differs:") as caught:
         replay(file, shop(changed=True))
     assert 'result.content.0.text: "2.0" → "5.0"' in str(caught.value)
-    assert "message 2, the answer to server/discover, is another:" in str(caught.value)
+    assert "message 2, the response to server/discover, differs:" in str(caught.value)
 
 
 async def test_what_is_ignored_may_differ(tmp_path: Path) -> None:
@@ -149,26 +149,26 @@ async def test_an_update_writes_what_is_said_now(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     replay(file, shop(changed=True, chatty=True), update=True)
     replay(file, shop(changed=True, chatty=True))
-    with pytest.raises(AssertionError, match="the answer to tools/call price, is another"):
+    with pytest.raises(AssertionError, match="the response to tools/call price, differs"):
         replay(file, shop(), timeout=3)
 
 
 async def test_what_is_said_beside_is_told(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
-    with pytest.raises(AssertionError, match=r"also says .*really.*which is not recorded"):
+    with pytest.raises(AssertionError, match=r"unexpected message of the server: .*really"):
         replay(file, shop(chatty=True))
 
 
 async def test_what_is_not_said_any_more_is_told(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     replay(file, shop(chatty=True), update=True)
-    with pytest.raises(AssertionError, match=r"not heard again in 3 s: message .* notifications/message, .*really"):
+    with pytest.raises(AssertionError, match=r"not received within 3 s: message .* notifications/message, .*really"):
         replay(file, shop(), timeout=3)
 
 
 async def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
-    with pytest.raises(AssertionError, match=r"exited with code 3.*not heard again: message 2, the answer to"):
+    with pytest.raises(AssertionError, match=r"exited with code 3.*not received: message 2, the response to"):
         replay(file, [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"])
 
 

@@ -1,11 +1,11 @@
-"""`accord check` as a library: is this server, or this client, right?
+"""`accord check` as a library: check whether a server or a client conforms to the protocol.
 
     from accord.check import CheckSettings, check_server
 
     report = await check_server("weather.py", CheckSettings(revisions=("2025-11-25",)))
     print(report.score, [finding.text for finding in report.findings])
 
-Names are loaded when they are first asked for: to check a server does not load what checks clients.
+Names are loaded on first use: the check of a server does not load the checks of clients.
 """
 
 from accord.lazy_names import homes_of, lazy_names
@@ -22,7 +22,7 @@ _HOMES = homes_of(
         "accord.check.settings": "CheckSettings",
     }
 )
-"""Every public name, and the module that it lives in."""
+"""Every public name, and the module that defines it."""
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]: the stub lists them
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

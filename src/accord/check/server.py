@@ -1,4 +1,4 @@
-"""Checking a server: the revisions that it speaks, over every transport by which it is reached."""
+"""Check a server in the revisions that it supports, over every transport that reaches it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ async def check_server(
     label: str = "",
     stop: asyncio.Event | None = None,
 ) -> Report:
-    """Check a server: a command, a URL, FILE.py[:server], or a `Server`; `label` is what to call it.
+    """Check a server: a command, a URL, FILE.py[:server], or a `Server`; `label` is its name in the report.
 
-    When `stop` is set, the check ends, and the report holds what was found until then. Raises `TargetError` for
-    settings that fit nothing, `ConnectError` when the server cannot be reached, or speaks none of the revisions.
+    When `stop` is set, the check ends, and the report has the findings so far. Raises `TargetError` for settings that
+    select nothing, `ConnectError` if the server cannot be reached, or supports none of the revisions.
     """
     settings = settings or CheckSettings()
     reach = ServerTarget(target, settings.headers)
-    called = reach.display_name(label or (target if isinstance(target, str) else reach.name))
+    name = reach.display_name(label or (target if isinstance(target, str) else reach.name))
     rules = select_rules(server_rules(), settings)
-    begun = ReportBuilder("server", called, rules, settings)
+    builder = ReportBuilder("server", name, rules, settings)
     others = background_rules(server_rules(), rules, settings)
     visits = ServerVisits(reach, rules, others, settings, RedactingWatcher(watcher or NullWatcher(), reach.secrets))
     if not list(visits.targets()):
-        ways = {way for revision in settings.revisions or REVISIONS for way in reach.transports(revision)}
-        over = f"over {' and '.join(sorted(ways))}" if ways else "in no revision that is wanted"
-        asked = "--transport, --revision, --only, --skip, --level"
-        raise TargetError(f"nothing to try: {called} is reached {over}, and no rule is left to try there ({asked})")
+        transports = {each for revision in settings.revisions or REVISIONS for each in reach.transports(revision)}
+        over = f"over {' and '.join(sorted(transports))}" if transports else "in none of the selected revisions"
+        options = "--transport, --revision, --only, --skip, --level"
+        raise TargetError(f"nothing to check: {name} is reachable {over}, with no rule selected; see {options}")
     interrupted = False
     try:
         await reach.open()
@@ -52,14 +52,14 @@ async def check_server(
     finally:
         await reach.close()
     if not visits.visits and not interrupted:
-        raise ConnectError(reach.secrets.redact(f"{called} {visits.no_visit_reason}"))
+        raise ConnectError(reach.secrets.redact(f"{name} {visits.no_visit_reason}"))
     more = visits.report_fields | {"interrupted": interrupted}
-    report = begun.build(visits.name, visits.visits, visits.outcomes, **more)
+    report = builder.build(visits.name, visits.visits, visits.outcomes, **more)
     return redact(reach.secrets, attribute_to_sdk(report, visits.sdk))
 
 
 async def _run_until_stopped(stop: asyncio.Event | None, visits: ServerVisits) -> bool:
-    """Make the visits. Returns whether they were stopped before they were done."""
+    """Make the visits, and return whether they were stopped before their end."""
     if stop is None:
         await visits.run()
         return False

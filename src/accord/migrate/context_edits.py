@@ -27,8 +27,8 @@ _PATHS = {
 }
 """Attributes with another name in accord."""
 _REPLACEMENTS = {
-    "set_state": 'ctx.state["a"] = 1, for this call; Handles keep things between calls, see docs/dependencies.md',
-    "get_state": 'ctx.state["a"], of this call; Handles keep things between calls, see docs/dependencies.md',
+    "set_state": 'ctx.state["a"] = 1, for this call; for state between calls use Handles, see docs/dependencies.md',
+    "get_state": 'ctx.state["a"], of this call; for state between calls use Handles, see docs/dependencies.md',
     "delete_state": 'del ctx.state["a"]',
 }
 """What to write for attributes that accord lacks."""
@@ -62,14 +62,14 @@ def _uses(function: _Function, name: str, source: SourceText) -> Iterator[Edit |
         elif path == "elicit" and node in calls:
             yield from rename_keywords(calls[node], {"schema": "type", "response_type": "type"}, source)
         elif path not in _SAME:
-            advice = _REPLACEMENTS.get(attribute, f"see what accord.Context has for {attribute}")
+            advice = _REPLACEMENTS.get(attribute, f"see accord.Context for a replacement of {attribute}")
             yield ManualStep(node.lineno, f"{name}.{path}: {advice}")
 
 
 def _logging(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:
     keywords = keywords_of(call)
     if keywords is None or not set(keywords) <= {"message", "data", "logger_name"}:
-        yield ManualStep(call.lineno, f"{source.text_of(call)}: give it the data, and logger=")
+        yield ManualStep(call.lineno, f"{source.text_of(call)}: pass the data, and logger=")
     else:
         yield from rename_keywords(call, {"message": "data", "logger_name": "logger"}, source)
 

@@ -144,9 +144,7 @@ def _import_edits(alias: ast.alias, source: SourceText) -> Iterator[Edit | Manua
     if compat_module is None:
         yield ManualStep(alias.lineno, f"{alias.name}: {advice_for(alias.name.rpartition('.')[2])}")
     elif "." in local:
-        yield ManualStep(
-            alias.lineno, f"import {alias.name}: write `import {compat_module} as ...`, and that name where it is used"
-        )
+        yield ManualStep(alias.lineno, f"import {alias.name}: write `import {compat_module} as ...`, and use that name")
     else:
         yield Edit(*source.span(alias), f"{compat_module} as {local}")
         yield from _unknown_attributes(local, compat_module, source)

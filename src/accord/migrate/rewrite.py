@@ -94,7 +94,7 @@ class NativeEdits:
         """Yield a step for each name that only works with a server of `accord.compat`."""
         for local, imported_name in self._imported.items():
             if imported_name.name in _COMPAT_ONLY and not imported_name.is_type:
-                yield ManualStep(imported_name.line, f"{local}: only a server of accord.compat knows what it means")
+                yield ManualStep(imported_name.line, f"{local}: only servers of accord.compat support it")
 
     def _apply(self, names: Names, changes: Iterator[Edit | ManualStep]) -> None:
         """Apply all edits, or none if a blocking manual step remains or a new name is already in use."""

@@ -34,7 +34,7 @@ _OPTION_ADVICE = {
 }
 _ATTRIBUTE_ADVICE = {
     "add_middleware": REPLACEMENTS["Middleware"],
-    "completion": '@prompt.complete("argument") for each argument, in the place of one function for all',
+    "completion": '@prompt.complete("argument") for each argument, instead of one function for all',
     "add_transform": "server.change_tool(name, ToolChange(...)), or server.search_tools()",
     "http_app": "server.app",
     "streamable_http_app": "server.app",
@@ -73,7 +73,7 @@ def _constructor_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | Ma
         return
     for name, keyword in keywords.items():
         if name not in _CONSTRUCTOR_OPTIONS | _IGNORED_OPTIONS:
-            advice = _OPTION_ADVICE.get(name, "accord's Server has no such option, or means something else")
+            advice = _OPTION_ADVICE.get(name, "accord's Server has no such option, or one with another meaning")
             yield ManualStep(keyword.lineno, f"{source.text_of(call.func)}({name}=...): {advice}")
     ignored = [keyword for name, keyword in keywords.items() if name in _IGNORED_OPTIONS]
     if call.args or "name" in keywords:
@@ -119,7 +119,7 @@ def _attribute_advice(name: str) -> str:
     if name in _ATTRIBUTE_ADVICE or name in UNSUPPORTED:
         return _ATTRIBUTE_ADVICE.get(name) or UNSUPPORTED[name]
     exists = hasattr(Server, name)
-    return "accord's Server has that too: check its arguments" if exists else "accord's Server has nothing of that name"
+    return "accord's Server has it as well: check its arguments" if exists else "accord's Server has no such attribute"
 
 
 def _decorator_steps(node: ast.Attribute, call: ast.Call | None, source: SourceText) -> Iterator[ManualStep]:
@@ -130,12 +130,12 @@ def _decorator_steps(node: ast.Attribute, call: ast.Call | None, source: SourceT
     annotations = None if keywords is None else keywords.get("annotations")
     if unknown or unknown is None:
         yield ManualStep(
-            call.lineno, f"{source.text_of(node)}({', '.join(unknown or ['**'])}=...): not in accord's words"
+            call.lineno, f"{source.text_of(node)}({', '.join(unknown or ['**'])}=...): accord has no such option"
         )
     elif annotations is not None and isinstance(annotations.value, ast.Dict):
         yield ManualStep(call.lineno, f"{source.text_of(node)}(annotations={{...}}): write ToolAnnotations(...)")
     elif node.attr == "resource" and _WILD.search(str(constant(call.args[0] if call.args else None))):
-        yield ManualStep(call.lineno, f"{source.text_of(call.args[0])}: write {{+path}} for what may hold slashes")
+        yield ManualStep(call.lineno, f"{source.text_of(call.args[0])}: write {{+path}} for a value with slashes")
 
 
 def _return_type_steps(source: SourceText, server_names: Collection[str]) -> Iterator[ManualStep]:
@@ -149,7 +149,7 @@ def _return_type_steps(source: SourceText, server_names: Collection[str]) -> Ite
         match node:
             case ast.FunctionDef(returns=ast.Name(id=name)) | ast.AsyncFunctionDef(returns=ast.Name(id=name)):
                 if name in ordinary and any(_is_tool(decorator, server_names) for decorator in node.decorator_list):
-                    yield ManualStep(node.lineno, f"{node.name}() returns {name}: make that a dataclass or a model")
+                    yield ManualStep(node.lineno, f"{node.name}() returns {name}: make it a dataclass or a model")
 
 
 def _is_tool(decorator: ast.expr, server_names: Collection[str]) -> bool:
@@ -216,7 +216,7 @@ def type_edits(source: SourceText, local: str, name: str) -> Iterator[Edit | Man
     if name == "ResourceContents":
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Name) and node.id == local and node not in constructors:
-                yield ManualStep(node.lineno, f"{local}: accord has one type for both, see .text and .blob")
+                yield ManualStep(node.lineno, f"{local}: accord has one type for texts and blobs, see .text and .blob")
 
 
 def _type_constructor_edits(call: ast.Call, source: SourceText) -> Iterator[Edit | ManualStep]:

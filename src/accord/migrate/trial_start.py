@@ -35,7 +35,7 @@ from accord.server.server import Server
 SECONDS = 30.0
 """The timeout for importing the program and listing what its servers offer."""
 
-_SCRIPT = '; what only a script does belongs under `if __name__ == "__main__":`'
+_SCRIPT = '; put code that only a script runs under `if __name__ == "__main__":`'
 
 
 class StartResult(msgspec.Struct):
@@ -67,11 +67,11 @@ def start(file: Path, texts: Mapping[Path, str], *, seconds: float = SECONDS) ->
             answer, _ = process.communicate(msgspec.json.encode(job), seconds)
         except TimeoutExpired:
             process.kill()
-            return StartResult(f"it did not finish its import in {seconds:g} s{_SCRIPT}", file=job.file)
+            return StartResult(f"the import did not finish in {seconds:g} s{_SCRIPT}", file=job.file)
     try:
         return msgspec.json.decode(answer.rpartition(b"\n")[2], type=StartResult)
     except msgspec.DecodeError:
-        return StartResult(f"it ended the process with exit code {process.returncode}", file=job.file)
+        return StartResult(f"the import ended the process with exit code {process.returncode}", file=job.file)
 
 
 # --- in the program's process ----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class _Loader(SourceFileLoader):
         return self.text.encode() if path == self.path else super().get_data(path)
 
     def path_stats(self, path: str) -> NoReturn:
-        raise OSError("the text is not in a file yet")
+        raise OSError("the rewritten text is not in a file")
 
 
 class _Finder(MetaPathFinder):
@@ -202,15 +202,15 @@ def _describe(error: BaseException) -> str:
         case AccordError():
             return str(error)
         case SystemExit(code=code):
-            return f"it ended the program ({code!r}) while it was imported{_SCRIPT}"
+            return f"the import exited the program ({code!r}){_SCRIPT}"
         case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in FOREIGN_PACKAGES:
             return f"{name} has no counterpart in accord; see docs/switching.md"
         case ModuleNotFoundError(name=str(name)):
-            return f"{name} is not installed where accord is; install it there, or start nothing (--no-start)"
+            return f"{name} is not installed in accord's environment; install it there, or use --no-start"
         case ImportError(name=str(name)) if name.startswith("accord.compat"):
             return str(error).partition(" (")[0]
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{message}; see docs/switching.md for what differs"
+    return f"{message}; see docs/switching.md for the differences"
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class ClientFixture:
             self._timer.cancel()
         self._close_all()
         if self._timed_out:
-            raise self._timeout_error("its clients were closed, and what waited for them failed")
+            raise self._timeout_error("its clients were closed, and pending calls failed")
 
     def _on_timeout(self) -> None:
         """Close the clients, so that pending calls fail."""
@@ -91,7 +91,7 @@ class ClientFixture:
             except TimeoutError as exc:
                 if not limit.expired():
                     raise
-                raise self._timeout_error("above is where it waited") from exc
+                raise self._timeout_error("the traceback above shows where it waited") from exc
             finally:
                 await self._close_all_async()
 
@@ -117,7 +117,7 @@ class ClientFixture:
         try:
             yield
         except Exception as exc:
-            exc.add_note(f"while the client of {target} was closed, after {self._test}")
+            exc.add_note(f"raised while the client of {target} was closed after {self._test}")
             raise
 
 
@@ -126,5 +126,6 @@ def _check_loop() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(
-            "accord's clients run on asyncio, and this test does not; with anyio, have `anyio_backend` give 'asyncio'"
+            "accord's clients need asyncio, but this test runs on another event loop; with anyio, return 'asyncio' "
+            "from the fixture `anyio_backend`"
         ) from None

@@ -49,7 +49,7 @@ def served_over_http(target: Target | Server, options: HTTPOptions | None = None
         with _thread(parsed, options or HTTPOptions()) as url:
             yield url
     else:
-        raise TargetError(f"{parsed} cannot be served over HTTP by a test: give a Server, FILE.py or a URL")
+        raise TargetError(f"{parsed} cannot be served over HTTP by a test: pass a Server, FILE.py or a URL")
 
 
 @contextmanager

@@ -46,9 +46,9 @@ class Check(Protocol):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register `--accord-update` and the settings."""
     group = parser.getgroup("accord")
-    group.addoption("--accord-update", action="store_true", help="write surfaces and transcripts as they are now")
+    group.addoption("--accord-update", action="store_true", help="write the current surfaces and transcripts")
     parser.addini("accord_server", "the server that accord_client is connected to: a command, FILE.py[:name], a URL")
-    parser.addini("accord_timeout", f"seconds that a test with a client may take; 0: any (default: {_SECONDS:g})")
+    parser.addini("accord_timeout", f"timeout of a test with a client, in seconds; 0: none (default: {_SECONDS:g})")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,8 +75,8 @@ def accord_server(pytestconfig: pytest.Config) -> Target:
     target = str(pytestconfig.getini("accord_server"))
     if not target:
         raise pytest.UsageError(
-            "which server shall be tested? Define a fixture `accord_server` that gives it (a Server, FILE.py, a URL), "
-            "or set accord_server in the settings of pytest"
+            "no server to test: define a fixture `accord_server` that returns it (a Server, FILE.py, a URL), or set "
+            "accord_server in the settings of pytest"
         )
     file = pytestconfig.rootpath / target
     return str(file) if file.name.partition(":")[0].endswith(".py") else target

@@ -35,7 +35,7 @@ class Recording:
     def save(self, file: str | Path) -> None:
         """Write the transcript. Raises `ValueError` if there are no messages, or so many that some were dropped."""
         if not len(self.transcript):
-            raise ValueError("nothing was recorded; make the client with record=recording, and connect it")
+            raise ValueError("nothing was recorded; create the client with record=recording, and connect it")
         if self.transcript.dropped:
             raise ValueError(f"too long to replay: {self.transcript.dropped:,} messages were dropped")
         write_expected(Path(file), self.transcript.render())
@@ -69,7 +69,7 @@ class TranscriptMessage(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> tuple[str, Any]:
         """Return what identifies the same message in another run: the id of a response, or the method."""
-        return ("the answer to", self.message.get("id")) if self.is_answer else ("", self.method)
+        return ("response", self.message.get("id")) if self.is_answer else ("", self.method)
 
 
 def read_messages(file: Path) -> list[TranscriptMessage]:

@@ -67,7 +67,7 @@ async def _make_transport(target: Target, stack: AsyncExitStack) -> Transport:
 OPAQUE = ("requestState", "nextCursor", "elicitationId", "taskId")
 """Opaque values, which the server creates and the client returns unchanged."""
 
-_HOW = "\n--accord-update, or update=True, takes over what it says now"
+_HOW = "\n--accord-update, or update=True, records the new messages"
 
 
 def replay(
@@ -104,7 +104,7 @@ async def _play(
             async with asyncio.timeout(seconds):
                 await player.play(messages)
         except TimeoutError:
-            player.mismatches.append(f"not heard again in {seconds:g} s: {player.awaited}")
+            player.mismatches.append(f"not received within {seconds:g} s: {player.awaited}")
         return player
 
 
@@ -135,12 +135,12 @@ class TranscriptPlayer:
             elif message.method != PROGRESS and (self._ignore is not None or message.is_answer or message.is_request):
                 received = await self._receive(message)
                 if received is None:
-                    self.mismatches.append(f"{self._transport.lost()}; not heard again: {self.awaited}")
+                    self.mismatches.append(f"{self._transport.lost()}; not received: {self.awaited}")
                     return
                 self._compare(message, received)
         if self._ignore is not None:
             unexpected = [_text(message.message) for message in self._received if message.method != PROGRESS]
-            self.mismatches += [f"the server also says {text}, which is not recorded" for text in unexpected]
+            self.mismatches += [f"unexpected message of the server: {text}" for text in unexpected]
 
     def _send(self, message: TranscriptMessage) -> None:
         body = replace_texts(message.message, self._opaque)
@@ -173,11 +173,11 @@ class TranscriptPlayer:
         if self._ignore is not None:
             changes = differences(replace_texts(was.message, self._opaque), now.message, ["id", *self._ignore])
             if changes:
-                self.mismatches.append("\n  ".join([f"{self._name(was)}, is another:", *changes]))
+                self.mismatches.append("\n  ".join([f"{self._name(was)}, differs:", *changes]))
 
     def _name(self, message: TranscriptMessage) -> str:
         description = (
-            f"the answer to {self._requests.get(message.message.get('id'))}" if message.is_answer else message.method
+            f"the response to {self._requests.get(message.message.get('id'))}" if message.is_answer else message.method
         )
         return f"message {message.number}, {description}"
 

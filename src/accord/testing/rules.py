@@ -75,10 +75,10 @@ class _ServerCheck:
         """Pass, fail, warn or skip the test by the outcome of its rule."""
         report = self._get_report(request)
         if stale := [entry for entry in report.stale if entry.split(" ")[0] == rule.id]:
-            pytest.fail(f"{stale[0]} does not fail any more; take it out of {self._baseline}", pytrace=False)
+            pytest.fail(f"{stale[0]} no longer fails; remove it from {self._baseline}", pytrace=False)
         outcomes = by_rule(report.outcomes).get(rule.id)
         if not outcomes:
-            pytest.skip("not tried: in no revision over any transport that the server has")
+            pytest.skip("not checked: the rule applies to no revision and transport of the server")
         verdict = worst_verdict(each.verdict for each in outcomes)
         if verdict in ("not-applicable", "not-observed"):
             pytest.skip(visible("; ".join(dict.fromkeys(each.text for each in outcomes if each.text))) or verdict)

@@ -44,7 +44,7 @@ def assert_surface(
         lines = "\n".join(f"  {line}" for line in _describe_changes(changes, was, now))
         raise AssertionError(
             f"the server differs from {file} (differences: {len(changes)}; --accord-update, or "
-            f"update=True, takes them over):\n{lines}"
+            f"update=True, accepts them):\n{lines}"
         )
 
 
@@ -100,4 +100,6 @@ def _read(file: Path) -> Any:
     try:
         return msgspec.json.decode(read_expected(file))
     except msgspec.DecodeError as exc:
-        raise AssertionError(f"{file} is not JSON ({exc}); --accord-update, or update=True, writes it anew") from exc
+        raise AssertionError(
+            f"{file} is not JSON ({exc}); write it again with --accord-update, or update=True"
+        ) from exc

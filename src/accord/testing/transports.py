@@ -81,11 +81,11 @@ async def an_end_that_closes_is_seen(here: Transport, there: Transport) -> None:
     await here.close()
     assert await _receive_messages(there, 1) == [b'"last words"'], "what was sent before the close did not arrive"
     assert await there.receive() == [], "the close was not seen"
-    assert await there.receive() == [], "receive() after the end gave something"
+    assert await there.receive() == [], "receive() after the end returned messages"
     there.send(b'"too late"')
     there.flush()
     await there.drain()
-    assert there.lost() is not None, "lost() has nothing to say"
+    assert there.lost() is not None, "lost() returned no reason"
 
 
 async def the_other_end_can_close_as_well(here: Transport, there: Transport) -> None:
@@ -100,7 +100,7 @@ async def a_closed_end_is_harmless(here: Transport, there: Transport) -> None:
     await asyncio.sleep(0)
     await here.close()
     assert await waiting == [], "a waiting receive() was not ended by close()"
-    assert await here.receive() == [], "receive() on a closed end gave something"
+    assert await here.receive() == [], "receive() on a closed end returned messages"
     here.send(b'"nobody"')
     here.flush()
     await here.drain()
@@ -112,7 +112,7 @@ async def a_slow_receiver_holds_the_sender(here: Transport, there: Transport) ->
     while await _returns(here.drain()):
         here.send(b'"' + b"x" * _PIECE + b'"')
         sent += 1
-        assert sent * _PIECE < _MAX_UNREAD, f"{_MAX_UNREAD:,} bytes were taken that nobody receives"
+        assert sent * _PIECE < _MAX_UNREAD, f"{_MAX_UNREAD:,} bytes were accepted without a receiver"
     draining = asyncio.create_task(here.drain())
     messages = await _receive_messages(there, sent)
     await draining
@@ -176,9 +176,9 @@ async def _receive_messages(transport: Transport, count: int) -> list[bytes]:
         messages = await transport.receive()
         assert messages, f"the connection ended after {len(received)} of {count} messages"
         for message in messages:
-            assert isinstance(message, bytes), f"{message!r} in the place of a message"
+            assert isinstance(message, bytes), f"{message!r} is not a message"
             received.append(message)
-    assert len(received) == count, f"{len(received)} messages in the place of {count}"
+    assert len(received) == count, f"received {len(received)} messages instead of {count}"
     return received
 
 

@@ -119,7 +119,7 @@ async def test_a_server_that_fails_hangs_or_is_no_entry_touches_no_other() -> No
     assert [each.name for each in fleet.servers] == [*wanted]
     errors = {each.name: each.error for each in fleet.servers}
     assert errors["good"] == ""
-    assert errors["slow"] == "not done within 0.2 s"
+    assert errors["slow"] == "timed out after 0.2 s"
     assert errors["lost"] == "nobody is there"
     assert errors["odd"] == "RuntimeError: a defect"
     assert 'needs "command"' in errors["wrong"]
@@ -178,16 +178,16 @@ async def test_what_is_new_is_told_of_each_server_since_it_was_checked_last(tmp_
     second = await told(tmp_path, a=report("x/2", score=95), b=ConnectError("nobody"), new=report())
     assert [(each.server, each.kind, each.text) for each in second.news] == [
         ("a", "better", "score 90 → 95"),
-        ("a", "worse", "x/2 fails now"),
-        ("a", "better", "x/1 does not fail any more"),
-        ("b", "worse", "cannot be checked any more: nobody"),
+        ("a", "worse", "x/2 now fails"),
+        ("a", "better", "x/1 no longer fails"),
+        ("b", "worse", "can no longer be checked: nobody"),
         ("new", "new", "checked for the first time"),
-        ("gone", "gone", "not in the fleet any more"),
+        ("gone", "gone", "no longer in the fleet"),
     ]
     third = await told(tmp_path, a=report("x/2", score=95), b=report(score=80), gone=report())
     assert [(each.server, each.text) for each in third.news] == [
         ("b", "can be checked again: 80"),
-        ("new", "not in the fleet any more"),
+        ("new", "no longer in the fleet"),
     ]
     assert third.history == (first.run, second.run)
 
@@ -196,12 +196,12 @@ def test_a_rule_that_only_warns_now_is_better_and_not_worse() -> None:
     stands = {"a": server_status(report("x/1"))}
     run = FleetRun(started="", version="", servers=stands)
     found = fleet_changes([run], {"a": server_status(report(warning=["x/1"]))})
-    assert [(each.kind, each.text) for each in found] == [("better", "x/1 does not fail any more")]
+    assert [(each.kind, each.text) for each in found] == [("better", "x/1 no longer fails")]
 
 
 async def test_a_history_that_cannot_be_read_is_told_before_anything_is_checked(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text('{"started": "", "version": "", "servers": {}}\n{"sta\n')
-    with pytest.raises(TargetError, match="line 2 is no run"):
+    with pytest.raises(TargetError, match="line 2: invalid run"):
         await told(tmp_path, a=report())
     assert read_history(tmp_path / "none") == []
 

@@ -15,7 +15,7 @@ LAST = ("2025-11-25",)
 MODERN = ("2026-07-28",)
 
 Found = frozenset[tuple[str, str]]
-"""Rules that are broken, each with a revision in which it is."""
+"""The broken rules, each with a revision in which it is broken."""
 
 
 class Peer(NamedTuple):

@@ -119,7 +119,7 @@ async def test_who_speaks_another_protocol_of_json_rpc_speaks_none_of_the_revisi
     ],
 )
 async def test_where_nothing_is_to_be_tried_nothing_is_said_of_the_server(settings: CheckSettings) -> None:
-    with pytest.raises(TargetError, match=r"nothing to try: .* is reached over stdio, and no rule is left"):
+    with pytest.raises(TargetError, match=r"nothing to check: .* is reachable over stdio, with no rule selected"):
         await check_server(Command(("no-such-command",)), settings)
 
 

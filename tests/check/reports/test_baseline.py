@@ -218,13 +218,13 @@ def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, found
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("<<<<<<<", r"is no baseline: JSON is malformed.*--update-baseline write it anew"),
+        ("<<<<<<<", r"is not a baseline: JSON is malformed.*write it again with --update-baseline"),
         ('{"accepted": [{"rulee": "a/b"}]}', r"unknown field `rulee`.*accepted"),
         ('{"accepted": [{"why": "x"}]}', r"missing required field `rule`"),
         ('{"accepted": [{"rule": "a/b", "transport": "pigeon"}]}', r"pigeon.*accepted"),
-        ('{"format": 2}', r"has format 2, and this accord reads 1"),
-        ("[" * 100_000, r"is no baseline"),
-        ("\udcff", r"is no baseline"),
+        ('{"format": 2}', r"has format 2, but this version of accord reads 1"),
+        ("[" * 100_000, r"is not a baseline"),
+        ("\udcff", r"is not a baseline"),
     ],
 )
 def test_a_broken_file_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
@@ -235,7 +235,7 @@ def test_a_broken_file_is_told_with_what_to_do(tmp_path: Path, text: str, told: 
 
 
 def test_no_file_is_told_with_what_writes_it(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match=r"there is no .*baseline\.json yet; --update-baseline writes it"):
+    with pytest.raises(TargetError, match=r"baseline\.json does not exist; write it with --update-baseline"):
         load(tmp_path / "baseline.json")
 
 

@@ -44,9 +44,9 @@ def test_the_board_at_a_terminal_has_a_row_for_each_server() -> None:
 
 def test_who_breaks_what_and_what_is_new_stand_below() -> None:
     text = plain()
-    assert "\nRules that are broken\n   2  tools/cursors  weather, git\n   1  http/origin  weather\n" in text
-    assert "\nSince the last run\nbetter  weather: score 80 → 81\n worse  weather: http/origin fails now\n" in text
-    assert " worse  broken: cannot be checked any more: the server ended at once" in text
+    assert "\nBroken rules\n   2  tools/cursors  weather, git\n   1  http/origin  weather\n" in text
+    assert "\nSince the last run\nbetter  weather: score 80 → 81\n worse  weather: http/origin now fails\n" in text
+    assert " worse  broken: can no longer be checked: the server ended at once" in text
     assert "   new  newcomer: checked for the first time\n" in text
     assert text.endswith("\n\n5 servers: 3 passed, 1 failed, 1 could not be checked; 20.8 s")
 

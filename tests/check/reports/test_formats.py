@@ -41,7 +41,7 @@ def test_a_form_can_be_named() -> None:
 
 @pytest.mark.parametrize("text", ["report", "report.pdf", "junit=", "", "nothing=x"])
 def test_what_no_form_fits_is_an_error_that_lists_them(text: str) -> None:
-    with pytest.raises(TargetError, match=r"names no form of report; there are json \(\.json\), junit \(\.xml\)"):
+    with pytest.raises(TargetError, match=r"unknown report format .*; formats: json \(\.json\), junit \(\.xml\)"):
         parse_report_option(text)
 
 
@@ -67,7 +67,7 @@ def test_a_fleet_has_forms_of_its_own(tmp_path: Path) -> None:
     write_reports(samples.fleet(), files)
     assert msgspec.json.decode((tmp_path / "fleet.json").read_bytes())["failed"] is True
     assert (tmp_path / "fleet.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(TargetError, match=r"there are json \(\.json\), html \(\.html, \.htm\): give FILE"):
+    with pytest.raises(TargetError, match=r"formats: json \(\.json\), html \(\.html, \.htm\); write FILE"):
         parse_report_option("fleet.svg", FLEET_FORMATS)
 
 

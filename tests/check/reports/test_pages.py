@@ -139,7 +139,7 @@ def test_every_rule_can_be_filtered_by_its_area_and_its_verdict() -> None:
 
 
 def test_a_clean_report_says_that_nothing_was_found() -> None:
-    assert "Nothing was found." in report_page(samples.report([samples.outcome("tools/unknown-name")]))
+    assert "No findings." in report_page(samples.report([samples.outcome("tools/unknown-name")]))
 
 
 @pytest.mark.parametrize(

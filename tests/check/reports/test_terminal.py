@@ -43,7 +43,7 @@ def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
 def test_stale_entries_and_visits_that_ended_early_are_told() -> None:
     text = plain(report_lines(samples.filled("it died")))
     assert "2025-11-25 over stdio ended early: it died" in text
-    assert "in the baseline, and not found any more: it died; take it out" in text
+    assert "in the baseline, but no longer found: it died; remove the entry" in text
 
 
 def test_evidence_is_shortened_to_the_width_unless_all_is_wanted() -> None:

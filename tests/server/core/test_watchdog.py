@@ -58,8 +58,9 @@ async def test_a_handler_that_blocks_is_named_with_the_line_that_holds(warned: W
         assert (await client.call_tool("slow")).text == "done"
     (message,) = warned.messages
     found = re.fullmatch(
-        r"accord: slow\(\) held the event loop for more than 1 s at (\S+):(\d+) \((.*)\); nobody else is served "
-        r"meanwhile: declare it with `def`, so that it runs in a thread, or await asyncio.to_thread\(...\)",
+        r"accord: slow\(\) blocked the event loop for more than 1 s at (\S+):(\d+) \((.*)\); "
+        r"the server answers no other request meanwhile: declare it with `def`, so that it runs in a thread, "
+        r"or await asyncio.to_thread\(...\)",
         message,
     )
     assert found is not None, message
@@ -79,7 +80,7 @@ async def test_a_line_is_reported_once_a_minute(warned: Warned) -> None:
             if now in (30.0, 61.5):
                 watch._pong()  # as the loop does between two calls that block
             asked.append(now)
-            WATCHDOG._look(watch, now)
+            WATCHDOG._report(watch, now)
 
     async with Client(server) as client:
         await client.call_tool("slow")
@@ -101,7 +102,7 @@ async def test_a_dependency_that_blocks_is_named_and_a_handler_in_a_thread_is_no
     async with Client(server) as client:
         assert (await client.call_tool("query")).text == "connected"
     (message,) = warned.messages
-    assert message.startswith("accord: connected() held the event loop")
+    assert message.startswith("accord: connected() blocked the event loop")
 
 
 async def test_a_loop_that_runs_is_never_suspected_for_long() -> None:
@@ -148,7 +149,7 @@ class Stderr:
     seen = threading.Event()
 
     def write(self, text):
-        if "held the event loop" in text:
+        if "blocked the event loop" in text:
             self.seen.set()
         return sys.__stderr__.write(text)
 
@@ -182,6 +183,6 @@ async def test_a_server_in_a_process_tells_it_on_stderr(tmp_path: Path, over: st
         finally:
             process.terminate()
         lines += (await process.communicate())[1].decode().splitlines()
-    (told,) = [line for line in lines if "held" in line]
-    assert "slow() held the event loop for more than 1 s" in told
+    (told,) = [line for line in lines if "blocked" in line]
+    assert "slow() blocked the event loop for more than 1 s" in told
     assert re.search(r"blocking\.py:\d+ \(Stderr\.seen\.wait\(60\)\)", told)

@@ -1,4 +1,4 @@
-"""Findings that are accepted for now: a small file to be read in reviews, that lets only what is new fail.
+"""The baseline: a file of accepted findings, so that a check fails only for new ones.
 
     {
       "format": 1,
@@ -8,9 +8,9 @@
       ]
     }
 
-An entry accepts a rule wherever it fails, or in one revision, over one transport, with one symptom. A finding is known
-when every place where it was seen is accepted. An entry is stale when its rule was judged, and does not fail any more;
-one that is `"occasional": true` never is.
+An entry accepts failures of a rule, optionally only in one revision, over one transport, or with one symptom. A finding
+is known if an entry accepts every place of it. An entry is stale if its rule was judged and no longer fails; an entry
+with `"occasional": true` is never stale.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _JUDGED = ("pass", *_FAILS)
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A rule that may fail, and why. What is None stands for all of them."""
+    """A rule that may fail, and why. None means any revision, transport or symptom."""
 
     rule: str
     revision: str | None = None
     transport: TransportName | None = None
     symptom: str | None = None
     occasional: bool = False
-    """True if only some runs find it; then it never counts as stale."""
+    """Whether only some runs find it; such an entry is never stale."""
     why: str = ""
 
     def __str__(self) -> str:
@@ -45,42 +45,44 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         symptom = f" ({self.symptom})" if self.symptom else ""
         return f"{self.rule}{f' in {self.revision}' if self.revision else ''}{over}{symptom}"
 
-    def covers(self, rule: str, at: Place, symptom: str) -> bool:
-        """Whether it accepts a failure of this rule there."""
+    def covers(self, rule: str, place: Place, symptom: str) -> bool:
+        """Return whether the entry accepts a failure of this rule at this place."""
         return (
             rule == self.rule
-            and self.revision in (None, at.revision)
-            and self.transport in (None, at.transport)
+            and self.revision in (None, place.revision)
+            and self.transport in (None, place.transport)
             and self.symptom in (None, symptom)
         )
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is accepted."""
+    """The accepted failures."""
 
     format: int = FORMAT
     accepted: tuple[BaselineEntry, ...] = ()
 
 
 def load(file: Path) -> Baseline:
-    """Read the file. Raises `TargetError` where there is none, or it cannot be read."""
+    """Read a baseline. Raises `TargetError` for a missing, unreadable or invalid file."""
     try:
         found = msgspec.json.decode(file.read_bytes(), type=Baseline)
     except FileNotFoundError:
-        raise TargetError(f"there is no {file} yet; --update-baseline writes it") from None
+        raise TargetError(f"{file} does not exist; write it with --update-baseline") from None
     except OSError as exc:
         raise TargetError(f"{file} cannot be read: {exc.strerror}") from exc
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise TargetError(f"{file} is no baseline: {exc}; mend it, or let --update-baseline write it anew") from exc
+        raise TargetError(
+            f"{file} is not a baseline: {exc}; repair it, or write it again with --update-baseline"
+        ) from exc
     if found.format != FORMAT:
         raise TargetError(
-            f"{file} has format {found.format}, and this accord reads {FORMAT}; use the accord that wrote it"
+            f"{file} has format {found.format}, but this version of accord reads {FORMAT}; use the one that wrote it"
         )
     return found
 
 
 def save(baseline: Baseline, file: Path) -> None:
-    """Write the file, sorted, an entry a line. Raises `TargetError` where it cannot be written."""
+    """Write a baseline, sorted, with one line per entry. Raises `TargetError` if the file cannot be written."""
     entries = [msgspec.json.encode(each).decode() for each in sorted(baseline.accepted, key=_order)]
     listed = ",\n".join(f"    {entry}" for entry in entries)
     accepted = f"[\n{listed}\n  ]" if entries else "[]"
@@ -93,7 +95,7 @@ def save(baseline: Baseline, file: Path) -> None:
 
 
 def apply(report: Report, baseline: Baseline) -> Report:
-    """The report with what is known marked as known, and the entries that are stale."""
+    """Return the report with known findings marked, and with the stale entries."""
     findings = tuple(
         msgspec.structs.replace(finding, known=_is_known(finding, baseline)) for finding in report.findings
     )
@@ -102,21 +104,21 @@ def apply(report: Report, baseline: Baseline) -> Report:
 
 
 def update(reports: Sequence[Report], baseline: Baseline) -> Baseline:
-    """The baseline that makes every finding of these reports of one peer known.
+    """Return the baseline that accepts every finding in these reports of one peer.
 
-    An entry that is stale in each report goes; one that is found in some only is occasional. What still holds keeps its
-    reason, and what was not judged stays.
+    Entries that are stale in every report are removed; those that are stale in some reports become occasional. The
+    others stay with their reason, also if their rule was not judged.
     """
-    kept = [each for each in baseline.accepted if not all(_is_stale(each, report) for report in reports)]
-    held = Baseline(accepted=tuple(kept))
+    current = [each for each in baseline.accepted if not all(_is_stale(each, report) for report in reports)]
+    reduced = Baseline(accepted=tuple(current))
     new = {
         entry
         for report in reports
         for finding in report.findings
-        if not _is_known(finding, held)
+        if not _is_known(finding, reduced)
         for entry in _entries(finding, report)
     }
-    accepted = {_mark_occasional(each, reports) for each in (*kept, *new)}
+    accepted = {_mark_occasional(each, reports) for each in (*current, *new)}
     return Baseline(accepted=tuple(sorted(accepted, key=_order)))
 
 

@@ -1,7 +1,7 @@
-"""`accord check --fleet servers.json`: many servers, checked side by side, and how they stand.
+"""`accord check --fleet servers.json`: check many servers concurrently, and compare the results with earlier runs.
 
-Each is checked by itself: one that hangs, dies or cannot be found is told as such, and touches no other. What its entry
-gives as environment and headers is taken for secrets, and stands in no report.
+A server that hangs, crashes or cannot be found is reported as an error and does not affect the others. The environment
+and headers of an entry count as secrets, and appear in no report.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from accord.errors import TargetError, describe
 from accord.transport.base import Transport
 
 _SECONDS = 900.0
-"""What one server may take, whatever its rules take."""
+"""The timeout of the check of one server."""
 
 
 class CheckedServer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One server of a fleet: its report, or why there is none."""
+    """One server of a fleet: its report, or the error that prevented it."""
 
     name: str
     seconds: float
@@ -48,56 +48,58 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def failed(self) -> bool:
-        """Whether it could not be checked, or its report has failed."""
+        """Return whether the server could not be checked, or failed the check."""
         return self.report is None or self.report.failed
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Many servers, checked."""
+    """The results of many servers."""
 
     started: str
-    """When, in UTC: `2026-11-21T12:00:00Z`."""
+    """The start, in UTC: `2026-11-21T12:00:00Z`."""
     seconds: float
     version: str
     """The version of accord that checked."""
     servers: tuple[CheckedServer, ...]
-    """In the order of their configuration."""
+    """The servers in the order of the configuration."""
     history: tuple[FleetRun, ...] = ()
     """Earlier runs, the oldest first."""
     news: tuple[FleetChange, ...] = ()
-    """What changed since the last run in which a server was."""
+    """The changes of each server since the last run that included it."""
 
     @property
     def failed(self) -> bool:
-        """Whether one of them has failed."""
+        """Return whether a server has failed."""
         return any(each.failed for each in self.servers)
 
     @property
     def run(self) -> FleetRun:
-        """This run, as a history keeps it."""
+        """Return this run as an entry of the history."""
         return FleetRun(started=self.started, version=self.version, servers=_server_statuses(self.servers))
 
     def by_rule(self) -> dict[str, tuple[str, ...]]:
-        """Rules that somebody breaks, the most frequent first, with the names of the servers that do."""
+        """Return the broken rules, the most frequent first, with the names of the servers that break them."""
         found: dict[str, list[str]] = {}
-        for name, stands in self.run.servers.items():
-            for rule in (*stands.failing, *stands.warning):
+        for name, status in self.run.servers.items():
+            for rule in (*status.failing, *status.warning):
                 found.setdefault(rule, []).append(name)
         return {rule: tuple(found[rule]) for rule in sorted(found, key=lambda rule: (-len(found[rule]), rule))}
 
 
 class FleetWatcher(Protocol):
-    """Is told how it goes. Several servers are under way at once."""
+    """Receives the progress of a fleet, with several servers checked concurrently."""
 
     def server_began(self, name: str) -> Watcher:
-        """A server is checked from now on; what is given is told how that goes."""
+        """Return the watcher that receives the progress of a server whose check begins."""
         ...
 
-    def server_ended(self, checked: CheckedServer) -> None: ...
+    def server_ended(self, checked: CheckedServer) -> None:
+        """Receive the result of a server."""
+        ...
 
 
 class ServerChecker(Protocol):
-    """Checks one server: `accord.check.server.check_server`."""
+    """The type of `accord.check.server.check_server`."""
 
     def __call__(
         self, target: Any, settings: CheckSettings | None = None, watcher: Watcher | None = None, *, label: str = ""
@@ -115,17 +117,17 @@ async def check_fleet(
     check: ServerChecker = check_server,
     seconds: float = _SECONDS,
 ) -> Fleet:
-    """Check servers, `jobs` of them at once, each for so many `seconds` at most.
+    """Check servers, `jobs` of them concurrently, each for at most `seconds`.
 
-    `entries` are those of `mcpServers`; `file` is where they stand, by which reports name them. To `history` a line is
-    added. Raises `TargetError` when it cannot be read or written.
+    `entries` are those of `mcpServers`; `file` is their file, which reports name. A line is appended to the file
+    `history`. Raises `TargetError` if it cannot be read or written.
     """
     before = read_history(history) if history else []
     began, started = time.monotonic(), datetime.now(UTC)
-    free = asyncio.Semaphore(max(jobs, 1))
+    slots = asyncio.Semaphore(max(jobs, 1))
 
-    async def one(name: str, entry: Any) -> CheckedServer:
-        async with free:
+    async def check_entry(name: str, entry: Any) -> CheckedServer:
+        async with slots:
             label = f"{file}#{name}" if file else name
             checked = await _check_one(name, entry, label, settings or CheckSettings(), watcher, check, seconds)
         if watcher is not None:
@@ -133,7 +135,7 @@ async def check_fleet(
         return checked
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(name, entry)) for name, entry in entries.items()]
+        tasks = [group.create_task(check_entry(name, entry)) for name, entry in entries.items()]
     servers = tuple(task.result() for task in tasks)
     fleet = Fleet(
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -157,29 +159,31 @@ async def _check_one(
     check: ServerChecker,
     seconds: float,
 ) -> CheckedServer:
-    """One server; whatever is wrong with it becomes its error."""
-    watch = NullWatcher() if watcher is None else watcher.server_began(name)
-    given = entry if isinstance(entry, dict) else {}
+    """Check one server; every exception becomes its error."""
+    server_watcher = NullWatcher() if watcher is None else watcher.server_began(name)
+    fields = entry if isinstance(entry, dict) else {}
     secrets = collect_secrets(
-        None, *(each for each in (given.get("env"), given.get("headers")) if isinstance(each, dict))
+        None, *(each for each in (fields.get("env"), fields.get("headers")) if isinstance(each, dict))
     )
-    watch = RedactingWatcher(watch, secrets)
+    redacting = RedactingWatcher(server_watcher, secrets)
     began = time.monotonic()
     report, error = None, ""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            report = redact(secrets, await check(_target(name, entry), settings, watch, label=label))
-    except Exception as exc:  # whatever one server does, the others are checked
+            report = redact(secrets, await check(_target(name, entry), settings, redacting, label=label))
+    except Exception as exc:  # a failure of one server must not stop the others
         late = isinstance(exc, TimeoutError) and limit.expired()
-        error = f"not done within {seconds:g} s" if late else secrets.redact(describe(exc))
+        error = f"timed out after {seconds:g} s" if late else secrets.redact(describe(exc))
     return CheckedServer(name=name, seconds=round(time.monotonic() - began, 3), report=report, error=error)
 
 
 def _target(name: str, entry: Any) -> Command | Remote | InProcessServer | Transport:
-    """What an entry says; a command goes by its name, for an argument may be a secret too. Raises `TargetError`."""
+    """Return the target of an entry. A command is labelled by the entry's name, because an argument may be a secret.
+    Raises `TargetError`.
+    """
     if not isinstance(entry, dict):
-        raise TargetError('the entry is no object; it needs "command" or "url"')
+        raise TargetError('the entry is not an object; it needs "command" or "url"')
     target = parse(entry)
     return msgspec.structs.replace(target, label=name) if isinstance(target, Command) else target
 

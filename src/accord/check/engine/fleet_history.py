@@ -1,4 +1,4 @@
-"""How servers stand from one run to the next: the history of a fleet, a line of JSON for each run, and what is new."""
+"""The history of a fleet, with one line of JSON per run, and the changes since earlier runs."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from accord.check.engine.report import Report
 from accord.errors import TargetError
 
 _MOST_RUNS = 500
-"""Runs that are read of a history, the last ones."""
+"""The maximum number of runs to read, from the end of the history."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How one server stood after one run."""
+    """The result of one server in one run."""
 
     score: int | None
-    """None where it could not be checked."""
+    """The score, or None if the server could not be checked."""
     scores: dict[str, int] = {}
-    """By revision and transport: `2026-07-28 stdio`."""
+    """The scores by revision and transport: `2026-07-28 stdio`."""
     failing: tuple[str, ...] = ()
-    """Rules that failed, sorted; those that the baseline knows are not among them."""
+    """The rules that failed, sorted, without known failures of the baseline."""
     warning: tuple[str, ...] = ()
+    """The rules that warned, likewise."""
     error: str = ""
-    """Why it could not be checked."""
+    """Why the server could not be checked."""
 
 
 class FleetRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One run over a fleet."""
+    """One run of a fleet."""
 
     started: str
-    """When, in UTC: `2026-11-21T12:00:00Z`."""
+    """The start, in UTC: `2026-11-21T12:00:00Z`."""
     version: str
     """The version of accord that checked."""
     servers: dict[str, ServerStatus]
@@ -43,16 +44,16 @@ FleetChangeKind: TypeAlias = Literal["worse", "better", "new", "gone"]
 
 
 class FleetChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is otherwise than when a server was checked before."""
+    """A change of a server since the last run that included it."""
 
     server: str
     kind: FleetChangeKind
     text: str
-    """In words: `tools/unknown-name fails now`."""
+    """The change in words: `tools/unknown-name now fails`."""
 
 
 def server_status(report: Report | None, error: str = "") -> ServerStatus:
-    """How a server stands by its report, or by what kept it from being checked."""
+    """Return the status of a server by its report, or by the error that prevented one."""
     if report is None:
         return ServerStatus(score=None, error=error)
     by_verdict = {
@@ -68,38 +69,39 @@ def server_status(report: Report | None, error: str = "") -> ServerStatus:
 
 
 def fleet_changes(before: Sequence[FleetRun], now: Mapping[str, ServerStatus]) -> tuple[FleetChange, ...]:
-    """What is new: of each server since the last of these runs in which it was; none where there was no run."""
+    """Return the changes of each server since the last of these runs that included it; none without earlier runs."""
     return tuple(_changes_since(before, now)) if before else ()
 
 
 def _changes_since(before: Sequence[FleetRun], now: Mapping[str, ServerStatus]) -> Iterator[FleetChange]:
-    for name, stands in now.items():
-        stood = next((run.servers[name] for run in reversed(before) if name in run.servers), None)
-        if stood is None:
+    for name, current in now.items():
+        previous = next((run.servers[name] for run in reversed(before) if name in run.servers), None)
+        if previous is None:
             yield FleetChange(server=name, kind="new", text="checked for the first time")
         else:
-            yield from (FleetChange(server=name, kind=kind, text=text) for kind, text in _status_changes(stood, stands))
+            changes = _status_changes(previous, current)
+            yield from (FleetChange(server=name, kind=kind, text=text) for kind, text in changes)
     for name in sorted(before[-1].servers.keys() - now.keys()):
-        yield FleetChange(server=name, kind="gone", text="not in the fleet any more")
+        yield FleetChange(server=name, kind="gone", text="no longer in the fleet")
 
 
 _Change: TypeAlias = tuple[FleetChangeKind, str]
 
 
-def _status_changes(stood: ServerStatus, stands: ServerStatus) -> Iterator[_Change]:
-    if stood.score is None or stands.score is None:
-        if stood.score is not None:
-            yield "worse", f"cannot be checked any more: {stands.error}"
-        elif stands.score is not None:
-            yield "better", f"can be checked again: {stands.score}"
+def _status_changes(old: ServerStatus, new: ServerStatus) -> Iterator[_Change]:
+    if old.score is None or new.score is None:
+        if old.score is not None:
+            yield "worse", f"can no longer be checked: {new.error}"
+        elif new.score is not None:
+            yield "better", f"can be checked again: {new.score}"
         return
-    if stood.score != stands.score:
-        yield "better" if stands.score > stood.score else "worse", f"score {stood.score} → {stands.score}"
-    kept = (*stands.failing, *stands.warning)
-    yield from _rule_changes("worse", "fails now", _added_rules(stands.failing, stood.failing))
-    yield from _rule_changes("worse", "warns now", _added_rules(stands.warning, (*stood.warning, *stood.failing)))
-    yield from _rule_changes("better", "does not fail any more", _added_rules(stood.failing, stands.failing))
-    yield from _rule_changes("better", "does not warn any more", _added_rules(stood.warning, kept))
+    if old.score != new.score:
+        yield "better" if new.score > old.score else "worse", f"score {old.score} → {new.score}"
+    broken = (*new.failing, *new.warning)
+    yield from _rule_changes("worse", "now fails", _added_rules(new.failing, old.failing))
+    yield from _rule_changes("worse", "now warns", _added_rules(new.warning, (*old.warning, *old.failing)))
+    yield from _rule_changes("better", "no longer fails", _added_rules(old.failing, new.failing))
+    yield from _rule_changes("better", "no longer warns", _added_rules(old.warning, broken))
 
 
 def _rule_changes(kind: FleetChangeKind, what: str, rules: Iterable[str]) -> Iterator[_Change]:
@@ -112,7 +114,7 @@ def _added_rules(rules: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def read_history(file: Path) -> list[FleetRun]:
-    """The last runs in a file, the oldest first; none where there is no file. Raises `TargetError`."""
+    """Return the last runs in a file, the oldest first; none if the file does not exist. Raises `TargetError`."""
     try:
         lines = file.read_bytes().splitlines()
     except FileNotFoundError:
@@ -126,11 +128,11 @@ def _run(file: Path, number: int, line: bytes) -> FleetRun:
     try:
         return msgspec.json.decode(line, type=FleetRun)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise TargetError(f"{file}, line {number} is no run ({exc}); take the line out, or begin a new file") from exc
+        raise TargetError(f"{file}, line {number}: invalid run ({exc}); remove the line, or start a new file") from exc
 
 
 def append_history(file: Path, run: FleetRun) -> None:
-    """Write a run at the end of a file, which is made if there is none. Raises `TargetError`."""
+    """Append a run to a file, which is created if it does not exist. Raises `TargetError`."""
     try:
         with file.open("ab") as opened:
             opened.write(msgspec.json.encode(run) + b"\n")

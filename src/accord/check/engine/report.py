@@ -1,14 +1,13 @@
-"""What a check found, as plain frozen data: every form of report is made of it, and so is its JSON.
+"""The results of a check, as plain frozen data, from which all formats of reports are made.
 
-    Report      the whole: what was checked, the visits, the findings, every outcome
+    Report      the whole check: the target, the visits, the findings, every outcome
       Visit     one revision over one transport
-      Finding   one cause: the rule it breaks, in words, with the bytes and the command that repeats it
+      Finding   one cause: the rule that it breaks, the evidence, the command that repeats it
       Outcome   one case of one rule in one visit
 
 The score begins at 100. Each finding multiplies it: a broken MUST by 0.9, a SHOULD by 0.98, a MAY by 0.995. It is
-rounded down, so 100 says that nothing was found. Rules that pass do not raise it. Rules that fail for one cause count
-once, by the strictest of them. Where not everything could be tried the score is 99 at most; where nothing was judged it
-is 0.
+rounded down, so 100 means no findings. Rules that pass do not raise it. Rules that fail for one cause count once, at
+the level of the strictest. The score is at most 99 if the check was incomplete, and 0 if nothing was judged.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ import msgspec
 
 Level: TypeAlias = Literal["must", "should", "may"]
 FailOn: TypeAlias = Literal["any", "mine"]
-"""Which broken MUSTs fail a check: any, or those that are not known faults of the SDK."""
+"""The broken MUSTs that fail a check: any, or only those that are not known bugs of the SDK."""
 PeerRole: TypeAlias = Literal["server", "client"]
 TransportName: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 
 Verdict: TypeAlias = Literal["pass", "fail", "warn", "not-applicable", "not-observed"]
 """`fail` breaks a MUST, `warn` a SHOULD or a MAY. `not-applicable`: not advertised, or not in this revision.
-`not-observed`: nothing happened by which it could be judged."""
+`not-observed`: the messages did not allow a verdict."""
 
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "pass", "not-observed", "not-applicable")
-"""The worst first."""
+"""The verdicts, the worst first."""
 
 FACTORS: dict[Level, float] = {"must": 0.9, "should": 0.98, "may": 0.995}
-"""By level: what a finding multiplies the score by."""
+"""The factor of a finding in the score, by level."""
 
 _ROUNDING = 1e-9
-"""0.9 * 100 is 90."""
+"""Tolerance for floating-point errors, so that 0.9 * 100 is 90."""
 
 
 class _ReportData(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Frozen, with camelCase names in JSON."""
+    """The base of the report's types: frozen, with camelCase names in JSON."""
 
 
 class Outcome(_ReportData, frozen=True, kw_only=True):
@@ -49,28 +48,29 @@ class Outcome(_ReportData, frozen=True, kw_only=True):
     rule: str
     """The id of the rule: `tools/unknown-name`."""
     case: str
-    """What was tried, in words."""
+    """A description of the case."""
     verdict: Verdict
     level: Level
     revision: str
     transport: TransportName
     text: str = ""
-    """What was wrong, or why it was not judged."""
+    """The failure, or the reason why there is no verdict."""
     symptom: str = ""
-    """What failures with one cause share; the rule's id unless the case knows better."""
+    """The identifier that failures with one cause share; by default the id of the rule."""
     cause: str = ""
-    """The likely cause, in words."""
+    """The likely cause."""
     evidence: tuple[str, ...] = ()
-    """The last messages both ways, as lines of a transcript: `→ {...}` sent by the checker, `← {...}` by the peer."""
+    """The last messages in both directions, as lines of a transcript: `→ {...}` from the checker, `← {...}` from the
+    peer."""
     again: tuple[str, ...] = ()
-    """Options of the command line that repeat just this, where the case knows better than its rule."""
+    """The command line options that repeat the case, if they differ from those of its rule."""
     during: tuple[str, ...] | None = None
-    """Of what was only read: in the course of which cases it was said, in words; None where that is not known."""
+    """For a rule that only reads messages: the cases that the messages belong to; None if unknown."""
     seconds: float = 0.0
 
 
 class Place(_ReportData, frozen=True, kw_only=True):
-    """Where a finding was seen."""
+    """The revision and transport of a finding."""
 
     revision: str
     transport: TransportName
@@ -80,31 +80,31 @@ class Finding(_ReportData, frozen=True, kw_only=True):
     """Failures with one cause."""
 
     rule: str
-    """The rule that says it most plainly."""
+    """The most specific of the broken rules."""
     verdict: Literal["fail", "warn"]
     level: Level
     says: str
-    """What the rule wants, in one sentence."""
+    """The requirement of the rule, in one sentence."""
     sources: tuple[str, ...]
-    """URLs of the places in the specification."""
+    """URLs of the sections of the specification."""
     text: str
-    """What was seen instead."""
+    """The observed behavior."""
     symptom: str = ""
-    """What the failures share, and other failures do not: a baseline knows them by it."""
+    """The identifier of the failures, by which a baseline recognizes them."""
     cause: str
-    """The likely cause, in words; may be empty."""
+    """The likely cause; may be empty."""
     places: tuple[Place, ...]
     also: tuple[str, ...] = ()
     """Other rules that fail for the same cause."""
     cases: tuple[str, ...] = ()
-    """The cases that failed, in words."""
+    """Descriptions of the cases that failed."""
     evidence: tuple[str, ...] = ()
     repeat: str = ""
-    """A command line that repeats just this."""
+    """The command line that repeats the finding."""
     known: bool = False
-    """Whether the baseline has it."""
+    """Whether the baseline accepts it."""
     sdk: str = ""
-    """The SDK that the server is made with, where this is a known fault of it: `mcp 1.30.0`."""
+    """The SDK of the server, if this is a known bug of it: `mcp 1.30.0`."""
 
 
 class Visit(_ReportData, frozen=True, kw_only=True):
@@ -115,67 +115,67 @@ class Visit(_ReportData, frozen=True, kw_only=True):
     score: int
     seconds: float
     counts: dict[Verdict, int]
-    """Rules by their worst verdict in this visit."""
+    """The number of rules by their worst verdict in this visit."""
     error: str = ""
-    """Why it ended early, if it did."""
+    """Why the visit ended early, if it did."""
     left_out: tuple[str, ...] = ()
-    """What was not tried since it would take too long, or nobody knows how: in words. Nothing is judged by it."""
+    """Descriptions of what was not tried because it would take too long or cannot be generated; without a verdict."""
     unconfirmed: tuple[str, ...] = ()
-    """Cases that failed once, and not when they were tried again alone: in words. Nothing is judged by it."""
+    """Descriptions of cases that failed once and passed when they ran again alone; without a verdict."""
 
 
 class UntestedRevision(_ReportData, frozen=True, kw_only=True):
-    """A revision in which nothing was tried."""
+    """A revision that was not checked."""
 
     revision: str
     transport: TransportName
     text: str
-    """Why, in words."""
+    """The reason."""
 
 
 class Report(_ReportData, frozen=True, kw_only=True):
-    """One peer, checked."""
+    """The check of one peer."""
 
     role: PeerRole
     target: str
-    """What was checked, as it was given (without secrets)."""
+    """The target as it was passed, without secrets."""
     name: str
-    """What the peer calls itself, with its version; empty if it did not say."""
+    """The name and version of the peer; empty if it did not send them."""
     version: str
     """The version of accord that checked."""
     started: str
-    """When, in UTC: `2026-11-21T12:00:00Z`."""
+    """The start, in UTC: `2026-11-21T12:00:00Z`."""
     seconds: float
     score: int
     visits: tuple[Visit, ...]
     findings: tuple[Finding, ...]
     outcomes: tuple[Outcome, ...]
     seed: int | None = None
-    """Of the generated cases, if there were any."""
+    """The seed of the generated cases, if there were any."""
     generated: int = 0
-    """How many cases were generated and run."""
+    """The number of generated cases."""
     stale: tuple[str, ...] = ()
-    """Entries of the baseline that were not found any more."""
+    """Entries of the baseline whose rule no longer fails."""
     untested: tuple[UntestedRevision, ...] = ()
-    """Revisions that the peer may speak: it could not be opened in them, twice."""
+    """Revisions that the peer may support, but in which two attempts to connect failed."""
     unspoken: tuple[UntestedRevision, ...] = ()
-    """Revisions that it does not speak."""
+    """Revisions that the peer does not support."""
     full_adds: tuple[str, ...] = ()
-    """What a full check would try as well, in words."""
+    """Descriptions of what a full check would add."""
     sdk: str = ""
-    """What the server is made with, as far as its wording tells: `mcp 1.30.0`."""
+    """The SDK of the server, recognized by the wording of its messages: `mcp 1.30.0`."""
     interrupted: bool = False
-    """Whether it was ended before it was done."""
+    """Whether the check was interrupted."""
 
     @property
     def failed(self) -> bool:
-        """Whether anything but warnings and known findings was found, something was not tried that should have been, or
-        the baseline has stale entries.
+        """Return whether a MUST is broken that the baseline does not accept, the check was incomplete, or the baseline
+        has stale entries.
         """
         return self.fails_on("any")
 
     def fails_on(self, which: FailOn) -> bool:
-        """Whether the check fails: for any broken MUST, or only for those that are not known faults of the SDK."""
+        """Return whether the check fails: for any broken MUST, or only for those that are not known bugs of the SDK."""
         found = any(
             each.verdict == "fail" and not each.known and (which == "any" or not each.sdk) for each in self.findings
         )
@@ -183,22 +183,22 @@ class Report(_ReportData, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether the check was complete: no visit ended early, and no revision is untested."""
+        """Return whether the check was complete: no visit ended early, and no revision is untested."""
         return not (self.untested or self.interrupted or any(visit.error for visit in self.visits))
 
     @property
     def musts_broken(self) -> int:
-        """Findings that break a MUST, known ones included."""
+        """Return the number of findings that break a MUST, with known ones."""
         return sum(each.verdict == "fail" for each in self.findings)
 
 
 def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict over several cases. Raises `ValueError` for none."""
+    """Return the worst of several verdicts. Raises `ValueError` for none."""
     return min(verdicts, key=VERDICTS.index)
 
 
 def by_rule(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """The outcomes of each rule, in the order in which the rules came."""
+    """Return the outcomes by rule, in the order of their first occurrence."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.rule, []).append(outcome)
@@ -206,7 +206,7 @@ def by_rule(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def counts(outcomes: Iterable[Outcome]) -> dict[Verdict, int]:
-    """How many rules have which worst verdict."""
+    """Return the number of rules by their worst verdict."""
     found: dict[Verdict, int] = dict.fromkeys(VERDICTS, 0)
     for each in by_rule(outcomes).values():
         found[worst_verdict(one.verdict for one in each)] += 1
@@ -214,7 +214,7 @@ def counts(outcomes: Iterable[Outcome]) -> dict[Verdict, int]:
 
 
 def score(outcomes: Sequence[Outcome], *, whole: bool = True) -> int:
-    """From 0 to 100, as this module says; at most 99 where not everything was tried."""
+    """Return the score from 0 to 100, as the module docstring defines it; `whole`: the check was complete."""
     if not any(each.verdict in ("pass", "fail", "warn") for each in outcomes):
         return 0
     factors: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""A check in progress, and its report."""
+"""Build the report of a check."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from accord.check.settings import CheckSettings
 
 
 class ReportBuilder:
-    """A check that begins when this is created. `called` is the name of the peer in the report."""
+    """The builder of a report, created when the check begins. `target` is the name of the peer in the report."""
 
-    def __init__(self, role: PeerRole, called: str, rules: Iterable[Rule], settings: CheckSettings) -> None:
+    def __init__(self, role: PeerRole, target: str, rules: Iterable[Rule], settings: CheckSettings) -> None:
         self._role: PeerRole = role
-        self._target = called
+        self._target = target
         self._rules = {rule.id: rule for rule in rules}
         self._settings = settings
         self._began = time.monotonic()
         self._started = datetime.now(UTC)
 
     def build(self, name: str, visits: Sequence[Visit], outcomes: Sequence[Outcome], **more: Any) -> Report:
-        """Return the report of a check that ends now. `name` is the name of the peer itself; `more` are
-        other fields.
-        """
+        """Return the report of a check that ends now. `name` is what the peer calls itself; `more` are other fields."""
         whole = not (more.get("untested") or more.get("interrupted") or any(visit.error for visit in visits))
         return Report(
             role=self._role,

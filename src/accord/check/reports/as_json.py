@@ -1,6 +1,6 @@
-"""JSON: the whole of a report, or of a fleet, for programs.
+"""JSON: a complete report, or that of a fleet, for programs.
 
-`format` is 1 until what they read would have to be read otherwise.
+`format` is 1; an incompatible change will increase it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ FORMAT = 1
 
 
 def as_json(report: Report | Fleet) -> str:
-    """The document."""
+    """Return the document."""
     return encode_indented(report_data(report))
 
 
 def report_data(report: Report | Fleet) -> dict[str, Any]:
-    """The same as JSON data, with its format and whether it failed."""
+    """Return the report as JSON data, with `format` and `failed`."""
     conformant = {"conformant": not report.musts_broken} if isinstance(report, Report) else {}
     return {"format": FORMAT, "failed": report.failed, **conformant, **encodable(msgspec.to_builtins(report))}
 
 
 def encode_indented(data: dict[str, Any]) -> str:
-    """JSON for files, indented."""
+    """Return indented JSON for a file."""
     return f"{msgspec.json.format(msgspec.json.encode(data), indent=2).decode()}\n"

@@ -6,27 +6,27 @@ from accord.check.engine.report import Report
 from accord.check.reports.html import Markup, joined, tag
 
 _COLOURS = ((100, "#3c9a2c"), (95, "#7f9a17"), (80, "#a67c00"), (60, "#c05621"), (0, "#c3342f"))
-"""From which score on; white can be read on each of them."""
+"""The colours by minimum score, each readable with white text."""
 
 _WIDTHS = {**dict.fromkeys("ijl.,:;|!'()[]", 3.9), **dict.fromkeys(" ftr-/", 4.6), **dict.fromkeys("mwMW@", 10.2)}
 _WIDTH = 6.9
-"""Of a character of Verdana in 11 px, about: `textLength` makes it so."""
+"""The approximate width of a character in Verdana 11 px; `textLength` makes it exact."""
 
 _PADDING = 6
 
 
 def badge(report: Report) -> str:
-    """The badge of a report: the revisions that were visited, and the score over them."""
+    """Return the badge of a report: the checked revisions and the score."""
     return draw_badge(_label(report), str(report.score) if report.visits else "unknown", colour(report))
 
 
 def colour(report: Report) -> str:
-    """What colour the score has."""
+    """Return the colour of the score."""
     return "#6b7280" if not report.visits else next(each for least, each in _COLOURS if report.score >= least)
 
 
 def draw_badge(label: str, value: str, colour: str) -> str:
-    """Two texts beside each other, as SVG."""
+    """Return SVG with two texts side by side."""
     left, right = _width(label), _width(value)
     title = f"{label}: {value}"
     drawing = tag(
@@ -67,7 +67,7 @@ def _inner(text: str) -> float:
 
 
 def _text(text: str, left: int, width: int) -> Markup:
-    """The text in the middle of its half, twice: a shadow below it."""
+    """Return the text centred in its half, with a shadow."""
     middle, length = f"{left + width / 2:g}", f"{_inner(text):g}"
     return joined(
         tag("text", text, x=middle, y=15, textLength=length, fill="#010101", fill_opacity="0.3", aria_hidden="true"),

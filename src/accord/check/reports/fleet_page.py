@@ -1,4 +1,4 @@
-"""A fleet as one HTML page: the board with the history of each server, what is new, what is broken by whom."""
+"""A fleet as one HTML page: the servers with their history, the changes, and the broken rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHANGE_MARKS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}
 
 
 def fleet_page(fleet: Fleet) -> str:
-    """The document."""
+    """Return the document."""
     summary = fleet_summary(fleet)
     board = fleet_rows(fleet)
     facts = f"{fleet.started} · {fleet.seconds:.1f} s · accord {fleet.version}"
@@ -28,7 +28,7 @@ def _board(board: list[FleetRow]) -> Markup:
     heads = [tag("th", each, scope="col") for each in ("", "score", "history", *known, "broken")]
     body = [_row(row, known) for row in board]
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body), class_="board fleet")
-    return tag("section", tag("h2", "Board"), tag("div", table, class_="wide"))
+    return tag("section", tag("h2", "Overview"), tag("div", table, class_="wide"))
 
 
 def _row(row: FleetRow, known: list[str]) -> Markup:
@@ -46,7 +46,7 @@ def _row(row: FleetRow, known: list[str]) -> Markup:
 
 
 def _scores(scores: dict[str, int]) -> Markup:
-    """The score over each transport."""
+    """Return a cell with the score over each transport."""
     lines = [
         tag("p", tag("span", transport), tag("b", str(score), class_=grade(score)))
         for transport, score in scores.items()
@@ -74,8 +74,8 @@ def _by_rule(fleet: Fleet) -> Markup:
         tag("li", tag("b", str(len(servers))), tag("code", rule), tag("span", *_names(servers)))
         for rule, servers in found.items()
     ]
-    nothing = tag("p", "Nobody breaks a rule.", class_="nothing")
-    return tag("section", tag("h2", "Rules that are broken"), tag("ul", *lines, class_="broken") if lines else nothing)
+    nothing = tag("p", "No rule is broken.", class_="nothing")
+    return tag("section", tag("h2", "Broken rules"), tag("ul", *lines, class_="broken") if lines else nothing)
 
 
 def _names(servers: tuple[str, ...]) -> list[Markup]:
@@ -105,7 +105,7 @@ def _findings(report: Report) -> Markup:
         if each.error
     ]
     found = [finding_item(each, report) for each in worst_first(report.findings)]
-    return joined(*ended, *found) if ended or found else tag("p", "Nothing was found.")
+    return joined(*ended, *found) if ended or found else tag("p", "No findings.")
 
 
 def _short_name(name: str) -> Markup:

@@ -1,4 +1,4 @@
-"""A fleet at a terminal: a row for each server, what is broken by whom, what is new, and one line that sums up."""
+"""A fleet on a terminal: a row for each server, the broken rules, the changes, and a summary."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _STEPS = "▁▂▃▄▅▆▇█"
 _LONGEST_NAME = 32
 _LONGEST_ERROR = 300
 _RUNS = 12
-"""Runs that are drawn."""
+"""The number of runs to draw."""
 
 _COLOURS = {"worse": "red", "better": "green"}
 
 
 def fleet_lines(fleet: Fleet, *, width: int = 100) -> Iterator[str]:
-    """The board of a fleet, line by line, for `width` columns."""
+    """Yield the lines of a fleet's report, for `width` columns."""
     board = fleet_rows(fleet)
     yield from _board(board)
     for row in board:
         if row.score is None:
             yield from _wrapped(f"{_short_name(row.name)} could not be checked: ", row.error, width)
-    yield from _section("Rules that are broken", _by_rule(fleet, width))
+    yield from _section("Broken rules", _by_rule(fleet, width))
     yield from _section("Since the last run", _change_lines(fleet, width))
     yield ""
     total = click.style(fleet_summary(fleet), fg="red" if fleet.failed else "green", bold=True)
@@ -70,7 +70,7 @@ def _change_lines(fleet: Fleet, width: int) -> Iterator[str]:
 
 
 def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
-    """The lines under a heading; nothing where there are none."""
+    """Yield the lines under a heading, or nothing without lines."""
     for number, line in enumerate(lines):
         if not number:
             yield from ("", click.style(title, bold=True))
@@ -78,9 +78,9 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def _wrapped(first: str, text: str, width: int) -> Iterator[str]:
-    room = max(width - len(first), 20)
+    columns = max(width - len(first), 20)
     text = truncate(single_line(text), _LONGEST_ERROR)
-    for number, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+    for number, line in enumerate(textwrap.wrap(text, columns, break_on_hyphens=False) or [""]):
         yield f"{first if not number else ' ' * len(first)}{line}"
 
 

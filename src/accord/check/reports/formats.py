@@ -1,4 +1,4 @@
-"""Every form of report by its name and by the ends of files, and writing them."""
+"""The formats of reports by name and file suffix, and the writing of reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accord.errors import TargetError
 
 
 class ReportFormat(NamedTuple):
-    """A form of report: how files of it end, and what makes its text of a report, or of a fleet."""
+    """A format of reports: its file suffixes, and the function that renders a report or a fleet."""
 
     suffixes: tuple[str, ...]
     make: Callable[[Any], str]
@@ -35,50 +35,50 @@ REPORT_FORMATS: ReportFormats = {
     "html": ReportFormat((".html", ".htm"), report_page),
     "badge": ReportFormat((".svg",), badge),
 }
-"""Of a report."""
+"""The formats of a report."""
 
 FLEET_FORMATS: ReportFormats = {
     "json": ReportFormat((".json",), as_json),
     "html": ReportFormat((".html", ".htm"), fleet_page),
 }
-"""Of a fleet."""
+"""The formats of a fleet."""
 
 
 class ReportFile(NamedTuple):
-    """A report that is to be written: its form, and the file."""
+    """A report to write: its format and its file."""
 
-    form: ReportFormat
+    format: ReportFormat
     file: Path
 
 
-def parse_report_option(text: str, forms: ReportFormats = REPORT_FORMATS) -> ReportFile:
-    """What `report.html` or `junit=results.txt` asks for. Raises `TargetError` for what no form fits."""
-    name, given, file = text.partition("=")
-    if given and name in forms and file:
-        return ReportFile(forms[name], Path(file))
-    fitting = [(end, form) for form in forms.values() for end in form.suffixes if text.lower().endswith(end)]
-    if not fitting:
-        ends = ", ".join(f"{form} ({', '.join(each.suffixes)})" for form, each in forms.items())
+def parse_report_option(text: str, formats: ReportFormats = REPORT_FORMATS) -> ReportFile:
+    """Return the format and file of `report.html` or `junit=results.txt`. Raises `TargetError` for others."""
+    name, separator, file = text.partition("=")
+    if separator and name in formats and file:
+        return ReportFile(formats[name], Path(file))
+    matching = [
+        (suffix, each) for each in formats.values() for suffix in each.suffixes if text.lower().endswith(suffix)
+    ]
+    if not matching:
+        known = ", ".join(f"{name} ({', '.join(each.suffixes)})" for name, each in formats.items())
         raise TargetError(
-            f"{text!r} names no form of report; there are {ends}: give FILE with such an end, or FORM=FILE"
+            f"unknown report format {text!r}; formats: {known}; write FILE with such a suffix, or FORMAT=FILE"
         )
-    return ReportFile(max(fitting, key=lambda each: len(each[0]))[1], Path(text))
+    return ReportFile(max(matching, key=lambda each: len(each[0]))[1], Path(text))
 
 
 def write_reports(report: Report | Fleet, reports: Iterable[ReportFile]) -> None:
-    """Write each of them, with the folder that it stands in. Raises `TargetError` for those that cannot be written,
-    once the others are.
-    """
+    """Write all reports, and create their folders. Raises `TargetError` afterwards for those that cannot be written."""
     problems = [problem for each in reports if (problem := _write_problem(report, each))]
     if problems:
         raise TargetError("; ".join(problems))
 
 
 def _write_problem(report: Report | Fleet, wanted: ReportFile) -> str | None:
-    """Why it could not be written, if it could not."""
+    """Write a report; return the error message if that fails, or None."""
     try:
         wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        wanted.file.write_text(wanted.form.make(report), encoding="utf-8", newline="\n")
+        wanted.file.write_text(wanted.format.make(report), encoding="utf-8", newline="\n")
     except OSError as exc:
         return f"the report cannot be written to {wanted.file}: {exc.strerror}"
     return None

@@ -1,8 +1,7 @@
-"""HTML and SVG that cannot be broken by what stands in it: a plain text is always escaped, only `tag` makes markup.
+"""Safe HTML and SVG: plain texts are always escaped, only `tag` makes markup.
 
-One HTML file that needs nothing else, and may do nothing else: its policy allows its own style and script only.
-
-Small drawings in SVG: a ring for a score, a bar for verdicts, a line for a history. Colours come from the page.
+A page is one self-contained file, whose Content-Security-Policy allows only its own style and script. Drawings are SVG:
+a ring for a score, a bar for verdicts, a line for a history. Their colours are in the style of the page.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _WEB = re.compile(r"https?://[!-~]+")
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """A text that is markup, and is not escaped again."""
 
     __slots__ = ()
 
@@ -34,8 +33,8 @@ _VOID = frozenset(("meta", "input", "br"))
 
 
 def tag(name: str, /, *inside: ElementContent, **attributes: str | int | bool) -> Markup:
-    """An element. Of the names of attributes a last `_` is left out and others are `-`; True stands for its name alone,
-    False for none.
+    """Return an element. In attribute names, a final `_` is removed and others become `-`; True is a boolean attribute,
+    False omits it.
     """
     given = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
@@ -44,25 +43,25 @@ def tag(name: str, /, *inside: ElementContent, **attributes: str | int | bool) -
 
 
 def joined(*inside: ElementContent) -> Markup:
-    """One after the other; what is not markup is escaped."""
+    """Return the concatenation; texts that are not markup are escaped."""
     return Markup(
         "".join(_escape_part(each) for part in inside for each in ([part] if isinstance(part, str) else part))
     )
 
 
 def untrusted_text(text: str) -> Markup:
-    """What others wrote: isolated from the direction of writing around it, with what hides as a marked number."""
+    """Return a text of the peer as markup, with its writing direction isolated and hidden characters escaped."""
     pieces = [tag("mark", escape_characters(run)) if hidden else escape(run) for hidden, run in runs(text)]
     return Markup(f"<bdi>{''.join(pieces)}</bdi>")
 
 
 def link(url: str) -> Markup:
-    """A link to the web; any other address is no link, only its text."""
+    """Return a link for an HTTP URL, and plain text for any other URL."""
     return tag("a", url, href=url, rel="noreferrer") if is_web(url) else untrusted_text(url)
 
 
 def is_web(url: str) -> bool:
-    """Whether it is an address of the web, fit to be followed."""
+    """Return whether a text is an HTTP URL."""
     return _WEB.fullmatch(url) is not None
 
 
@@ -81,7 +80,7 @@ _HERE = Path(__file__).parent
 
 
 def page(title: str, *body: ElementContent) -> str:
-    """The document."""
+    """Return the document."""
     style, script = _read("page.css"), _read("page.js")
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
     head = tag(
@@ -105,7 +104,7 @@ def _read(name: str) -> Markup:
 
 
 def _hash(source: str) -> str:
-    """What the policy calls this very text."""
+    """Return the hash of a text for the Content-Security-Policy."""
     return f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
 
 
@@ -114,12 +113,12 @@ _RADIUS = 42
 
 
 def grade(score: int) -> str:
-    """The class of a score: `good`, `fair` or `poor`."""
+    """Return the CSS class of a score: `good`, `fair` or `poor`."""
     return "good" if score == 100 else "fair" if score >= 80 else "poor"
 
 
 def ring(score: int) -> Markup:
-    """The score in a ring that is closed as far."""
+    """Return a ring with the score in it, drawn as the fraction of a circle."""
     around = 2 * pi * _RADIUS
     circle: dict[str, str | int] = {"cx": 50, "cy": 50, "r": _RADIUS, "fill": "none", "stroke_width": 8}
     arc = tag(
@@ -135,7 +134,7 @@ def ring(score: int) -> Markup:
 
 
 def bar(counts: Mapping[Verdict, int]) -> Markup:
-    """The verdicts as parts of one bar."""
+    """Return a bar with a part for each verdict."""
     total = sum(counts.values()) or 1
     words = ", ".join(f"{counts.get(each, 0)} {WORDS[each]}" for each in _BAR)
     parts, left = [tag("title", words)], 0.0
@@ -150,7 +149,7 @@ def bar(counts: Mapping[Verdict, int]) -> Markup:
 
 
 def sparkline(scores: Sequence[int]) -> Markup:
-    """The scores of earlier runs, the oldest first, and the last as a dot."""
+    """Return a line of the scores, the oldest first, with a dot for the last one."""
     step = 100 / max(len(scores) - 1, 1)
     points = [(number * step, 22 - 20 * each / 100) for number, each in enumerate(scores)]
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

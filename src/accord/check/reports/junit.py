@@ -1,8 +1,8 @@
-"""JUnit XML: a test suite per visit, a test case per rule in it, as Ant and Jenkins read it.
+"""JUnit XML: a test suite per visit with a test case per rule, as Ant and Jenkins read it.
 
-A broken MUST fails, unless the baseline has it. A broken SHOULD or MAY does not fail, as for the exit code, and is no
-plain pass either: it is skipped with the message `warning: ...`. What was not judged is skipped, and says why.
-Revisions that could not be tested, and stale entries of the baseline, fail in suites of their own.
+A broken MUST fails unless the baseline accepts it. A broken SHOULD or MAY does not fail, as for the exit code; it is
+skipped with the message `warning: ...`. A rule without a verdict is skipped with the reason. Revisions that could not
+be tested, and stale entries of the baseline, fail in separate suites.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from accord.check.reports.wording import WORDS, is_known, known_places, peer_nam
 
 
 def junit(report: Report) -> str:
-    """The whole document."""
+    """Return the document."""
     root = Element("testsuites")
     known = known_places(report)
     for number, visit in enumerate(report.visits):
@@ -63,7 +63,7 @@ def _add_visit(suite: Element, visit: Visit, report: Report, known: Collection[t
 
 def _add_stale(suite: Element, stale: Iterable[str]) -> None:
     for entry in stale:
-        text = f"{entry} is in the baseline and was not found any more; take it out of the baseline"
+        text = f"{entry} is in the baseline, but is no longer found; remove the entry"
         _add_message(_case(suite, entry, "accord.baseline", 0.0), "failure", text, "stale")
     SubElement(suite, "system-out")
     SubElement(suite, "system-err")
@@ -100,6 +100,6 @@ def _add_message(case: Element, kind: str, message: str, type: str = "", text: s
 
 
 def _count(suite: Element) -> None:
-    """How many cases there are in it, and how many of them did what."""
+    """Set the counts of a suite: tests, failures, errors, skipped."""
     for kind, name in (("testcase", "tests"), ("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(name, str(len(list(suite.iter(kind)))))

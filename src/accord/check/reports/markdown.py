@@ -1,7 +1,6 @@
-"""Markdown for a comment on a pull request: the score, the board, and each finding folded.
+"""Markdown for a comment on a pull request: the score, a table of the visits, and each finding collapsed.
 
-Only our own words stand as Markdown. What a peer wrote stands in HTML, as code: it is neither markup, nor a mention of
-anybody.
+Texts of the peer are in HTML as code, so that they are neither markup nor mentions of users.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from accord.check.reports.wording import (
 )
 
 _MOST = 60_000
-"""Characters: a comment takes 65,536."""
+"""The maximum length in characters; GitHub allows 65,536 in a comment."""
 
 _LONGEST = 600
-"""Characters of a line."""
+"""The maximum length of a line in characters."""
 
 _LINES = 12
-"""Of evidence."""
+"""The maximum number of lines of evidence."""
 
 _COLUMNS: tuple[Verdict, ...] = ("fail", "warn", "pass", "not-observed", "not-applicable")
 
 
 def markdown(report: Report) -> str:
-    """The comment."""
+    """Return the comment."""
     head = [
         f"### accord check: {headline(report)}; score {report.score}",
         tag("p", _code(peer_name(report))),
@@ -89,7 +88,7 @@ def _evidence(lines: Sequence[str]) -> Markup | str:
 
 
 def _without_blank_lines(markup: str) -> Markup:
-    """A blank line would end the HTML, and Markdown would begin."""
+    """Remove blank lines, because one would end the HTML in Markdown."""
     return Markup("\n".join(["", *filter(str.strip, markup.splitlines())]))
 
 

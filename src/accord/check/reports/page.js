@@ -1,5 +1,5 @@
 "use strict";
-// Filters by verdict, area and text; and a button that copies a command. Without a script everything is shown.
+// Filters by verdict, area and text, and buttons that copy a command. Without scripts, everything is shown.
 const form = document.getElementById("filters");
 const items = [...document.querySelectorAll(".item")];
 

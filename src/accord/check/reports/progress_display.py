@@ -1,4 +1,4 @@
-"""A check while it runs: a line for each visit or server that ends, and one that moves, with what runs now."""
+"""The progress of a check: a line for each visit or server that ends, and a status line that is updated in place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAR = 16
 
 
 class _VisitProgress(msgspec.Struct):
-    """How far a visit is."""
+    """The progress of a visit."""
 
     total: int
     done: int = 0
@@ -25,7 +25,7 @@ class _VisitProgress(msgspec.Struct):
     rule: str = ""
 
     def count(self, outcome: Outcome) -> None:
-        """One case more."""
+        """Count a case."""
         self.done += 1
         self.failed += outcome.verdict == "fail"
         self.warned += outcome.verdict == "warn"
@@ -33,32 +33,36 @@ class _VisitProgress(msgspec.Struct):
 
 
 class ProgressDisplay:
-    """Is told how a check goes on. `say` shows a line that stays; `move` one that takes the place of the one before,
-    and is None where no line can: then only what stays is shown.
+    """Displays the progress of a check. `print_line` prints a line; `replace_line` updates the status line, and is None
+    where the output is not a terminal.
     """
 
     def __init__(
-        self, say: Callable[[str], None], move: Callable[[str], None] | None = None, *, width: int = 100
+        self,
+        print_line: Callable[[str], None],
+        replace_line: Callable[[str], None] | None = None,
+        *,
+        width: int = 100,
     ) -> None:
-        self._print_line = say
-        self._replace_line = move
+        self._print_line = print_line
+        self._replace_line = replace_line
         self._width = width
         self._visits: dict[tuple[str, str], _VisitProgress] = {}
 
     def visit_began(self, revision: str, transport: str, total: int) -> None:
-        """A visit begins, with so many cases."""
+        """Display a visit that begins, with `total` cases."""
         self._visits[revision, transport] = _VisitProgress(total)
         self._draw()
 
     def case_done(self, outcome: Outcome) -> None:
-        """A case was tried, in one of the visits that run."""
+        """Count a case of a running visit."""
         running = self._visits.get((outcome.revision, outcome.transport))
         if running is not None:
             running.count(outcome)
             self._draw()
 
     def visit_ended(self, visit: Visit) -> None:
-        """A visit is over."""
+        """Print the result of a visit."""
         self._visits.pop((visit.revision, visit.transport), None)
         self._print_line(visit_line(visit))
         self._draw()
@@ -70,24 +74,29 @@ class ProgressDisplay:
 
 
 class FleetProgressDisplay:
-    """The same for many servers, several of which are under way at once: a line for each that ends."""
+    """Displays the progress of a fleet, with several servers checked concurrently: a line for each that ends."""
 
     def __init__(
-        self, total: int, say: Callable[[str], None], move: Callable[[str], None] | None = None, *, width: int = 100
+        self,
+        total: int,
+        print_line: Callable[[str], None],
+        replace_line: Callable[[str], None] | None = None,
+        *,
+        width: int = 100,
     ) -> None:
         self._total = total
-        self._print_line = say
-        self._replace_line = move
+        self._print_line = print_line
+        self._replace_line = replace_line
         self._width = width
         self._lines: dict[str, str] = {}
         self._done = 0
 
     def server_began(self, name: str) -> ProgressDisplay:
-        """A server is checked from now on."""
+        """Return the display for a server whose check begins."""
         return ProgressDisplay(_ignore_line, lambda line: self._update_line(name, line), width=self._width)
 
     def server_ended(self, checked: CheckedServer) -> None:
-        """A server is done with."""
+        """Print the result of a server."""
         self._lines.pop(checked.name, None)
         self._done += 1
         self._print_line(server_line(checked))
@@ -100,7 +109,7 @@ class FleetProgressDisplay:
 
 
 def visit_line(visit: Visit) -> str:
-    """`✓ 2025-11-25 over http: score 100, 120 rules passed, 40 not applicable; 2.1 s`."""
+    """Return `✓ 2025-11-25 over http: score 100, 120 rules passed, 40 not applicable; 2.1 s`."""
     bad = _worst(visit)
     mark = click.style(MARKS[bad], fg=COLOURS[bad])
     place = place_text(visit.revision, visit.transport)
@@ -109,7 +118,7 @@ def visit_line(visit: Visit) -> str:
 
 
 def server_line(checked: CheckedServer) -> str:
-    """`✓ weather: score 100, 120 rules passed; 2.1 s`, or why it could not be checked."""
+    """Return `✓ weather: score 100, 120 rules passed; 2.1 s`, or the error of the server."""
     report = checked.report
     mark = click.style("✗", fg="red") if checked.failed else click.style("✓", fg="green")
     text = f"score {report.score}, {tally(counts(report.outcomes))}" if report else checked.error
@@ -117,7 +126,7 @@ def server_line(checked: CheckedServer) -> str:
 
 
 def _ignore_line(line: str) -> None:
-    """Lines of visits do not stay: there are ten for each server."""
+    """Drop the line of a visit, because each server has up to ten."""
 
 
 def _worst(visit: Visit) -> Verdict:

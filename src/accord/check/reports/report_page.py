@@ -1,4 +1,4 @@
-"""The report as one HTML page: the score, the board, the findings with their evidence, every rule with its cases."""
+"""The report as one HTML page: the score, the visits, the findings with their evidence, every rule with its cases."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from accord.check.reports.wording import (
 )
 
 _LONGEST = 20_000
-"""Characters of a line of evidence."""
+"""The maximum length in characters of a line of evidence."""
 
 _LONGEST_NAME = 200
 
 _TRANSPORTS = ("stdio", "http", "sse", "memory")
-"""The columns of the board, in this order."""
+"""The columns of the overview, in this order."""
 
 
 def report_page(report: Report) -> str:
-    """The document."""
+    """Return the document."""
     title = f"{headline(report)} · {peer_name(report)} · accord check"
     return page(title, _head(report), tag("main", _board(report), _remarks(report), _filters(report), *_lists(report)))
 
@@ -68,7 +68,7 @@ def _head(report: Report) -> Markup:
     return tag("header", ring(report.score), about)
 
 
-# --- the board -------------------------------------------------------------------------------------------------
+# --- the overview ----------------------------------------------------------------------------------------------
 
 
 def _board(report: Report) -> Markup:
@@ -81,7 +81,7 @@ def _board(report: Report) -> Markup:
         for revision in revisions
     ]
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="board")
-    return tag("section", tag("h2", "Board"), tag("div", table, class_="wide"))
+    return tag("section", tag("h2", "Overview"), tag("div", table, class_="wide"))
 
 
 def _cell(visit: Visit | None) -> Markup:
@@ -103,16 +103,16 @@ def _remarks(report: Report) -> Markup:
 
 def _lists(report: Report) -> list[Markup]:
     findings = [finding_item(each, report) for each in worst_first(report.findings)]
-    nothing = tag("p", "Nothing was found.", class_="nothing")
+    nothing = tag("p", "No findings.", class_="nothing")
     return [
         tag("section", tag("h2", "Findings"), *(findings or [nothing]), id="findings"),
         tag("section", tag("h2", "Rules"), *_areas(report), id="rules"),
-        tag("p", "Nothing fits these filters.", id="empty", class_="nothing", hidden=True),
+        tag("p", "No rule matches these filters.", id="empty", class_="nothing", hidden=True),
     ]
 
 
 def finding_item(finding: Finding, report: Report) -> Markup:
-    """A finding with all that is known of it; one that is not known yet stands open."""
+    """Return a finding with its details, expanded unless the baseline has it."""
     head = tag(
         "summary",
         tag("span", f"{MARKS[finding.verdict]} {finding.level}", class_=f"label {finding.verdict}"),
@@ -143,13 +143,13 @@ def finding_item(finding: Finding, report: Report) -> Markup:
 
 
 def _evidence(lines: Sequence[str]) -> Markup | str:
-    """Each message in a line that says by its colour which way it went."""
-    ways = {"→": "sent", "←": "received"}
-    drawn = [
-        tag("span", untrusted_text(truncate(each, _LONGEST)), "\n", class_=f"line {ways.get(each[:1], 'remark')}")
+    """Return the messages, a line each, with a CSS class for the direction."""
+    directions = {"→": "sent", "←": "received"}
+    spans = [
+        tag("span", untrusted_text(truncate(each, _LONGEST)), "\n", class_=f"line {directions.get(each[:1], 'remark')}")
         for each in lines
     ]
-    return tag("pre", *drawn, class_="evidence", tabindex=0) if drawn else ""
+    return tag("pre", *spans, class_="evidence", tabindex=0) if spans else ""
 
 
 def _command(command: str) -> Markup:
@@ -202,7 +202,7 @@ def _rule(rule: str, cases: Sequence[Outcome], visits: Sequence[Visit]) -> Marku
 
 
 def _square(visit: Visit, cases: Sequence[Outcome]) -> Markup:
-    """How the rule fared in one visit."""
+    """Return a square with the verdict of the rule in one visit."""
     here = [each for each in cases if (each.revision, each.transport) == (visit.revision, visit.transport)]
     verdict: Verdict | None = worst_outcome(here).verdict if here else None
     words = WORDS[verdict] if verdict else "not tried"
@@ -210,12 +210,12 @@ def _square(visit: Visit, cases: Sequence[Outcome]) -> Markup:
 
 
 def _cases(cases: Sequence[Outcome], visits: Sequence[Visit]) -> Iterable[Markup]:
-    """Each case once, with the places where it ended so."""
-    alike: dict[tuple[str, Verdict, str], list[Place]] = {}
+    """Yield each case with the same verdict and text once, with its places."""
+    groups: dict[tuple[str, Verdict, str], list[Place]] = {}
     for each in cases:
         key = (each.case, each.verdict, each.text)
-        alike.setdefault(key, []).append(Place(revision=each.revision, transport=each.transport))
-    for (case, verdict, text), places in sorted(alike.items(), key=lambda item: VERDICTS.index(item[0][1])):
+        groups.setdefault(key, []).append(Place(revision=each.revision, transport=each.transport))
+    for (case, verdict, text), places in sorted(groups.items(), key=lambda item: VERDICTS.index(item[0][1])):
         entry = joined(tag("span", untrusted_text(text), class_="text"), " ") if text else ""
         seen = tag("small", places_text(places, visits))
         mark = tag("span", MARKS[verdict], class_=f"mark {verdict}", title=WORDS[verdict])

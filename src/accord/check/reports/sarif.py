@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, as code scanning reads it: a result per finding, with a fingerprint that stays from run to run."""
+"""SARIF 2.1.0 for code scanning: a result per finding, with a fingerprint that is stable between runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from accord.check.reports.wording import encodable, place_text, places_text, sin
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"must": "error", "should": "warning", "may": "note"}
 _FILE = re.compile(r"(?!-|\w+:)(?:\./)?([\w./-]+\.(?:py|[cm]?[jt]s|json|toml|jar|php|rb|sh))(?::\w+)?")
-"""A word of a command line that names a file of a project: `src/weather.py:server`."""
+"""An argument of a command line that names a source file: `src/weather.py:server`."""
 
 _LONGEST = 4_000
-"""Characters of a message or of a line of evidence."""
+"""The maximum length in characters of a message or a line of evidence."""
 
 
 def sarif(report: Report) -> str:
-    """The log, with one run."""
+    """Return the log, with one run."""
     findings = worst_first(report.findings)
     rules = list(dict.fromkeys(each.rule for each in findings))
     run = {
@@ -76,13 +76,13 @@ def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
 
 
 def fingerprint(finding: Finding, report: Report) -> str:
-    """What stays the same while the fault does, whatever else is found: the rule and what the failures share."""
+    """Return the fingerprint of a finding, from its rule and symptom, independent of other findings."""
     parts = (report.role, finding.rule, finding.symptom or finding.rule)
     return sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _location(target: str, places: tuple[Place, ...]) -> dict[str, Any]:
-    """Code scanning shows no result without a file: the one that was started, or else the target as it was given."""
+    """Return the location that code scanning requires: the file of the server, or else the target."""
     files = [found for word in target.split() if (found := _FILE.fullmatch(word))]
     given = quote(target, safe=":/?=&%") if is_web(target) else quote(single_line(target))
     return {
@@ -106,7 +106,7 @@ def _invocation(report: Report) -> dict[str, Any]:
         for visit in report.visits
         for each in visit.left_out
     ]
-    notifications += [(f"{each} is in the baseline and was not found any more", "warning") for each in report.stale]
+    notifications += [(f"{each} is in the baseline, but is no longer found", "warning") for each in report.stale]
     return {
         "executionSuccessful": not errors,
         "startTimeUtc": report.started,
@@ -117,6 +117,6 @@ def _invocation(report: Report) -> dict[str, Any]:
 
 
 def _message(text: str) -> str:
-    """A text as a message: its braces are doubled (SARIF 3.11.5), and nothing in it becomes a link (3.11.6)."""
+    """Return a text as a message, with braces doubled (SARIF 3.11.5) and links disabled (3.11.6)."""
     plain = truncate(visible(text), _LONGEST).replace("](", "] (")
-    return plain.replace("{", "{{").replace("}", "}}") or "(nothing was said)"
+    return plain.replace("{", "{{").replace("}", "}}") or "(no text)"

@@ -1,6 +1,6 @@
-"""A report at a terminal: the findings, a board with a row per visit, and one line that sums up.
+"""A report on a terminal: the findings, a table with a row per visit, and a summary.
 
-Lines are styled; `click.echo` takes the styles away where they do not belong.
+Lines are styled; `click.echo` removes the styles if the output is not a terminal.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
 _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
 _INDENT = "  "
 _LABEL = 8
-"""Columns of what a line of a finding is about."""
+"""The width of the labels of a finding, in columns."""
 
 _MAX_LENGTH = 10_000
-"""Characters of a text that is wrapped: for a word of megabytes that takes minutes."""
+"""The maximum length in characters of a text that is wrapped, because wrapping a word of megabytes takes minutes."""
 
 _LEAST = 40
-"""Columns that are written to, however few there are."""
+"""The minimum width in columns."""
 
 
 def report_lines(report: Report, *, width: int = 100, verbose: bool = False) -> Iterator[str]:
-    """The report, line by line, for `width` columns. With `verbose` evidence is whole, and known findings are told."""
+    """Yield the lines of a report, for `width` columns; with `verbose`, also known findings and complete evidence."""
     width = max(width, _LEAST)
     shown = [each for each in worst_first(report.findings) if verbose or not each.known]
     owner = None
@@ -56,24 +56,24 @@ def report_lines(report: Report, *, width: int = 100, verbose: bool = False) -> 
 
 
 def _owner_heading(sdk: str) -> str:
-    return f"In {sdk}, the SDK: upgrade it, or report this there" if sdk else "In your server"
+    return f"In {sdk}, the SDK: upgrade it, or report the bug to its maintainers" if sdk else "In your server"
 
 
 def total(report: Report) -> str:
-    """The last line: `not conformant: 2 MUSTs broken; score 81: 210 rules passed, 3 failed; 2 findings; 12.4 s`."""
+    """Return the summary: `not conformant: 2 MUSTs broken; score 81: 210 rules passed, 3 failed; 12.4 s`."""
     colour = "red" if report.musts_broken else "yellow" if not report.whole else "green"
     words = click.style(headline(report), fg=colour, bold=True)
     return f"{words}; {score(report.score)}: {summary(report)}; {report.seconds:.1f} s"
 
 
 def score(number: int) -> str:
-    """The score in its colour."""
+    """Return the score, styled in its colour."""
     colour = "green" if number == 100 else "yellow" if number >= 80 else "red"
     return click.style(f"score {number}", fg=colour, bold=True)
 
 
 def board(visits: tuple[Visit, ...]) -> Iterator[str]:
-    """A row for each visit, under a heading."""
+    """Yield the table of the visits, with its heading."""
     heads = ("revision", "transport", "score", *(WORDS[each] for each in _BOARD), "seconds")
     yield click.style(_row(heads), bold=True)
     for visit in visits:
@@ -116,7 +116,7 @@ def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Ite
 
 
 def _labelled(label: str, text: str, width: int) -> Iterator[str]:
-    """A text under its label, wrapped; nothing for an empty one."""
+    """Yield the lines of a wrapped text with its label; none for an empty text."""
     first = f"{_INDENT}{label:<{_LABEL}}"
     lines = textwrap.wrap(single_line(truncate(text, _MAX_LENGTH)), width - len(first), break_on_hyphens=False)
     for number, line in enumerate(lines):
@@ -124,19 +124,19 @@ def _labelled(label: str, text: str, width: int) -> Iterator[str]:
 
 
 def _unwrapped(label: str, text: str) -> str:
-    """What is there to be copied: never wrapped."""
+    """Return a line that is never wrapped, so that it can be copied."""
     return f"{_INDENT}{label:<{_LABEL}}{_escape_newlines(text)}"
 
 
 def _evidence(line: str, width: int | None) -> str:
     text = _escape_newlines(line)
-    room = None if width is None else width - len(_INDENT)
-    if room is not None and len(text) > room:
+    columns = None if width is None else width - len(_INDENT)
+    if columns is not None and len(text) > columns:
         size = f" … ({len(line):,} characters)"
-        text = f"{text[: room - len(size)]}{size}"
+        text = f"{text[: columns - len(size)]}{size}"
     return _INDENT + (click.style(text, dim=True) if text.startswith("#") else text)
 
 
 def _escape_newlines(text: str) -> str:
-    """Visible, with newlines as they are written."""
+    """Return the text with hidden characters and newlines escaped."""
     return visible(text).replace("\n", "\\n")

@@ -1,6 +1,6 @@
-"""The words that all forms of a report share: verdicts, places, the summary, and the order of findings.
+"""Texts that all formats of reports share: verdicts, places, the summary, and the order of findings.
 
-What others wrote, so that all of it can be seen: characters that hide, steer or reorder stand as their numbers.
+Texts of the peer are shown with invisible characters, control characters and direction overrides escaped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ WORDS: dict[Verdict, str] = {
 }
 
 SUMMARY: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
-"""The order in which a summary counts."""
+"""The order of the counts in a summary."""
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """New ones before known ones, the server's own before those of its SDK, then by level, then by number of places."""
+    """Return the findings sorted: new before known, the server's before its SDK's, by level, by number of places."""
     return sorted(
         findings,
         key=lambda each: (
@@ -42,17 +42,17 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def peer_name(report: Report) -> str:
-    """What the peer calls itself, or what was checked."""
+    """Return the name that the peer sent, or else the target."""
     return report.name or report.target
 
 
 def place_text(revision: str, transport: str) -> str:
-    """`2025-11-25 over http`."""
+    """Return `2025-11-25 over http`."""
     return f"{revision} over {transport}"
 
 
 def places_text(places: Collection[Place], visits: Collection[Visit]) -> str:
-    """Places in few words: `2025-06-18, 2025-11-25 over stdio and http; 2026-07-28 over http`."""
+    """Return places in short: `2025-06-18, 2025-11-25 over stdio and http; 2026-07-28 over http`."""
     if len(visits) > 1 and {(each.revision, each.transport) for each in visits} <= {*map(_pair, places)}:
         return f"in all {len(visits)} visits"
     by_revision: dict[str, list[str]] = {}
@@ -70,19 +70,19 @@ def _listed(revisions: list[str], everywhere: Collection[str]) -> str:
 
 
 def counted(number: int, one: str) -> str:
-    """`1 finding`, `2 findings`."""
+    """Return a number with its noun: `1 finding`, `2 findings`."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def tally(found: dict[Verdict, int]) -> str:
-    """`210 rules passed, 3 failed, 2 warned, 14 not observed, 40 not applicable`; what is 0 is left out."""
+    """Return `210 rules passed, 3 failed, 2 warned, 14 not observed, 40 not applicable`, without counts of 0."""
     first, *rest = SUMMARY
     parts = [f"{counted(found[first], 'rule')} {WORDS[first]}"]
     return ", ".join(parts + [f"{found[each]:,} {WORDS[each]}" for each in rest if found[each]])
 
 
 def summary(report: Report) -> str:
-    """One line: how the rules fared over all visits, and what is known or stale of it."""
+    """Return one line with the counts of rules over all visits, and of findings and generated cases."""
     parts = [tally(counts(report.outcomes))]
     if report.findings:
         parts.append(counted(len(report.findings), "finding"))
@@ -95,28 +95,28 @@ def summary(report: Report) -> str:
 
 
 def headline(report: Report) -> str:
-    """What matters before any number: `not conformant: 10 MUSTs broken`."""
+    """Return the main result: `not conformant: 10 MUSTs broken`."""
     if report.musts_broken:
         by_sdk = sum(each.verdict == "fail" and bool(each.sdk) for each in report.findings)
         by_whom = f" ({by_sdk} by the SDK, {report.sdk})" if by_sdk else ""
         return f"not conformant: {counted(report.musts_broken, 'MUST')} broken{by_whom}"
-    return "no MUST broken" if report.whole else "not everything could be tried"
+    return "no MUST broken" if report.whole else "the check is incomplete"
 
 
 class Remark(NamedTuple):
-    """What is to be known of a check beside its findings: its mark, and the text."""
+    """A remark about a check besides its findings: a mark and a text."""
 
     mark: str
     text: str
 
 
 def remarks(report: Report) -> Iterator[Remark]:
-    """What was not tried, what was not confirmed, and what is stale."""
+    """Yield what was not tried or not confirmed, and the stale entries of the baseline."""
     if report.interrupted:
-        yield Remark("!", "it was interrupted: what was not tried by then is not judged")
+        yield Remark("!", "the check was interrupted: the remaining rules have no verdict")
     for untested in report.untested:
         where = place_text(untested.revision, untested.transport)
-        yield Remark("!", f"{where} was not tested, since it could not be opened, twice: {untested.text}")
+        yield Remark("!", f"{where} was not tested, because two attempts to connect failed: {untested.text}")
     for visit in report.visits:
         where = place_text(visit.revision, visit.transport)
         if visit.error:
@@ -124,13 +124,13 @@ def remarks(report: Report) -> Iterator[Remark]:
         yield from (Remark("?", f"{where} left out: {each}") for each in visit.left_out)
         yield from (Remark("?", f"{where} not confirmed: {each}") for each in visit.unconfirmed)
     for entry in report.stale:
-        yield Remark("✗", f"in the baseline, and not found any more: {entry}; take it out")
+        yield Remark("✗", f"in the baseline, but no longer found: {entry}; remove the entry")
     if report.full_adds:
         yield Remark("·", f"--full adds: {'; '.join(report.full_adds)}")
 
 
 def known_places(report: Report) -> set[tuple[str, str, str]]:
-    """Rule, revision and transport of what the baseline has."""
+    """Return rule, revision and transport of all known findings."""
     return {
         (rule, each.revision, each.transport)
         for finding in report.findings
@@ -141,12 +141,12 @@ def known_places(report: Report) -> set[tuple[str, str, str]]:
 
 
 def is_known(outcome: Outcome, known: Collection[tuple[str, str, str]]) -> bool:
-    """Whether a failure is one of those."""
+    """Return whether a failure is known."""
     return (outcome.rule, outcome.revision, outcome.transport) in known
 
 
 def worst_outcome(cases: Iterable[Outcome]) -> Outcome:
-    """The first case that has the worst verdict of them."""
+    """Return the first case with the worst verdict."""
     return min(cases, key=lambda each: VERDICTS.index(each.verdict))
 
 
@@ -155,43 +155,43 @@ def _pair(each: Place) -> tuple[str, str]:
 
 
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""What Python calls printable and nobody sees: fillers, joiners, variation selectors. Text can be smuggled in them."""
+"""Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
 
 
 def is_hidden(character: str) -> bool:
-    """Whether it does not show as what it is: controls, what turns the direction, what has no width, half a pair."""
+    """Return whether a character is invisible, a control character, a direction override, or a lone surrogate."""
     return (not character.isprintable() and character not in "\n\t") or _BLANK.match(character) is not None
 
 
 def visible(text: str) -> str:
-    """The text with what hides as its number, `\\u200b`. Newlines and tabs stay."""
+    """Return the text with hidden characters escaped, `\\u200b`. Newlines and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(escape_characters(run) if hidden else run for hidden, run in runs(text))
 
 
 def runs(text: str) -> list[tuple[bool, str]]:
-    """The text in pieces: whether a piece is hidden, and the piece."""
+    """Split the text into runs of hidden and visible characters: whether a run is hidden, and the run."""
     return [(hidden, "".join(run)) for hidden, run in groupby(text, is_hidden)]
 
 
 def escape_characters(text: str) -> str:
-    """Each character as Python writes its number."""
+    """Return each character as a Python escape sequence."""
     return "".join(_number(ord(each)) for each in text)
 
 
 def single_line(text: str) -> str:
-    """Visible, with every run of spaces and newlines as one space."""
+    """Return the text on one line, with hidden characters escaped and whitespace collapsed."""
     return visible(" ".join(text.split()))
 
 
 def truncate(text: str, most: int) -> str:
-    """At most about so many characters, and how many there were."""
+    """Return a text of at most about `most` characters, with the original length if it was longer."""
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
 
 
 def encodable(value: Any) -> Any:
-    """JSON data whose texts can be stored as UTF-8: half a surrogate pair, which cannot, stands as its number."""
+    """Return JSON data with lone surrogates escaped, which UTF-8 cannot encode."""
     match value:
         case str():
             return value.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -24,10 +24,10 @@ log: logging.Logger = logging.getLogger("accord.server")
 HELD_SECONDS = 1.0
 """A loop is blocked if it runs nothing else for this long."""
 
-_LOOK_SECONDS = 0.25
-_SILENT_SECONDS = 60.0
+_CHECK_SECONDS = 0.25
+_MUTED_SECONDS = 60.0
 """Seconds before a line of code is reported again."""
-_MOST_PLACES = 100
+_MAX_MUTED = 100
 
 _ACCORD = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _CALLERS = (os.path.join(_ACCORD, "server", ""), os.path.join(_ACCORD, "transport", ""))
@@ -114,10 +114,10 @@ def _warning(handler: FrameType, inner: FrameType) -> str:
     name, code = handler.f_code.co_qualname.rpartition("<locals>.")[2], inner.f_code
     line = linecache.getline(code.co_filename, inner.f_lineno).strip()
     return (
-        f"{name}() held the event loop for more than {HELD_SECONDS:g} s "
+        f"{name}() blocked the event loop for more than {HELD_SECONDS:g} s "
         f"at {relative_path(code.co_filename)}:{inner.f_lineno}"
         + (f" ({line:.80})" if line else "")
-        + "; nobody else is served meanwhile: declare it with `def`, so that it runs in a thread, "
+        + "; the server answers no other request meanwhile: declare it with `def`, so that it runs in a thread, "
         "or await asyncio.to_thread(...)"
     )
 
@@ -160,22 +160,22 @@ class Watchdog:
             self._stop.set()
 
     def _run(self, stop: threading.Event) -> None:
-        while not stop.wait(_LOOK_SECONDS):
+        while not stop.wait(_CHECK_SECONDS):
             with self._lock:
-                for loop in [loop for loop in self._monitors if loop.is_closed()]:  # its servers were never left
+                for loop in [loop for loop in self._monitors if loop.is_closed()]:  # without calls of `leave`
                     self._forget(loop)
                 monitors = list(self._monitors.values())
             for monitor in monitors:
-                self._look(monitor, time.monotonic())
+                self._report(monitor, time.monotonic())
 
-    def _look(self, monitor: LoopMonitor, now: float) -> None:
+    def _report(self, monitor: LoopMonitor, now: float) -> None:
         warning, place = monitor.check(now), monitor.location()
         if warning is None or (place is not None and now < self._muted.get(place, 0.0)):
             return
         if place is not None:
-            if len(self._muted) >= _MOST_PLACES:
+            if len(self._muted) >= _MAX_MUTED:
                 self._muted.clear()
-            self._muted[place] = now + _SILENT_SECONDS
+            self._muted[place] = now + _MUTED_SECONDS
         log.warning("accord: %s", warning)
 
 

@@ -36,7 +36,7 @@ QueuedNotification = tuple["Subscriber", str, bytes]
 
 
 class NotificationQueue:
-    """The notifications to one client, shared by its subscribers."""
+    """The notifications to one client, a queue that its subscribers share."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer: Peer = peer
@@ -53,38 +53,40 @@ class NotificationQueue:
         self._draining: asyncio.Task[None] | None = None
         self._dropped = 0
 
-    def send(self, listener: Subscriber, method: str, params: bytes) -> None:
+    def send(self, subscriber: Subscriber, method: str, params: bytes) -> None:
         """Send a notification, or queue it until the client reads again."""
         if self._draining is not None:
-            self._enqueue((listener, method, params))
+            self._enqueue((subscriber, method, params))
             return
-        self.channel.notify(method, listener.tagged(params), rules=listener.rules)
+        self.channel.notify(method, subscriber.tagged(params), rules=subscriber.rules)
         self._sent += _ENVELOPE + len(params)
         if self._sent >= self._limits.pending_bytes:
             self._draining = asyncio.get_running_loop().create_task(self._drain())
 
-    def _enqueue(self, notice: QueuedNotification) -> None:
-        self._queue[notice] = None
+    def _enqueue(self, notification: QueuedNotification) -> None:
+        self._queue[notification] = None
         if len(self._queue) > self._limits.subscriptions:
             self._queue.popitem(last=False)
             self._dropped += 1
             if self._dropped == 1:
-                log.warning("accord: a client does not read: the oldest changes that it is owed are not told")
+                log.warning("accord: a client does not read its messages: the oldest change notifications are dropped")
 
     async def _drain(self) -> None:
         await self.channel.sink.drain()
         self._sent, self._draining = 0, None
         while self._queue and self._draining is None:
-            notice, _ = self._queue.popitem(last=False)
-            if notice[0].open:
-                self.send(*notice)
+            notification, _ = self._queue.popitem(last=False)
+            if notification[0].open:
+                self.send(*notification)
 
     def close(self) -> None:
         """Stop sending after the client has disconnected."""
         if self._draining is not None:
             self._draining.cancel()
         if self._dropped:
-            log.warning("accord: %d changes were not told to a client that did not read", self._dropped)
+            log.warning(
+                "accord: %d change notifications to a client that did not read its messages were dropped", self._dropped
+            )
 
 
 class Subscriber:
