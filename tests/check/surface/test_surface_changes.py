@@ -473,7 +473,7 @@ def test_what_has_parts_of_another_kind_is_no_surface(wrong: Any) -> None:
 def test_a_file_that_is_nested_too_deep_is_no_surface(tmp_path: Path) -> None:
     file = tmp_path / "deep.json"
     file.write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(TargetError, match="is no JSON"):
+    with pytest.raises(TargetError, match="is not JSON"):
         surface_file(str(file))
 
 
