@@ -120,7 +120,7 @@ class OAuthClient:
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": "accord", "Accept-Encoding": "identity"},
-                timeout=aiohttp.ClientTimeout(total=SECONDS),
+                timeout=aiohttp.ClientTimeout(total=None),  # `send` has the time limit
             )
         return self._session
 
