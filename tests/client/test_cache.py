@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from msgspec import Raw
 
-from accord import Client, Server
+from accord import APIKeys, CacheHint, Client, Context, HTTPSettings, Server
 from accord.client.cache import Cache, CacheableRequest, ClientCache, is_part
 from accord.errors import InvalidParams, ResourceNotFound
 from accord.limits import ClientLimits, Limits
@@ -22,6 +22,7 @@ from accord.messages.meta import CacheableResult
 
 from tests.client.raw import Message, RawServer, raw_server
 from tests.measure import costs_at_most
+from tests.server.http.raw import served
 
 S26 = "2026-07-28"
 LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
@@ -378,3 +379,22 @@ async def test_clients_that_share_a_cache_share_what_is_public_and_nothing_else(
 
 
 PUBLIC = Raw(b'{"tools":[{"name":"kept","inputSchema":{"type":"object"}}],"resultType":"complete"}')
+
+
+# --- the user of a client may change ---------------------------------------------------------------------------
+
+
+async def test_a_client_whose_headers_change_the_user_shows_none_what_another_received() -> None:
+    server = Server("desk", cache=CacheHint(ttl=60), auth=APIKeys({"key-of-ann": "ann", "key-of-bob": "bob"}))
+
+    @server.resource("desk://me", cache=CacheHint(ttl=60))
+    def me(ctx: Context) -> str:
+        """Return the user."""
+        return ctx.principal.id if ctx.principal is not None else "nobody"
+
+    keys = ["key-of-ann"]
+    settings = HTTPSettings(headers=lambda: {"Authorization": f"Bearer {keys[0]}"})
+    async with served(server.app) as socket, Client(f"http://127.0.0.1:{socket.port}/mcp", http=settings) as client:
+        assert (await client.read_resource("desk://me")).contents[0].text == "ann"
+        keys[0] = "key-of-bob"
+        assert (await client.read_resource("desk://me")).contents[0].text == "bob"

@@ -41,6 +41,8 @@ class ClientAuthorization:
         self._grant_credentials: GrantCredentials | None = None
         self.credentials: Credentials | None = None
         """The credentials for the transport, if there are any."""
+        self.on_login: Callable[[], None] | None = None
+        """Called after a login: the user may be another one."""
         if auth is None or not isinstance(target, Remote):
             return
         if isinstance(auth, str):
@@ -58,6 +60,8 @@ class ClientAuthorization:
             if needed is None or self._grant_credentials is None or needed.refusal is None:
                 raise error
             await self._grant_credentials.login(needed.refusal)
+            if self.on_login is not None:
+                self.on_login()
             try:
                 return await operation()
             except AccordError as exc:

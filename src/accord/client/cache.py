@@ -93,12 +93,16 @@ class Cache:
 
 
 class ClientCache:
-    """The part of a cache that one client may read. `server` identifies its server."""
+    """The part of a cache that one client may read. `server` identifies its server.
 
-    def __init__(self, cache: Cache, server: Hashable) -> None:
+    Without `stores_private`, only public results are stored: the user of the client may change between requests.
+    """
+
+    def __init__(self, cache: Cache, server: Hashable, *, stores_private: bool = True) -> None:
         self._cache = cache
         self._server = server
         self._owner = object()
+        self._stores_private = stores_private
 
     def get(self, request: CacheableRequest, now: float) -> Raw | None:
         """Return a fresh result, or None."""
@@ -121,9 +125,9 @@ class ClientCache:
         self._cache._drop(keys)
         # "If ttlMs is negative, clients SHOULD ignore it and treat it as 0"; absent is 0, and private
         seconds = min(hints.ttl_ms or 0, int(1000 * self._cache._limits.cache_seconds)) / 1000
-        if seconds > 0 and changes == self.generation(request.method):
-            key = keys[1] if hints.cache_scope == "public" else keys[0]
-            self._cache._put(key, bytes(raw), now + seconds)
+        is_public = hints.cache_scope == "public"
+        if seconds > 0 and changes == self.generation(request.method) and (is_public or self._stores_private):
+            self._cache._put(keys[1] if is_public else keys[0], bytes(raw), now + seconds)
 
     def invalidate_method(self, method: str) -> None:
         """Drop the results of `method`, on all pages."""

@@ -165,7 +165,9 @@ class Client(RequestMethods):
         self._cache = ClientCache(
             cache if isinstance(cache, Cache) else Cache(limits, off=not cache),
             _identity(parsed, http, auth, principal),
+            stores_private=http is None or not callable(http.headers),
         )
+        connector.authorization.on_login = self._cache.clear
         requests = (Requests if instrumentation is None else instrumentation.requests)(
             self._connection,
             ResultReader(name, strict=strict, kinds=results_of(extensions)),
