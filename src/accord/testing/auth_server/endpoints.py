@@ -44,9 +44,9 @@ class Endpoints:
 
     def __init__(self, tokens: TokenIssuer, scopes: Sequence[str], user: UserHook) -> None:
         self.tokens = tokens
-        self.scopes = list(scopes)
+        self.scopes: list[str] = list(scopes)
         self.user = user
-        self.origin = ""
+        self.origin: str = ""
         self._by_path: dict[str, tuple[str, Callable[[RecordedRequest], Reply]]] = {}
 
     def locate(self, origin: str, path: str) -> None:
