@@ -93,3 +93,4 @@ def test_scopes_are_unique_and_have_only_allowed_characters() -> None:
     assert parse_scopes('a  b a "c" d\\ é') == ["a", "b"]
     assert Challenge("bearer", {}).scopes is None
     assert Challenge("bearer", {"scope": ""}).scopes == []
+    assert Challenge("bearer", {"error": "invalid_token"}).error == "invalid_token"
