@@ -32,7 +32,6 @@ from accord.session.events import (
     Event,
     MessageIgnored,
     NotificationReceived,
-    RequestReceived,
     ResultReceived,
 )
 from accord.session.outgoing import UNKNOWN_ANSWER
@@ -94,17 +93,14 @@ class BaseHTTPSession:
     def receive(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> list[Event]:
         """Process the body of one POST, and return its events.
 
-        Its requests run with the permissions of this POST's principal, not of the session's first. Its responses hold
-        `charge` until the handlers that requested them end, since these may keep them in memory.
+        Its responses hold `charge` until the handlers that requested them end, since these may keep them in memory.
         """
         self.peer.identity = request.principal
         if len(body) > _SMALL_HANDSHAKE_BYTES and self._may_initialize(body) and _is_initialize(body):
             self.reserve_handshake(body)
         events = self.session.receive(body)
         for event in events:
-            if type(event) is RequestReceived:
-                event.pending.principal, event.pending.headers = request.principal, request.headers
-            elif type(event) is ResultReceived or type(event) is ErrorReceived:
+            if type(event) is ResultReceived or type(event) is ErrorReceived:
                 _hold_answer(event.pending, charge)
         return events
 

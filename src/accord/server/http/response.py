@@ -86,7 +86,9 @@ class PostResponse:
 
     async def _serve_one(self, pending: PendingRequest) -> bytes | None:
         """Handle a request in this task, and return its response, or None if it was cancelled."""
-        pending.sink = self
+        http_request = self._http_request
+        # The permissions are those of this POST, not of the first one of its session.
+        pending.principal, pending.headers, pending.sink = http_request.principal, http_request.headers, self
         response = self.driver.serve(pending)
         try:
             waits_for = response.send(None)

@@ -97,12 +97,7 @@ class HTTPSession(BaseHTTPSession):
 
     # --- POST --------------------------------------------------------------------------------------------------
 
-    async def post(
-        self,
-        body: bytes,
-        request: ASGIRequest,
-        charge: BodyCharge,
-    ) -> None:
+    async def post(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> None:
         """Process one POST, and send the response. Raises `RequestRejected`."""
         events = self.receive(body, request, charge)
         with self:

@@ -88,7 +88,6 @@ class SessionlessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(request.send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        event.pending.principal, event.pending.headers = request.principal, request.headers
         return await PostResponse([event.pending], client.driver, request).answer()
 
     async def _batch(self, body: bytes, rules: Rules, request: ASGIRequest) -> None:
@@ -99,7 +98,6 @@ class SessionlessHandler:
                 if isinstance(event, ReplyReady):
                     return await send_json(request.send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
-                    event.pending.principal, event.pending.headers = request.principal, request.headers
                     requests.append(event.pending)
                 else:
                     client.driver.event_handlers[type(event)](event)

@@ -53,6 +53,7 @@ class SSESession(BaseHTTPSession):
         self.check_answer(events)
         for event in events:
             if type(event) is RequestReceived:
+                event.pending.principal, event.pending.headers = request.principal, request.headers
                 task = asyncio.get_running_loop().create_task(self._serve(event.pending))
                 event.pending.driver = task
                 self._tasks.add(task)

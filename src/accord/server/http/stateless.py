@@ -178,11 +178,9 @@ class StatelessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(request.send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        pending = event.pending
-        pending.principal, pending.headers = request.principal, request.headers
-        if pending.method.stays:
-            return await self._listen(pending, client, request)
-        return await PostResponse([pending], client.driver, request).answer()
+        if event.pending.method.stays:
+            return await self._listen(event.pending, client, request)
+        return await PostResponse([event.pending], client.driver, request).answer()
 
     def _read(self, incoming: Incoming, request: ASGIRequest, last: LastMeta) -> MirroredParams:
         """Return the mirrored parameters, with headers that match the body. Raises `InvalidParams`,
@@ -223,13 +221,13 @@ class StatelessHandler:
 
     async def _listen(self, pending: PendingRequest, client: StatelessClient, request: ASGIRequest) -> None:
         limits = self._context.limits.http
-        most = min(limits.sessions, limits.sessions_per_address) if pending.principal is None else limits.streams
+        most = min(limits.sessions, limits.sessions_per_address) if request.principal is None else limits.streams
         if client.session.incoming_requests.subscription_count > most:
             error = InternalError(f"too many streams are open: the limit is {most:,}")
             return await send_json(request.send, 200, client.session.fail(pending, error) or b"")
         response = PostResponse([pending], client.driver, request)
         # A subscription is a client of its own, whose notifications are sent on its response.
-        response.driver, peer = self._context.connect(client.session, response, pending.principal, client.peer.account)
+        response.driver, peer = self._context.connect(client.session, response, request.principal, client.peer.account)
         self._listening[pending] = response
         try:
             with self._context.subscription_index.with_peer(peer, request.size):

@@ -217,8 +217,15 @@ class HTTPConnection:
             finally:  # also the valid part before the error
                 self._charge_body(b"".join(chunks), events)
             over = self._chunks.over
-        if over:
-            self._complete(events)
+        if not over:
+            return
+        if self.state == DRAINING:
+            self.state, self.response = HEAD, None
+            return
+        self.state = COMPLETE
+        events.append(_REQUEST_COMPLETE)
+        if self._is_last:
+            self._drop()
 
     def _charge_body(self, piece: bytes, events: list[Event]) -> None:
         """Count a part of a body, and report it if the application can still consume it."""
@@ -232,15 +239,6 @@ class HTTPConnection:
             events.append(BodyReceived(piece[:room]))
         if len(piece) > room:
             raise UnacceptableRequest(413, f"the body of a request is at most {self._budget.body_bytes} bytes here")
-
-    def _complete(self, events: list[Event]) -> None:
-        if self.state == DRAINING:
-            self.state, self.response = HEAD, None
-            return
-        self.state = COMPLETE
-        events.append(_REQUEST_COMPLETE)
-        if self._is_last:
-            self._drop()
 
     # --- responses ----------------------------------------------------------------------------------------------
 

@@ -135,7 +135,10 @@ class HeadReader:
         while data.startswith(CRLF, start) and start < stop:
             start += 2  # "SHOULD ignore at least one empty line (CRLF) received prior to the request-line"
         end = data.find(b"\r\n\r\n", start, stop)
-        head = self._complete(data[start:end]) if end >= 0 else None
+        head = None
+        if end >= 0:
+            block = data[start:end]
+            head = (None if self._last is None else self._last.again(block)) or self._parse(block)
         if head is None:
             self._empty = start - at
             self._check(data, at, start)
@@ -144,10 +147,6 @@ class HeadReader:
         self.fields = len(head.headers)
         self._empty = self._line = self._lines = self._seen = 0
         return head
-
-    def _complete(self, block: bytes) -> HeadReceived | None:
-        again = None if self._last is None else self._last.again(block)
-        return again or self._parse(block)
 
     def _parse(self, block: bytes) -> HeadReceived | None:
         """Parse a complete head; return None if a line is not acceptable: `_check` raises the error."""

@@ -311,7 +311,11 @@ class HTTPExchange:
         connection = self._connection
         while not (self._disconnected or self._over):
             if self._body or not (self._more or self._ended):
-                return self._next_part()
+                body, self._body = self._body, b""
+                self._ended = not self._more
+                if body:
+                    connection.release(len(body))
+                return {"type": "http.request", "body": bytes(body), "more_body": self._more}
             if self._refused is not None:
                 self._give_up()
                 break
@@ -322,13 +326,6 @@ class HTTPExchange:
             self._changed.clear()
             await self._changed.wait()
         return _DISCONNECT.copy()
-
-    def _next_part(self) -> dict[str, Any]:
-        body, self._body = self._body, b""
-        self._ended = not self._more
-        if body:
-            self._connection.release(len(body))
-        return {"type": "http.request", "body": bytes(body), "more_body": self._more}
 
     async def send(self, message: Any) -> None:
         """Write a part of the response, once the client has read enough of the earlier parts. Raises
