@@ -37,6 +37,7 @@ _COMMON = homes_of(
         "accord.messages.tools": "CallToolResult Tool ToolAnnotations",
         "accord.schema.forms": "Email Uri",
         "accord.server.compose.argument_schema": "ArgumentChange",
+        "accord.auth.oauth": "OAuth",
         "accord.server.compose.change": "ToolChange",
         "accord.server.compose.provider": "Provided Provider",
         "accord.server.core.content": "CacheHint ToolOutput",
@@ -64,10 +65,12 @@ _COMMON = homes_of(
 _HOMES = _COMMON | homes_of(
     {
         "accord.errors": (
-            "AnswerError EventsGone HTTPError InternalError InvalidResult LifespanError MethodNotFound Mismatch "
-            "MissingClientCapability NotConnected NotExecuted NotSupported RateLimited RemoteProtocolError "
-            "SamplingDeclined SchemaError SessionEnded StoreError TargetError UrlElicitationRequired"
+            "AnswerError AuthorizationError EventsGone HTTPError InternalError InvalidResult LifespanError "
+            "LoginNeeded MethodNotFound Mismatch MissingClientCapability NotConnected NotExecuted NotSupported "
+            "OAuthError RateLimited RemoteProtocolError SamplingDeclined SchemaError SessionEnded StoreError "
+            "TargetError UrlElicitationRequired"
         ),
+        "accord.auth.credential_store": "CredentialStore",
         "accord.messages.completion": "Completion PromptReference ResourceTemplateReference",
         "accord.messages.content": "Annotations ResourceContents ToolResultContent ToolUseContent",
         "accord.messages.elicitation": "ElicitParams ElicitResult",

@@ -1,3 +1,5 @@
+from accord.auth.credential_store import CredentialStore as CredentialStore
+from accord.auth.oauth import OAuth as OAuth
 from accord.client.cache import Cache as Cache
 from accord.client.client import Client as Client
 from accord.client.handlers import ClientContext as ClientContext
@@ -14,6 +16,7 @@ from accord.client.subscription import (
 from accord.errors import (
     AccordError as AccordError,
     AnswerError as AnswerError,
+    AuthorizationError as AuthorizationError,
     ConnectError as ConnectError,
     ConnectionLost as ConnectionLost,
     DeclarationError as DeclarationError,
@@ -23,12 +26,14 @@ from accord.errors import (
     InvalidParams as InvalidParams,
     InvalidResult as InvalidResult,
     LifespanError as LifespanError,
+    LoginNeeded as LoginNeeded,
     MethodNotFound as MethodNotFound,
     Mismatch as Mismatch,
     MissingClientCapability as MissingClientCapability,
     NotConnected as NotConnected,
     NotExecuted as NotExecuted,
     NotSupported as NotSupported,
+    OAuthError as OAuthError,
     OutcomeUnknown as OutcomeUnknown,
     ProtocolError as ProtocolError,
     RateLimited as RateLimited,
@@ -185,6 +190,7 @@ __all__ = [
     "Middleware",
     "Missed",
     "Notice",
+    "OAuth",
     "OpenTelemetry",
     "OutcomeUnknown",
     "Principal",

@@ -82,6 +82,11 @@ class CredentialStore:
         self._clock = clock
         self._thread = DatabaseThread(self._connect, self._explain)
 
+    @property
+    def exists(self) -> bool:
+        """Whether there may be a login: a program that never logged in leaves no file."""
+        return str(self._path) == ":memory:" or self._path.exists()
+
     async def open(self) -> None:
         """Open the file, and create it if necessary."""
         await self._thread.start()

@@ -36,8 +36,8 @@ class Grant(Protocol):
     """Whether a user takes part."""
 
     @property
-    def name(self) -> str:
-        """The client in the names of logins, if the user chose one."""
+    def client_id(self) -> str | None:
+        """The client ID that the user chose, if any: a login of another client is not used."""
 
     @property
     def options(self) -> DiscoveryOptions:
@@ -69,9 +69,10 @@ class GrantCredentials:
         self._http = http
         self._store = store or (CredentialStore() if grant.is_interactive else CredentialStore(":memory:"))
         self._now = now
-        self._name = f"{canonical_resource(server)} {grant.name}".rstrip()
+        self._name = login_name(server)
         self._lock = asyncio.Lock()
         self._is_loaded = False
+        self._is_open = False
         self._login: Login | None = None
         self._headers: dict[str, str] = _NO_HEADERS
 
@@ -107,10 +108,19 @@ class GrantCredentials:
 
     async def _load(self) -> None:
         """Read the login from the store; another process may have renewed it."""
-        if not self._is_loaded:
-            await self._store.open()
-        self._use(await self._store.load(self._name))
+        login = None
+        if self._is_open or self._store.exists:
+            await self._open()
+            login = await self._store.load(self._name)
+        if login is not None and self._grant.client_id not in (None, login.client.client_id):
+            login = None  # of another client
+        self._use(login)
         self._is_loaded = True
+
+    async def _open(self) -> None:
+        if not self._is_open:
+            await self._store.open()
+            self._is_open = True
 
     def _use(self, login: Login | None) -> None:
         self._login = login
@@ -147,6 +157,7 @@ class GrantCredentials:
 
     async def _obtain(self, discovery: Discovery) -> None:
         """Get a new login from the grant, and store it."""
+        await self._open()
         previous = [] if self._login is None else self._login.tokens.requested
         login = await self._grant.obtain(discovery, previous, self._store)
         await self._store.save(self._name, login)
@@ -195,15 +206,22 @@ class GrantCredentials:
             await self._obtain(await self._discover(refusal))
 
     async def _discover(self, refusal: RefusedRequest) -> Discovery:
+        await self._open()
         options = msgspec.structs.replace(self._grant.options, preferred_issuers=await self._store.issuers())
         return await run_steps(discover(self._server, _challenge(refusal), options), self._http.send)
 
     async def close(self) -> None:
         """Close the store and the connections."""
-        if self._is_loaded:
-            self._is_loaded, self._login, self._headers = False, None, _NO_HEADERS
+        self._is_loaded, self._login, self._headers = False, None, _NO_HEADERS
+        if self._is_open:
+            self._is_open = False
             await self._store.close()
         await self._http.close()
+
+
+def login_name(server: str) -> str:
+    """Return the name of the login at `server`, the URL of an MCP server, in the store."""
+    return canonical_resource(server)
 
 
 def _challenge(refusal: RefusedRequest) -> Challenge | None:
@@ -216,4 +234,4 @@ def _authorization(tokens: Tokens) -> str:
 
 def login_needed(server: str) -> LoginNeeded:
     """Return the error for a login without a user."""
-    return LoginNeeded("login", f"{server} needs a login, and no user is present", f"run: accord login {server}")
+    return LoginNeeded("login", f"HTTP 401: {server} needs a login", f"run: accord login {server}")

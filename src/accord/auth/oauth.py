@@ -101,9 +101,9 @@ class CodeGrant:
         self._now = now
 
     @property
-    def name(self) -> str:
-        """The client in the names of logins: an ID that the user chose."""
-        return self._settings.client_id or self._settings.client_metadata_url or ""
+    def client_id(self) -> str | None:
+        """See `Grant.client_id`."""
+        return self._settings.client_id
 
     @property
     def options(self) -> DiscoveryOptions:

@@ -22,6 +22,9 @@ COMMANDS = {
     "complete": "Complete an argument of a prompt or a resource template.",
     "watch": "Print the notifications of a server.",
     "ping": "Measure the round-trip time to a server.",
+    "login": "Log in to a server at a URL.",
+    "logout": "Revoke and delete a login.",
+    "auth": "List the logins of this user.",
     "check": "Check a server or a client for conformance.",
     "migrate": "Migrate a program from FastMCP or the official SDK.",
     "version": "Print the version and exit.",
@@ -31,7 +34,7 @@ TARGETS = """\
 \b
 A TARGET is one argument:
   weather.py, weather.py:name      a file that holds a Server
-  https://example.com/mcp          a URL; authenticate with --header or --bearer
+  https://example.com/mcp          a URL; authenticate with --header, --bearer or accord login
   "npx -y some-server --fast"      a command line, run without a shell
   mcp.json#name                    an entry of a configuration file"""
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from accord.auth.oauth import OAuth
 from accord.cli.failures import printable
 from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings
@@ -68,6 +69,7 @@ def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> 
         limits = ClientLimits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
         target,
+        auth=_stored_login(target),
         revisions=[settings.revision] if settings.revision else REVISIONS,
         timeout=seconds,
         limits=Limits(client=limits),
@@ -76,6 +78,13 @@ def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> 
         roots=settings.roots or None,
         **options,
     )
+
+
+def _stored_login(target: Target) -> OAuth | None:
+    """Return the login for a URL, unless the settings already authenticate; only `accord login` asks the user."""
+    if not isinstance(target, Remote) or "authorization" in (target.headers or {}):
+        return None
+    return OAuth(interactive=False)
 
 
 def target_for(target: str, settings: ConnectionSettings) -> Target:
