@@ -157,10 +157,7 @@ class Connector:
         that reason. If a server does not respond to the probe, the next one of the same command is opened without it.
         """
         if isinstance(remote := self._target, Remote):
-            try:
-                return await self._open_remote(remote)
-            except AccordError as exc:
-                return await self.authorization.after_login(exc, partial(self._open_remote, remote))
+            return await self._open_authorized(remote)
         connection = await self._open_remembered()
         if connection is not None:
             return connection
@@ -174,6 +171,17 @@ class Connector:
         self._ends_at_probe = ends_at_probe
         self._remember_silence(connection)
         return connection
+
+    async def _open_authorized(self, remote: Remote) -> Connection:
+        """Open a URL, after a login if it needs one."""
+        try:
+            try:
+                return await self._open_remote(remote)
+            except AccordError as exc:
+                return await self.authorization.after_login(exc, partial(self._open_remote, remote))
+        except BaseException:
+            await self.authorization.close()
+            raise
 
     async def _open_remembered(self) -> Connection | None:
         """Open a command without the probe if its server ignored it before; return None if not, or if that fails."""
