@@ -92,7 +92,7 @@ PAGES = (
         "client.md",
         "Client",
         "Guide: [client](../client.md). `accord.sync.Client` has the same options and methods, and blocks.",
-        ("client", "transport"),
+        ("client", "auth", "transport"),
     ),
     Page("errors.md", "Errors", "Every exception that accord raises.", ("errors",)),
     Page("limits.md", "Limits", "Every bound and its default.", ("limits",)),
@@ -116,6 +116,8 @@ PAGES = (
 
 ENVIRONMENT = {
     "ACCORD_BEARER": "Token that the command line sends to a URL, as `--bearer` does, out of sight of `ps`.",
+    "ACCORD_CLIENT_SECRET": "Secret of the client that `accord login --client-id` names.",
+    "ACCORD_CREDENTIALS": "File of the logins, instead of `credentials.db` in the user's data folder.",
     "ACCORD_TRACEBACK": "Set to 1, the command line prints the traceback of what failed, as `--traceback` does.",
     "COLUMNS": "Width of the tables of the command line, where its output is no terminal.",
     "FASTMCP_HOST": "The host that servers of `accord.compat.fastmcp` are reached at, unless they say so themselves.",

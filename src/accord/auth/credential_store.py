@@ -28,8 +28,6 @@ from accord.store.database_thread import DatabaseThread
 
 Record = TypeVar("Record")
 
-ENVIRONMENT_VARIABLE = "ACCORD_CREDENTIALS"
-
 _LEASE_SECONDS = 60.0
 """After this time, a lease whose process does not renew it is free."""
 _POLL_SECONDS = 0.05
@@ -63,7 +61,7 @@ _decode_registration = msgspec.json.Decoder(ClientRegistration).decode
 
 def default_path() -> Path:
     """Return the file of the user's logins."""
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    chosen = os.environ.get("ACCORD_CREDENTIALS")
     if chosen:
         return Path(chosen)
     from platformdirs import user_data_path
@@ -232,7 +230,7 @@ class CredentialStore:
                 ) from None
         except OSError as exc:
             raise StoreError(
-                f"logins cannot be stored in {self._path}: {exc.strerror}; choose a file: {ENVIRONMENT_VARIABLE}=..."
+                f"logins cannot be stored in {self._path}: {exc.strerror}; choose a file: ACCORD_CREDENTIALS=..."
             ) from exc
 
     def _explain(self, exc: sqlite3.Error) -> str:
