@@ -18,7 +18,7 @@ CHALLENGE_BYTES = 16_384
 
 _PARAMETERS = 64
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PART = re.compile(
+_CHALLENGE_PART = re.compile(
     rf"""[\ \t,]*+(?:
         (?P<name>{_TOKEN})[\ \t]*=[\ \t]*(?:(?P<token>{_TOKEN})|"(?P<quoted>(?:[^"\\]|\\.)*+)")[\ \t]*(?=,|$)
       | (?P<scheme>{_TOKEN})(?:[\ ]+(?P<token68>[A-Za-z0-9._~+/-]+=*)[\ \t]*(?=,|$)|(?=[\ \t,]|$))
@@ -56,7 +56,7 @@ def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
 def _challenges(text: str) -> Iterator[Challenge]:
     challenge: Challenge | None = None
     position = 0
-    while match := _PART.match(text, position):
+    while match := _CHALLENGE_PART.match(text, position):
         position = match.end()
         if (scheme := match["scheme"]) is not None:
             if challenge is not None:

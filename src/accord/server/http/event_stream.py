@@ -293,8 +293,10 @@ class EventStream:
         if self._response is None and not self.stored.forgotten:
             log.error("accord: %d messages are lost: no client was connected, and they could not be stored", len(batch))
         for message in batch:
-            if self._response is not None:
+            if self._response is not None and (message or not self.stored.forgotten):
                 self._response.send(message)
+            elif self._response is not None:  # the session ended before its priming event was stored
+                self._response.send_event(sse.encode(message, id=f"{self.id}-0"))
             self._count_delivered(len(message))
 
     def _count_delivered(self, size: int) -> None:
