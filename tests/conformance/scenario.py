@@ -43,7 +43,7 @@ def scenario(
     return note
 
 
-_AUTH = "authorization: not supported"
+_AUTHORIZATION_SERVER = "authorization servers: accord is none"
 _TASKS = "tasks extension: not supported"
 
 ELSEWHERE: dict[str, str] = {
@@ -73,9 +73,10 @@ ELSEWHERE: dict[str, str] = {
         _TASKS,
     ),
     **dict.fromkeys(
-        ("authorization-code-grant", "authorization-server-metadata-endpoint", "auth/*"),
-        _AUTH,
+        ("authorization-code-grant", "authorization-server-metadata-endpoint"),
+        _AUTHORIZATION_SERVER,
     ),
+    "auth/*": "OAuth",
     "sep-2640-*": "skills extension: not supported",
 }
 """Scenarios that are not played in memory, and what they are about: HTTP, where the suite itself plays them, or what
