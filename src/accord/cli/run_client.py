@@ -8,12 +8,11 @@ import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from accord.auth.oauth import OAuth
 from accord.cli.failures import printable
 from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings
@@ -25,6 +24,9 @@ from accord.limits import ClientLimits, Limits
 from accord.messages.revision import REVISIONS
 from accord.transport.http.settings import validated_headers
 from accord.transport.process import left_out
+
+if TYPE_CHECKING:
+    from accord.auth.oauth import OAuth
 
 TERMINATED = 143
 
@@ -84,6 +86,8 @@ def _stored_login(target: Target) -> OAuth | None:
     """Return the login for a URL, unless the settings already authenticate; only `accord login` asks the user."""
     if not isinstance(target, Remote) or "authorization" in (target.headers or {}):
         return None
+    from accord.auth.oauth import OAuth  # SQLite and what else a command without a URL does not need
+
     return OAuth(interactive=False)
 
 
