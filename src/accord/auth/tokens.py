@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 from urllib.parse import quote_plus
 
 import msgspec
@@ -15,6 +14,7 @@ from accord.auth.metadata import AuthorizationServerMetadata
 from accord.auth.registration import ClientRegistration
 from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, Steps, response_failure
 from accord.errors import AuthorizationError, OAuthError, visible
+from accord.wire.headers import basic_auth
 
 REFRESH_STEP = "token refresh"
 TOKEN_CHARACTERS = 64 << 10
@@ -84,8 +84,7 @@ class SecretAuthentication:
             form["client_id"] = client.client_id
         elif client.auth_method == "client_secret_basic":
             # "encoded using the application/x-www-form-urlencoded encoding algorithm" (RFC 6749, 2.3.1)
-            pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
-            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+            headers["Authorization"] = basic_auth(quote_plus(client.client_id), quote_plus(client.client_secret))
         else:
             form |= {"client_id": client.client_id, "client_secret": client.client_secret}
 
@@ -183,11 +182,3 @@ def revoke_token(
     authentication.authenticate(metadata.revocation_endpoint, headers, form)
     response = yield OAuthRequest("token revocation", "POST", metadata.revocation_endpoint, headers, form=form)
     return response.status == 200
-
-
-def decode_json(body: bytes, step: str) -> dict[str, Any]:
-    """Return a JSON object of a response. Raises `AuthorizationError`."""
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except DECODE_ERRORS as exc:
-        raise AuthorizationError(step, f"the response is not a JSON object: {exc}") from exc

@@ -257,3 +257,8 @@ def _decode_arguments(arguments: bytes | Raw) -> Any:
         return msgspec.json.decode(arguments or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def basic_auth(user: str, password: str) -> str:
+    """Return a name and a password as the value of an `Authorization` header."""
+    return "Basic " + binascii.b2a_base64(f"{user}:{password}".encode(), newline=False).decode()

@@ -7,7 +7,6 @@ The proxy is that of the settings, or else that of the environment.
 
 from __future__ import annotations
 
-import base64
 import io
 import ipaddress
 import socket
@@ -22,6 +21,7 @@ from accord.transport.http.credentials import Credentials, RefusedRequest
 from accord.transport.http.failures import http_errors, request_error, response_error
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 from accord.transport.http.settings import HTTPSettings, resolve_headers, validate_proxy, validated_headers
+from accord.wire.headers import basic_auth
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -63,11 +63,6 @@ def _with_credentials(proxy: URL) -> Proxy:
     if proxy.user is None:
         return Proxy(str(proxy))
     return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic_auth(proxy.user, proxy.password or "")})
-
-
-def basic_auth(user: str, password: str) -> str:
-    """Return a name and a password as the value of an `Authorization` header."""
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def _is_loopback(host: str) -> bool:
