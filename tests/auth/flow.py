@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from accord.auth.challenge import Challenge
+from accord.auth.client_authentication import ClientAuthentication, SecretAuthentication
 from accord.auth.code_grant import begin_authorization, parse_callback, read_callback, redeem_code, select_scopes
 from accord.auth.discovery import DEFAULT_OPTIONS, Discovery, DiscoveryOptions, discover
 from accord.auth.http import OAuthClient
 from accord.auth.registration import ClientIdentity, ClientRegistration, identify_client
 from accord.auth.steps import OAuthRequest, OAuthResponse, Steps, run_steps
-from accord.auth.tokens import ClientAuthentication, SecretAuthentication, Tokens, refresh_tokens, revoke_token
+from accord.auth.tokens import Tokens, refresh_tokens, revoke_token
 
 REDIRECT_URI = "http://127.0.0.1:33418/callback"
 
@@ -32,14 +33,13 @@ class Login(NamedTuple):
     def authentication(self) -> ClientAuthentication:
         return SecretAuthentication(self.client)
 
-    async def refresh(self, http: OAuthClient, headers: Mapping[str, str] | None = None) -> Login:
+    async def refresh(self, http: OAuthClient) -> Login:
         steps = refresh_tokens(
             self.discovery.metadata,
             self.authentication,
             self.tokens,
             self.discovery.resource,
             time.time(),
-            headers,
         )
         return self._replace(tokens=await run_steps(steps, http.send))
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from accord.auth.client_authentication import SecretAuthentication
 from accord.auth.code_grant import (
     PendingAuthorization,
     begin_authorization,
@@ -20,7 +21,6 @@ from accord.auth.discovery import Discovery
 from accord.auth.metadata import AuthorizationServerMetadata
 from accord.auth.registration import ClientRegistration
 from accord.auth.steps import OAuthResponse
-from accord.auth.tokens import SecretAuthentication
 from accord.errors import AuthorizationError, OAuthError
 
 from tests.auth.flow import REDIRECT_URI, answered
@@ -116,7 +116,11 @@ def callback(**change: str | None) -> dict[str, str]:
 
 
 def test_a_callback_has_a_code() -> None:
-    for text in (urlencode(callback()), f"{REDIRECT_URI}?{urlencode(callback())}"):
+    unquoted = urlencode(callback(), safe=":/")  # RFC 3986, 3.4 allows both in a query
+    for text in (
+        *(urlencode(callback()), unquoted),
+        *(f"{REDIRECT_URI}?{each}" for each in (urlencode(callback()), unquoted)),
+    ):
         assert read_callback(begin(), parse_callback(text)) == "the code"
 
 
@@ -131,6 +135,7 @@ def test_a_callback_has_a_code() -> None:
         ("?", "state"),
         ("state=é%ff", "state"),
         ("state=\ud800", "state"),
+        ("http://[?code=a&state=b", "not a URL"),
     ],
 )
 def test_a_callback_that_cannot_be_used_is_an_error(query: str, reason: str) -> None:
@@ -206,11 +211,11 @@ def test_an_error_that_repeats_the_code_does_not_show_it() -> None:
 
 def test_a_code_is_redeemed_at_the_recorded_issuer_with_the_verifier() -> None:
     pending = begin(scopes=["read"])
-    steps = redeem_code(pending, "the code", SecretAuthentication(pending.client), 1_000.0, {"DPoP": "proof"})
+    steps = redeem_code(pending, "the code", SecretAuthentication(pending.client), 1_000.0)
     body = b'{"access_token": "a", "token_type": "bearer", "expires_in": 60, "refresh_token": "r"}'
     [request], tokens = answered(steps, OAuthResponse(200, body))
     assert (request.method, request.url) == ("POST", f"{ISSUER}/token")
-    assert request.headers == {"Accept": "application/json", "DPoP": "proof"}
+    assert request.headers == {"Accept": "application/json"}
     assert request.form == {
         "grant_type": "authorization_code",
         "code": "the code",

@@ -9,7 +9,15 @@ import msgspec
 import pytest
 
 from accord.auth.challenge import Challenge
-from accord.auth.discovery import Discovery, DiscoveryOptions, discover, fetch_server_metadata
+from accord.auth.discovery import (
+    DiscoveredResource,
+    Discovery,
+    DiscoveryOptions,
+    discover,
+    discover_issuer,
+    discover_resource,
+    fetch_server_metadata,
+)
 from accord.auth.steps import OAuthResponse, Steps
 from accord.errors import AuthorizationError, OAuthError
 
@@ -55,6 +63,16 @@ def find(documents: Documents, challenge: Challenge | None = None, **options: An
 
 def naming(url: str, **parameters: str) -> Challenge:
     return Challenge("bearer", {"resource_metadata": url, **parameters})
+
+
+@pytest.mark.parametrize("options", [{}, {"issuer": ISSUER}, {"resource": "https://other.example/x"}])
+@pytest.mark.parametrize("published", [True, False])
+def test_the_two_parts_of_discovery_are_the_whole(options: dict[str, Any], published: bool) -> None:
+    documents: dict[str, Any] = {OAUTH: metadata()} | ({f"{RESOURCE}/a/b": resource()} if published else {})
+    visited, found = visit(discover_resource(SERVER, None, DiscoveryOptions(**options)), documents)
+    assert isinstance(found, DiscoveredResource)
+    further, discovery = visit(discover_issuer(found), documents)
+    assert (visited + further, discovery) == find(documents, **options)
 
 
 def test_the_metadata_of_the_challenge_is_first() -> None:
@@ -120,7 +138,7 @@ def test_without_metadata_the_error_names_every_place() -> None:
 def test_the_issuer_is_compared_byte_for_byte(found: str) -> None:
     _, error = visit(fetch_server_metadata(ISSUER), {OAUTH: metadata(found), OIDC: metadata()})
     assert error.reason == f"found issuer {found!r}, expected {ISSUER!r}"
-    assert error.cure == "if you trust the found one, choose it: --issuer"
+    assert error.cure.startswith("name the issuer exactly as its metadata does; ")
 
 
 def test_without_resource_metadata_the_origin_is_the_issuer_as_in_2025_03_26() -> None:
@@ -146,7 +164,7 @@ def test_scopes_of_the_challenge_replace_those_of_the_metadata() -> None:
     assert find({f"{RESOURCE}/a/b": resource(scopes_supported=None), OAUTH: metadata()})[1].scopes is None
 
 
-def test_the_resource_is_kept_byte_for_byte() -> None:
+def test_the_resource_stays_byte_for_byte() -> None:
     published = "https://MCP.example:443/a/"
     assert find({RESOURCE: resource(resource=published), OAUTH: metadata()})[1].resource == published
 
@@ -214,7 +232,7 @@ def test_documents_that_cannot_be_used_are_errors(body: bytes) -> None:
         steps.send(OAuthResponse(200, body))
 
 
-def test_the_error_of_a_metadata_endpoint_is_told() -> None:
+def test_the_error_of_a_metadata_endpoint_is_reported() -> None:
     steps = fetch_server_metadata(ISSUER)
     next(steps)
     with pytest.raises(OAuthError, match="temporarily_unavailable"):

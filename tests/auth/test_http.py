@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -22,12 +25,12 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
     """Let every name resolve to these addresses, one after the other, the last for ever; return the names asked for."""
     asked: list[str] = []
 
-    async def getaddrinfo(self: Any, host: Any, port: Any, **options: Any) -> list[Any]:
+    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> list[Any]:
         address = answers[min(len(asked), len(answers) - 1)]
         asked.append(str(host))
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0))]
 
-    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked
 
 
@@ -52,6 +55,25 @@ async def test_a_public_server_leads_to_no_private_address(url: str, monkeypatch
     assert "the server a public one" in (await refusal(PUBLIC, url)).reason
 
 
+async def test_a_name_that_resolves_to_this_machine_leads_to_no_service_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner chooses what it resolves to, and may choose what listens here without TLS."""
+    connections: list[object] = []
+
+    async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        writer.close()
+
+    service = await asyncio.start_server(on_connection, "127.0.0.1", 0)
+    port = service.sockets[0].getsockname()[1]
+    async with service:
+        resolve_to(monkeypatch, "127.0.0.1")
+        for method in ("GET", "POST"):
+            for host in ("127.0.0.1", "localhost", "a.localhost", "[::1]"):
+                error = await refusal(PUBLIC, f"http://{host}:{port}/x", method)
+                assert "the URL of the server does not name this machine" in error.reason
+    assert connections == []
+
+
 async def test_a_name_may_not_change_between_check_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = resolve_to(monkeypatch, "93.184.216.34", "127.0.0.1")
     error = await refusal(PUBLIC, "https://mcp.example/x")
@@ -65,6 +87,43 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused(
 ) -> None:
     resolve_to(monkeypatch, "93.184.216.34", address)
     assert f"login.example ({address})" in str(await refusal(PUBLIC, "https://login.example/x"))
+
+
+class Redirect:
+    """The response of a server that redirects, without the server: a public one cannot be run here."""
+
+    status = 302
+
+    def __init__(self, target: str) -> None:
+        self.headers = {"Location": target}
+
+    def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:8080/x", "http://localhost/x", "https://[::1]/x", "https://10.0.0.1/"]
+)
+async def test_a_public_server_redirects_to_no_private_address(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even to this machine, as mcp 2.1.1 does: what listens here trusts it."""
+    resolve_to(monkeypatch, "93.184.216.34")
+    asked: list[str] = []
+
+    async def respond(self: OAuthClient, session: Any, request: OAuthRequest, url: str) -> Any:
+        asked.append(url)
+        return Redirect(target)
+
+    monkeypatch.setattr(OAuthClient, "_request", respond)
+    error = await refusal(PUBLIC, "https://mcp.example/.well-known/oauth-protected-resource")
+    assert "the server a public one" in str(error)
+    assert asked == ["https://mcp.example/.well-known/oauth-protected-resource"]
+
+
+@pytest.mark.parametrize("name", ["localhost", "login.localhost"])
+async def test_a_name_of_this_machine_leads_to_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, "93.184.216.34")
+    error = await refusal("http://127.0.0.1:1/mcp", f"http://{name}:1/x")
+    assert f"{name} leads to 93.184.216.34, expected this machine" in str(error)
 
 
 async def test_a_redirect_of_a_post_is_not_followed() -> None:
@@ -107,6 +166,65 @@ async def test_an_observer_receives_every_outcome() -> None:
 
 async def test_a_server_that_does_not_listen_is_an_error() -> None:
     assert "127.0.0.1:1" in str(await refusal("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/"))
+
+
+@pytest.mark.parametrize("location", ["http://[", "https://xn--a/"])
+async def test_a_redirect_to_what_is_no_url_is_an_error(location: str) -> None:
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(redirect, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+        assert location in (await refusal(url, url)).reason
+
+
+async def test_a_name_server_that_does_not_answer_delays_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up cannot be cancelled. The default executor, which resolves the names of other clients, has few threads,
+    and the end of the event loop waits for them.
+    """
+    is_over, asked = threading.Event(), threading.Event()
+
+    def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> list[Any]:
+        if host == "slow.example":
+            asked.set()
+            is_over.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", port or 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    request = asyncio.create_task(refusal(PUBLIC, "https://slow.example/x"))
+    try:
+        async with asyncio.timeout(20):
+            while not asked.is_set():
+                await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(is_over.is_set) is False
+    finally:
+        request.cancel()
+        is_over.set()
+        await asyncio.wait([request])
+
+
+async def test_endless_headers_are_an_error() -> None:
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        with suppress(ConnectionError):
+            while sent < 64 << 20:
+                writer.write(b"A: %s\r\n" % (b"x" * 4_000))
+                await writer.drain()
+                sent += 4_000
+        writer.close()
+
+    server = await asyncio.start_server(flood, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+        assert "does not answer in HTTP" in (await refusal(url, url)).reason
+    assert sent < 64 << 20
 
 
 def test_reach_is_ordered() -> None:

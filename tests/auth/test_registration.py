@@ -55,6 +55,7 @@ def test_the_order_of_identification() -> None:
         (None, {"client_secret": "s"}, "client_secret_basic"),
         (["none"], {"client_secret": "s"}, "client_secret_post"),
         (["client_secret_post"], {"client_secret": "s"}, "client_secret_post"),
+        (["client_secret_basic", "client_secret_post"], {"client_secret": "s"}, "client_secret_post"),
         (["tls_client_auth"], {}, "none"),
         (["none"], {"client_secret": "s", "token_endpoint_auth_method": "client_secret_basic"}, "client_secret_basic"),
     ],
@@ -81,7 +82,7 @@ def test_a_refused_registration_has_a_cure() -> None:
     ("issuer", "uri", "now", "valid"),
     [
         (ISSUER, REDIRECT_URI, 99, True),
-        (ISSUER, "http://127.0.0.1:1/callback", 99, True),
+        (ISSUER, "http://127.0.0.1:1/callback", 99, False),
         (ISSUER, REDIRECT_URI, 100, False),
         (f"{ISSUER}/", REDIRECT_URI, 99, False),
         (ISSUER, "http://127.0.0.1:33418/other", 99, False),

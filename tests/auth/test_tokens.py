@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from accord.auth.client_authentication import ClientAuthentication, SecretAuthentication
+from accord.auth.dpop import DPoPKey, with_proof
 from accord.auth.metadata import AuthorizationServerMetadata
 from accord.auth.registration import ClientRegistration
 from accord.auth.steps import OAuthRequest, OAuthResponse
-from accord.auth.tokens import SecretAuthentication, Tokens, refresh_tokens, revoke_token
+from accord.auth.tokens import Tokens, refresh_tokens, revoke_token
 from accord.errors import AuthorizationError, OAuthError
 
 from tests.auth.flow import answered
@@ -25,7 +27,7 @@ def client(secret: str | None = None, method: Any = "none") -> SecretAuthenticat
     return SecretAuthentication(ClientRegistration(ISSUER, "a:client", "given", secret, method))
 
 
-def refresh(document: Any, status: int = 200, proof: SecretAuthentication | None = None) -> tuple[Any, Any]:
+def refresh(document: Any, status: int = 200, proof: ClientAuthentication | None = None) -> tuple[Any, Any]:
     body = document if isinstance(document, bytes) else msgspec.json.encode(document)
     steps = refresh_tokens(METADATA, proof or client(), STORED, "https://mcp.example", 1_000.0)
     [request], tokens = answered(steps, OAuthResponse(status, body))
@@ -37,7 +39,8 @@ def test_a_refresh_keeps_what_the_server_does_not_replace() -> None:
     assert request.form["resource"] == "https://mcp.example"
     assert (tokens.access_token, tokens.refresh_token) == ("new", "old refresh")
     assert (tokens.scopes, tokens.requested) == (["read"], ["read", "write"])
-    _, tokens = refresh({"access_token": "new", "refresh_token": "next", "scope": "write", "token_type": "DPOP"})
+    document = {"access_token": "new", "refresh_token": "next", "scope": "write", "token_type": "DPOP"}
+    _, tokens = refresh(document, proof=with_proof(client(), DPoPKey(), lambda: 0))
     assert (tokens.refresh_token, tokens.scopes, tokens.token_type) == ("next", ["write"], "DPoP")
 
 
@@ -58,11 +61,17 @@ def test_a_token_is_fresh_until_it_expires() -> None:
     assert not Tokens("a", expires_at=100).is_fresh(99, margin=1)
 
 
+@pytest.mark.parametrize(("lifetime", "margin"), [(3_600, 30), (60, 15), (20, 5), (0, 0), (None, 30)])
+def test_a_token_with_a_short_lifetime_is_renewed_later(lifetime: Any, margin: float) -> None:
+    _, tokens = refresh({"access_token": "a", "expires_in": lifetime})
+    assert tokens.margin == margin
+
+
 @pytest.mark.parametrize(
     "document",
     [{}, [], None, {"access_token": ""}, {"access_token": "a b"}, {"access_token": "a\r\nb"}, {"access_token": 7},
      {"access_token": "a", "token_type": "mac"}, {"access_token": "a", "refresh_token": ""}, b"", b"\xff",
-     b'{"x":' + b"[" * 100_000],
+     {"access_token": "a\n"}, b'{"x":' + b"[" * 100_000],
     ids=str,
 )  # fmt: skip
 def test_a_response_that_cannot_be_used_is_an_error(document: Any) -> None:
@@ -104,14 +113,6 @@ def test_revocation(status: int, revoked: bool) -> None:
     assert (request.url, request.form["token"] if request.form else None, outcome) == (f"{ISSUER}/revoke", "t", revoked)
     without = AuthorizationServerMetadata(ISSUER, token_endpoint=f"{ISSUER}/token")
     assert answered(revoke_token(without, client(), "t", "refresh_token")) == ([], False)
-
-
-def test_which_grants_a_server_supports() -> None:
-    assert METADATA.supports_grant("authorization_code")
-    assert not METADATA.supports_grant("client_credentials")
-    listed = AuthorizationServerMetadata(ISSUER, grant_types_supported=["client_credentials"])
-    assert listed.supports_grant("client_credentials")
-    assert not listed.supports_grant("authorization_code")
 
 
 @pytest.mark.parametrize("credentials", ["Basic %", "Basic /w==", "Bearer abcdef"])

@@ -11,13 +11,13 @@ from accord.auth.urls import (
     canonical_resource,
     check_url,
     covers,
-    is_loopback,
     origin_of,
     reach_of,
     resource_metadata_urls,
     server_metadata_urls,
 )
 from accord.errors import AuthorizationError
+from accord.wire.hosts import is_loopback
 
 HOSTILE = [
     # other schemes
@@ -152,7 +152,8 @@ def test_a_mapped_address_lies_where_its_ipv4_address_does(address: object) -> N
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("localhost", True), ("LocalHost", True), ("127.3.2.1", True), ("::1", True), ("::ffff:127.0.0.1", False),
+    [("localhost", True), ("LocalHost", True), ("app.localhost", True), ("localhost.", True),
+     ("notlocalhost", False), ("127.3.2.1", True), ("::1", True), ("::ffff:127.0.0.1", False),
      ("localhost.example", False), ("0.0.0.0", False), ("10.0.0.1", False)],
 )  # fmt: skip
 def test_which_hosts_are_this_machine(host: str, expected: bool) -> None:

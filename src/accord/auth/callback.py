@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import html
+import os
 import socket
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from accord.errors import AuthorizationError
 
@@ -35,7 +38,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>accord</t
 
 
 class BrowserCallback:
-    """One callback of the browser: its query, and the page that the browser is answered with."""
+    """One callback of the browser: its query, as it was sent, and the page that the browser is answered with."""
 
     def __init__(self, query: str) -> None:
         self.query: str = query
@@ -54,20 +57,39 @@ class BrowserCallback:
             return 200, "Login received", "Return to the program that opened this page."
 
 
-class CallbackListener:
-    """A server on 127.0.0.1 that receives the callbacks of one login. `port` 0 chooses a free port."""
+def _bind(port: int) -> socket.socket:
+    """Return a socket at a port of 127.0.0.1, also if connections of an earlier login linger there."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(("127.0.0.1", port))
+        bound.listen()  # at once: until then, another program could bind the port, too
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
-    def __init__(self, port: int = 0) -> None:
+
+class CallbackListener:
+    """A server on 127.0.0.1 that receives the callbacks of one login. `port` 0 chooses a free port, if possible the
+    one of `preferred`, a redirect URI.
+    """
+
+    def __init__(self, port: int = 0, preferred: str | None = None) -> None:
         self._port = port
+        self._preferred_port = urlsplit(preferred or "").port or 0
         self._callbacks: asyncio.Queue[BrowserCallback] = asyncio.Queue(_MAX_CALLBACKS)
         self._runner: AppRunner | None = None
+        self._unanswered: set[BrowserCallback] = set()
+        self._is_over = False
         self.redirect_uri: str = ""
         """The redirect URI, set once the port is bound."""
 
     async def __aenter__(self) -> CallbackListener:
         from aiohttp import web
 
-        bound = self._bind()
+        bound = self._bind_preferred() or self._bind()
         application = web.Application(client_max_size=1)
         application.router.add_get(PATH, self._receive)
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
@@ -76,18 +98,23 @@ class CallbackListener:
         self.redirect_uri = f"http://127.0.0.1:{bound.getsockname()[1]}{PATH}"
         return self
 
-    def _bind(self) -> socket.socket:
-        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    def _bind_preferred(self) -> socket.socket | None:
+        if self._port or not self._preferred_port:
+            return None
         try:
-            bound.bind(("127.0.0.1", self._port))
+            return _bind(self._preferred_port)
+        except OSError:
+            return None
+
+    def _bind(self) -> socket.socket:
+        try:
+            return _bind(self._port)
         except OSError as exc:
-            bound.close()
             raise AuthorizationError(
                 STEP,
                 f"port {self._port} of this machine cannot be used: {exc.strerror}",
                 "end the program that uses it, or choose another registered port: --port",
             ) from exc
-        return bound
 
     async def receive(self) -> BrowserCallback:
         """Wait for the next callback."""
@@ -96,26 +123,49 @@ class CallbackListener:
     async def _receive(self, request: Request) -> Response:
         from aiohttp import web
 
-        callback = BrowserCallback(request.query_string)
+        callback = BrowserCallback(request.rel_url.raw_query_string)
+        self._unanswered.add(callback)
+        try:
+            self._enqueue(callback)
+            status, title, text = await callback.page()
+        finally:
+            self._unanswered.discard(callback)
+        page = _PAGE.format(title=html.escape(title), text=html.escape(text))
+        return web.Response(text=page, status=status, content_type="text/html", headers=_HEADERS)
+
+    def _enqueue(self, callback: BrowserCallback) -> None:
+        if self._is_over:
+            _refuse(callback)
+            return
         try:
             self._callbacks.put_nowait(callback)
         except asyncio.QueueFull:
             callback.answer("Too many callbacks", "Begin the login again.", 429)
-        status, title, text = await callback.page()
-        page = _PAGE.format(title=html.escape(title), text=html.escape(text))
-        return web.Response(text=page, status=status, content_type="text/html", headers=_HEADERS)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_over = True
+        for callback in self._unanswered:
+            _refuse(callback)  # `cleanup` waits for them
         if self._runner is not None:
             await self._runner.cleanup()
 
 
-async def open_browser(url: str) -> None:
-    """Open a URL, which was checked, in the user's browser, never through a shell. Show it too: there may be none."""
+def _refuse(callback: BrowserCallback) -> None:
+    callback.answer("The login is over", "This page came too late. Return to the program that opened it.", 400)
+
+
+async def open_browser(url: str, note: str = "") -> None:
+    """Open a URL, which was checked, in the user's browser, never through a shell. Show it too, with a note: there may
+    be none.
+
+    Browsers in a terminal run until the user ends them.
+    """
     import webbrowser
 
-    sys.stderr.write(f"Log in with your browser. If it does not open, visit:\n\n    {url}\n\n")
+    ending = f"{note}\n\n" if note else ""
+    sys.stderr.write(f"Log in with your browser. If it does not open, visit:\n\n    {url}\n\n{ending}")
     sys.stderr.flush()
-    await asyncio.to_thread(webbrowser.open, url)
+    with suppress(webbrowser.Error, OSError):
+        await asyncio.to_thread(webbrowser.open, url)

@@ -16,6 +16,9 @@ import msgspec
 CHALLENGE_BYTES = 16_384
 """Limit of the headers of one response that are read, in characters."""
 
+SCOPES_CHARACTERS = 64 << 10
+"""Limit of the scopes of one authorization, in characters."""
+
 _PARAMETERS = 64
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CHALLENGE_PART = re.compile(

@@ -7,6 +7,7 @@ of it is used or shown, errors included.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from hmac import compare_digest
@@ -14,16 +15,19 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
+from accord.auth.client_authentication import ClientAuthentication
 from accord.auth.discovery import Discovery
 from accord.auth.registration import ClientRegistration
 from accord.auth.steps import Steps
-from accord.auth.tokens import ClientAuthentication, Tokens, request_tokens, tokens_of
+from accord.auth.tokens import Tokens, request_tokens, tokens_of
 from accord.errors import AuthorizationError, OAuthError, visible
 from accord.redaction import REDACTED
 
 STEP = "authorization"
 _CALLBACK_CHARACTERS = 16_384
 _PARAMETERS = 32
+_ABSOLUTE_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+"""How a whole URL begins; a query may have another one, as `iss`."""
 
 
 class PendingAuthorization(msgspec.Struct, frozen=True):
@@ -49,7 +53,7 @@ def select_scopes(discovery: Discovery, previous: list[str], chosen: list[str] |
     "When re-authorizing, clients SHOULD include these scopes alongside any previously granted scopes" (Scope Selection
     Strategy).
     """
-    scopes = list(dict.fromkeys([*previous, *(discovery.scopes or [] if chosen is None else chosen)]))
+    scopes = discovery.merge_scopes(previous, chosen)
     offline = "offline_access"
     if offline in (discovery.metadata.scopes_supported or ()) and offline not in scopes:
         scopes.append(offline)
@@ -70,7 +74,7 @@ def begin_authorization(
 
     Raises `AuthorizationError` for an authorization server without S256, unless `assume_pkce`.
     """
-    endpoint = _checked_endpoint(discovery, assume_pkce)
+    endpoint = authorization_endpoint(discovery, assume_pkce=assume_pkce)
     state, verifier = random_text(), random_text()
     parameters = {
         "response_type": "code",
@@ -90,8 +94,9 @@ def begin_authorization(
     return PendingAuthorization(url, state, verifier, redirect_uri, client, discovery, scopes)
 
 
-def _checked_endpoint(discovery: Discovery, assume_pkce: bool) -> str:
-    """Return the authorization endpoint of a server that states S256.
+def authorization_endpoint(discovery: Discovery, *, assume_pkce: bool = False) -> str:
+    """Return the authorization endpoint of a server that states S256. Raises `AuthorizationError` for one that does
+    not, unless `assume_pkce`.
 
     "If the field is absent, MCP clients MUST refuse to proceed" (Authorization Code Protection).
     """
@@ -119,7 +124,10 @@ def parse_callback(query: str) -> dict[str, str]:
 
     "Request and response parameters MUST NOT be included more than once" (OAuth 2.1, 3.1).
     """
-    query = urlsplit(query).query if "://" in query else query
+    try:
+        query = urlsplit(query).query if _ABSOLUTE_URL.match(query) else query
+    except ValueError as exc:
+        raise AuthorizationError(STEP, "the callback is not a URL") from exc
     if len(query) > _CALLBACK_CHARACTERS:
         raise AuthorizationError(STEP, "the callback is too long")
     try:
@@ -138,7 +146,10 @@ def read_callback(pending: PendingAuthorization, parameters: Mapping[str, str]) 
     """
     state = parameters.get("state", "").encode(errors="backslashreplace")  # a pasted URL may have lone surrogates
     if not compare_digest(state, pending.state.encode()):
-        raise AuthorizationError(STEP, "the state of the callback is not the one of this login", "log in again")
+        reason = f"the state of the callback is not the one of this login; expected {pending.redirect_uri}?code=..."
+        raise AuthorizationError(
+            STEP, reason, "log in again, and return the whole URL that the browser shows at the end"
+        )
     _check_issuer(pending, parameters.get("iss"))
     if "error" in parameters:
         raise _authorization_failure(parameters)
@@ -180,7 +191,6 @@ def redeem_code(
     code: str,
     authentication: ClientAuthentication,
     now: float,
-    headers: Mapping[str, str] | None = None,
 ) -> Steps[Tokens]:
     """Exchange a code for tokens (OAuth 2.1, 4.1.3). Raises `AuthorizationError`, `OAuthError`."""
     form = {
@@ -191,6 +201,6 @@ def redeem_code(
         "resource": pending.discovery.resource,
     }
     response = yield from request_tokens(
-        pending.discovery.metadata, authentication, form, step="token request", cure="log in again", headers=headers
+        pending.discovery.metadata, authentication, form, step="token request", cure="log in again"
     )
     return tokens_of(response, pending.scopes, now)

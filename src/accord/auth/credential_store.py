@@ -1,6 +1,7 @@
 """Logins and client registrations in one SQLite file, which is also the lock between processes.
 
-The file belongs to its owner only (mode 0600). It is in the user's data folder, or in `ACCORD_CREDENTIALS`.
+The file belongs to its owner only (mode 0600). It is in the user's data folder, or in `ACCORD_CREDENTIALS`. With
+`accord[keyring]`, and a keyring that works, the secrets are there, and the file has the rest.
 
 One process renews a login at a time: it holds a lease of the login, which expires if the process ends. The others wait
 and read the renewed login. Requests to MCP servers need no lease.
@@ -9,6 +10,7 @@ and read the renewed login. Requests to MCP servers need no lease.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import sqlite3
@@ -16,22 +18,25 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
-from accord.auth.discovery import Discovery
+from accord.auth.login import Login, LoginSecrets
 from accord.auth.registration import ClientRegistration
-from accord.auth.tokens import Tokens
+from accord.auth.secret_keyring import SecretKeyring, system_keyring
 from accord.errors import StoreError
 from accord.store.database_thread import DatabaseThread
+from accord.store.private_database import open_private_database
+
+log: logging.Logger = logging.getLogger("accord")
 
 Record = TypeVar("Record")
 
 _LEASE_SECONDS = 60.0
 """After this time, a lease whose process does not renew it is free."""
 _POLL_SECONDS = 0.05
-_BUSY_SECONDS = 10.0
 _VERSION = 1
 
 _TABLES = (
@@ -39,20 +44,7 @@ _TABLES = (
     """CREATE TABLE registrations (issuer TEXT, identity TEXT, record BLOB NOT NULL, PRIMARY KEY (issuer, identity))
     WITHOUT ROWID""",
     "CREATE TABLE leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ends REAL NOT NULL) WITHOUT ROWID",
-    f"PRAGMA user_version={_VERSION}",
 )
-
-
-class Login(msgspec.Struct, frozen=True):
-    """A login at one MCP server: its authorization server, the client there, and the tokens."""
-
-    discovery: Discovery
-    client: ClientRegistration
-    tokens: Tokens
-    assume_pkce: bool = False
-    """Whether the user has chosen S256 without a statement of the authorization server."""
-    chosen_issuer: bool = False
-    """Whether the user has chosen the issuer."""
 
 
 _decode_login = msgspec.json.Decoder(Login).decode
@@ -72,11 +64,20 @@ def default_path() -> Path:
 class CredentialStore:
     """The store of logins in the file `path`; by default that of the user. `:memory:` is a store without a file.
 
-    `clock` returns seconds since 1970. Its methods raise `StoreError`.
+    `keyring` is whether secrets are stored in the keyring of the system instead, if there is one and `accord[keyring]`
+    is installed. `clock` returns seconds since 1970. Its methods raise `StoreError`.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        keyring: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._path = default_path() if path is None else Path(path)
+        self._keyring: SecretKeyring | None = None
+        self._looks_for_keyring = keyring and str(self._path) != ":memory:"
         self._clock = clock
         self._thread = DatabaseThread(self._connect, self._explain)
 
@@ -93,41 +94,68 @@ class CredentialStore:
         """Close the file, once it was closed as often as it was opened."""
         await self._thread.stop()
 
+    async def __aenter__(self) -> CredentialStore:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
     # --- logins ------------------------------------------------------------------------------------------------
 
     async def load(self, name: str) -> Login | None:
         """Return the login of this name, or None. A record of another version of accord counts as none."""
+        return (await self._load(name))[1]
 
-        def read(db: sqlite3.Connection) -> Login | None:
+    async def _load(self, name: str) -> tuple[bytes, Login | None]:
+        """Return the record of a login, and the login."""
+        record = await self._record(name)
+        login = _readable(record, _decode_login)
+        if login is None or not login.is_in_keyring:
+            return record, login
+        keyring = await self._system_keyring()
+        if keyring is None:
+            raise StoreError(
+                f"the login at {name} is in the keyring, which is not available: install accord[keyring], or "
+                f"log in again: accord login {name}"
+            )
+        found = await keyring.load(self._entry(name))
+        return record, None if found is None else login.with_secrets(found)
+
+    async def _record(self, name: str) -> bytes:
+        def read(db: sqlite3.Connection) -> bytes:
             row = db.execute("SELECT record FROM logins WHERE name = ?", (name,)).fetchone()
-            return None if row is None else _readable(row[0], _decode_login)
+            return b"" if row is None else bytes(row[0])
 
         return await self._thread.run(read)
 
     async def save(self, name: str, login: Login) -> None:
         """Store a login, and replace the previous one of this name."""
-        record = msgspec.json.encode(login)
+        record = await self._store_secrets(name, login)
         await self._thread.run(lambda db: _execute(db, "INSERT OR REPLACE INTO logins VALUES (?, ?)", name, record))
 
     async def delete(self, name: str) -> None:
         """Delete a login."""
+        login = _readable(await self._record(name), _decode_login)
         await self._thread.run(lambda db: _execute(db, "DELETE FROM logins WHERE name = ?", name))
+        keyring = await self._system_keyring()
+        if keyring is not None and login is not None and login.is_in_keyring:
+            await keyring.delete(self._entry(name))
 
     async def delete_refresh_token(self, name: str, refused: str) -> None:
         """Delete the refresh token of a login if it still is `refused`: another process may have renewed it."""
-
-        def delete(db: sqlite3.Connection) -> None:
-            row = db.execute("SELECT record FROM logins WHERE name = ?", (name,)).fetchone()
-            login = None if row is None else _readable(row[0], _decode_login)
-            if login is not None and login.tokens.refresh_token == refused:
-                tokens = msgspec.structs.replace(login.tokens, refresh_token=None)
-                record = msgspec.json.encode(msgspec.structs.replace(login, tokens=tokens))
-                _execute(db, "UPDATE logins SET record = ? WHERE name = ?", record, name)
-
-        await self._thread.run(delete)
+        before, login = await self._load(name)
+        if login is None or login.tokens.refresh_token != refused:
+            return
+        tokens = msgspec.structs.replace(login.tokens, refresh_token=None)
+        after = await self._store_secrets(name, msgspec.structs.replace(login, tokens=tokens))
+        statement = "UPDATE logins SET record = ? WHERE name = ? AND record = ?"
+        await self._thread.run(lambda db: _execute(db, statement, after, name, before))
 
     async def logins(self) -> dict[str, Login]:
-        """Return all logins by name."""
+        """Return all logins by name. Secrets in the keyring are left out."""
 
         def read(db: sqlite3.Connection) -> dict[str, Login]:
             rows = db.execute("SELECT name, record FROM logins ORDER BY name").fetchall()
@@ -146,10 +174,18 @@ class CredentialStore:
             row = db.execute(query, (issuer, identity)).fetchone()
             return None if row is None else _readable(row[0], _decode_registration)
 
-        return await self._thread.run(read)
+        client = await self._thread.run(read)
+        if client is None or client.client_secret != "":
+            return client
+        keyring = await self._system_keyring()
+        found = None if keyring is None else await keyring.load(self._entry(f"{identity} at {issuer}"))
+        return None if found is None else msgspec.structs.replace(client, client_secret=found.client_secret)
 
     async def save_registration(self, identity: str, client: ClientRegistration) -> None:
         """Store a registration."""
+        secrets = LoginSecrets(client_secret=client.client_secret)
+        if client.client_secret is not None and await self._saved(f"{identity} at {client.issuer}", secrets):
+            client = msgspec.structs.replace(client, client_secret="")
         record = msgspec.json.encode(client)
         statement = "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?)"
         await self._thread.run(lambda db: _execute(db, statement, client.issuer, identity, record))
@@ -163,6 +199,34 @@ class CredentialStore:
         """Return the issuers with a registration."""
         query = "SELECT DISTINCT issuer FROM registrations"
         return await self._thread.run(lambda db: [row[0] for row in db.execute(query).fetchall()])
+
+    # --- keyring -----------------------------------------------------------------------------------------------
+
+    async def _system_keyring(self) -> SecretKeyring | None:
+        if self._looks_for_keyring:
+            self._looks_for_keyring, self._keyring = False, await system_keyring()
+        return self._keyring
+
+    async def _store_secrets(self, name: str, login: Login) -> bytes:
+        """Store the secrets of a login in the keyring; return the record for the file, which has them if that fails."""
+        stored = login.without_secrets() if await self._saved(name, login.secrets) else login
+        return msgspec.json.encode(stored)
+
+    async def _saved(self, name: str, secrets: LoginSecrets) -> bool:
+        """Store secrets in the keyring; return whether they are there."""
+        keyring = await self._system_keyring()
+        if keyring is None:
+            return False
+        try:
+            await keyring.save(self._entry(name), secrets)
+        except StoreError as exc:
+            log.warning("accord: %s; the secrets of %s are stored in %s", exc, name, self._path)
+            return False
+        return True
+
+    def _entry(self, name: str) -> str:
+        """Return the name in the keyring: two files may have logins of the same name."""
+        return f"{name} in {self._path.absolute()}"
 
     # --- leases ------------------------------------------------------------------------------------------------
 
@@ -199,39 +263,9 @@ class CredentialStore:
     # --- file --------------------------------------------------------------------------------------------------
 
     def _connect(self) -> sqlite3.Connection:
-        """Open the file, private from its creation on. Raises `StoreError` or `sqlite3.Error`."""
-        if str(self._path) != ":memory:":
-            self._create_private()
-        db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            db.execute("PRAGMA secure_delete=ON")  # deleted tokens do not remain in the file
-            db.execute("BEGIN IMMEDIATE")
-            version = int(db.execute("PRAGMA user_version").fetchone()[0])
-            if version == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in _TABLES:
-                    db.execute(statement)
-            elif version != _VERSION:
-                raise StoreError(f"{self._path} is no store of logins of this version of accord; move it away")
-            db.execute("COMMIT")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _create_private(self) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            if os.name == "posix" and (mode := self._path.stat().st_mode & 0o077):
-                raise StoreError(
-                    f"{self._path} can be read by others (mode {mode:03o} for them): run chmod 600 {self._path}, "
-                    "and log in again if others use this machine"
-                ) from None
-        except OSError as exc:
-            raise StoreError(
-                f"logins cannot be stored in {self._path}: {exc.strerror}; choose a file: ACCORD_CREDENTIALS=..."
-            ) from exc
+        """Open the file. Raises `StoreError` or `sqlite3.Error`."""
+        cure = "choose a file: ACCORD_CREDENTIALS=..."
+        return open_private_database(self._path, "logins", _TABLES, _VERSION, cure=cure)
 
     def _explain(self, exc: sqlite3.Error) -> str:
         return f"logins could not be read from or stored in {self._path}: {exc}"

@@ -11,11 +11,11 @@ A 4xx leads to the next URL; any other failure ends discovery with an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from accord.auth.challenge import Challenge
+from accord.auth.challenge import SCOPES_CHARACTERS, Challenge
 from accord.auth.metadata import AuthorizationServerMetadata, ResourceMetadata, decode_metadata
 from accord.auth.steps import OAuthRequest, OAuthResponse, Steps, response_failure
 from accord.auth.urls import (
@@ -43,6 +43,14 @@ class DiscoveryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Issuers with which a client is registered: one of them is selected if the MCP server names several."""
 
 
+_NO_HEADERS: Mapping[str, str] = {}
+_VERSION_HEADER = {"MCP-Protocol-Version": "2025-03-26"}
+"""Of that revision, "during Server Metadata Discovery" (2025-03-26, Server Metadata Discovery Headers)."""
+
+_ISSUER_CURE = (
+    "name the issuer exactly as its metadata does; a client that trusts the found one can choose it: --issuer"
+)
+
 DEFAULT_OPTIONS = DiscoveryOptions()
 
 
@@ -58,10 +66,36 @@ class Discovery(msgspec.Struct, frozen=True):
     """The scopes of the challenge, else those of the resource metadata, else None."""
     dpop_required: bool = False
     """Whether the MCP server accepts tokens only with a proof of possession (RFC 9449)."""
+    dpop_supported: bool = False
+    """Whether both servers support such proofs."""
 
     @property
     def issuer(self) -> str:
         return self.metadata.issuer
+
+    def merge_scopes(self, requested: Iterable[str], chosen: Iterable[str] | None) -> list[str]:
+        """Return the scopes to request: those requested before, with those that the user chose, or else those that the
+        server names. Raises `AuthorizationError` for too many: a server can name others with each refusal.
+        """
+        scopes = list(dict.fromkeys([*requested, *((self.scopes or ()) if chosen is None else chosen)]))
+        if sum(map(len, scopes)) + len(scopes) > SCOPES_CHARACTERS:
+            reason = f"{self.server} demands more than {SCOPES_CHARACTERS:,} characters of scopes"
+            raise AuthorizationError("scopes", reason, "choose some: --scope, or scopes= in a program")
+        return scopes
+
+
+class DiscoveredResource(msgspec.Struct, frozen=True):
+    """An MCP server as a protected resource: where its authorization server is."""
+
+    server: str
+    """The URL of the MCP server."""
+    resource: str
+    """The resource identifier, byte for byte as published."""
+    issuer: str | None
+    """The issuer to use; None for a server that is its own authorization server, as in 2025-03-26."""
+    metadata: ResourceMetadata | None = None
+    """What it publishes."""
+    challenge: Challenge | None = None
 
 
 def discover(
@@ -71,19 +105,45 @@ def discover(
 
     Raises `AuthorizationError`.
     """
+    return (yield from discover_issuer((yield from discover_resource(server, challenge, options))))
+
+
+def discover_resource(
+    server: str, challenge: Challenge | None = None, options: DiscoveryOptions = DEFAULT_OPTIONS
+) -> Steps[DiscoveredResource]:
+    """Return the resource identifier of a server, and its issuer: the first part of `discover`. Raises
+    `AuthorizationError`.
+    """
     check_url(server, "URL of the MCP server")
     found = yield from _find_resource(server, challenge)
     resource = _check_resource(found, server, options)
-    if found is None and options.issuer is None:
-        metadata = yield from _metadata_at_origin(server)
+    issuer = None if found is None and options.issuer is None else _select_issuer(found, options)
+    return DiscoveredResource(server, resource, issuer, found, challenge)
+
+
+def discover_issuer(found: DiscoveredResource) -> Steps[Discovery]:
+    """Return the authorization server of a resource: the second part of `discover`. Raises `AuthorizationError`."""
+    if found.issuer is None:
+        metadata = yield from _metadata_at_origin(found.server)
     else:
-        metadata = yield from fetch_server_metadata(_select_issuer(found, options))
+        metadata = yield from fetch_server_metadata(found.issuer)
     _check_endpoints(metadata)
+    document, challenge = found.metadata, found.challenge
     scopes = None if challenge is None else challenge.scopes
-    if scopes is None and found is not None:
-        scopes = found.scopes_supported
-    required = found is not None and bool(found.dpop_bound_access_tokens_required)
-    return Discovery(server, resource, metadata, scopes, required)
+    if scopes is None and document is not None:
+        scopes = document.scopes_supported
+    required = document is not None and bool(document.dpop_bound_access_tokens_required)
+    supported = _supports_dpop(document, challenge, metadata)
+    return Discovery(found.server, found.resource, metadata, scopes, required, supported)
+
+
+def _supports_dpop(
+    found: ResourceMetadata | None, challenge: Challenge | None, metadata: AuthorizationServerMetadata
+) -> bool:
+    """Return whether both servers support proofs with ES256: the MCP server by its metadata or its challenge."""
+    listed = None if found is None else found.dpop_signing_alg_values_supported
+    asked = challenge is not None and challenge.scheme == "dpop"
+    return "ES256" in (metadata.dpop_signing_alg_values_supported or ()) and (asked or "ES256" in (listed or ()))
 
 
 def _find_resource(server: str, challenge: Challenge | None) -> Steps[ResourceMetadata | None]:
@@ -97,10 +157,12 @@ def _find_resource(server: str, challenge: Challenge | None) -> Steps[ResourceMe
     return None if response is None else decode_metadata(response.body, ResourceMetadata, RESOURCE_STEP)
 
 
-def _first_found(step: str, urls: Sequence[str]) -> Steps[OAuthResponse | None]:
+def _first_found(
+    step: str, urls: Sequence[str], headers: Mapping[str, str] = _NO_HEADERS
+) -> Steps[OAuthResponse | None]:
     """Return the first response that is not 4xx, or None if all are. Raises `AuthorizationError` unless it is a 200."""
     for url in urls:
-        response = yield OAuthRequest(step, "GET", url, {"Accept": "application/json"})
+        response = yield OAuthRequest(step, "GET", url, {"Accept": "application/json", **headers})
         if response.status == 200:
             return response
         if not 400 <= response.status < 500:
@@ -162,7 +224,7 @@ def fetch_server_metadata(issuer: str) -> Steps[AuthorizationServerMetadata]:
         raise AuthorizationError(
             SERVER_STEP,
             f"found issuer {visible(metadata.issuer)!r}, expected {issuer!r}",
-            "if you trust the found one, choose it: --issuer",
+            _ISSUER_CURE,
         )
     return metadata
 
@@ -172,7 +234,7 @@ def _metadata_at_origin(server: str) -> Steps[AuthorizationServerMetadata]:
     (2025-03-26, Authorization Base URL).
     """
     origin = origin_of(server)
-    response = yield from _first_found(SERVER_STEP, server_metadata_urls(origin)[:1])
+    response = yield from _first_found(SERVER_STEP, server_metadata_urls(origin)[:1], _VERSION_HEADER)
     if response is None:
         return AuthorizationServerMetadata(
             issuer=origin,
@@ -186,7 +248,7 @@ def _metadata_at_origin(server: str) -> Steps[AuthorizationServerMetadata]:
         raise AuthorizationError(
             SERVER_STEP,
             f"found issuer {visible(metadata.issuer)!r}, expected {origin!r}",
-            "if you trust the found one, choose it: --issuer",
+            _ISSUER_CURE,
         )
     return metadata
 

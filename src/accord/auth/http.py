@@ -3,6 +3,8 @@
 - Only https, and http on loopback; each redirect of a GET is checked again, and nothing else is redirected.
 - Addresses are checked when they are resolved, and only checked addresses are connected to: a name cannot change
   between check and use. None may lie further inside a private network than the server that the user named (`Reach`).
+- `http://127.0.0.1` and its other forms are only for a server whose own URL is one: whoever owns another name can let
+  it resolve to this machine.
 - Bodies and times are bounded.
 
 aiohttp is imported when the first request is sent.
@@ -13,15 +15,18 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
 
+from accord.auth.lookups import Lookups
 from accord.auth.metadata import METADATA_BYTES
 from accord.auth.steps import OAuthRequest, OAuthResponse
 from accord.auth.urls import Reach, check_url, reach_of
 from accord.errors import AccordError, AuthorizationError, visible
 from accord.transport.http.failures import http_errors, request_error
 from accord.transport.http.fetcher import proxy_for
+from accord.wire.hosts import is_loopback
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -41,11 +46,24 @@ class OAuthClient:
     """Sender of OAuth requests on behalf of one server.
 
     `server` is the URL that the user named. `ssl` verifies servers, if the authorities of the system are not enough;
-    `proxy` is the URL of a proxy, "" disables that of the environment.
+    `proxy` is the URL of a proxy, "" disables that of the environment. `reach` is how far requests may lead into a
+    private network, by default as far as `server` lies. `lookups` resolve names, by default in threads of this client
+    alone: peers chose most names.
     """
 
-    def __init__(self, server: str, *, ssl: SSLContext | None = None, proxy: str | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        ssl: SSLContext | None = None,
+        proxy: str | None = None,
+        reach: Reach | None = None,
+        lookups: Lookups | None = None,
+    ) -> None:
         self._server = server
+        self._lookups = lookups or Lookups()
+        self._is_on_loopback = is_loopback(urlsplit(server).hostname or "")
+        self._chosen_reach = reach
         self._ssl = ssl
         self._proxy = proxy
         self._session: ClientSession | None = None
@@ -88,14 +106,14 @@ class OAuthClient:
     async def _request(self, session: ClientSession, request: OAuthRequest, url: str) -> ClientResponse:
         from yarl import URL
 
-        target = URL(url, encoded=True)
-        proxy = proxy_for(target, self._proxy)
-        if proxy.url is not None:
-            self._proxy_hosts.add(URL(proxy.url).host or "")
         body: dict[str, Any] = {"data": request.form} if request.form is not None else {}
         if not body and request.json is not None:
             body = {"json": request.json}
         try:
+            target = URL(url, encoded=True)
+            proxy = proxy_for(target, self._proxy)
+            if proxy.url is not None:
+                self._proxy_hosts.add(URL(proxy.url).host or "")
             return await session.request(
                 request.method,
                 target,
@@ -112,9 +130,10 @@ class OAuthClient:
         if self._session is None:
             import aiohttp
 
-            self._reach = await _reach_of_host(urlsplit(self._server).hostname or "")
+            chosen = self._chosen_reach
+            self._reach = await self._reach_of_server() if chosen is None else chosen
             connector = aiohttp.TCPConnector(
-                ssl=self._ssl or True, resolver=_checking_resolver(self._reach, self._proxy_hosts)
+                ssl=self._ssl or True, resolver=_checking_resolver(self._reach, self._proxy_hosts, self._lookups)
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
@@ -124,15 +143,29 @@ class OAuthClient:
             )
         return self._session
 
+    async def _reach_of_server(self) -> Reach:
+        """Return how far inside a private network the server lies, by the address that lies furthest inside."""
+        host = urlsplit(self._server).hostname or ""
+        with suppress(ValueError):
+            return reach_of(host)
+        try:
+            found = await self._lookups.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return Reach.PUBLIC  # a proxy may know it
+        return max((reach_of(str(address[4][0])) for address in found), default=Reach.PUBLIC)
+
     def _check_destination(self, url: str, step: str) -> None:
         """Raise `AuthorizationError` for an unsafe URL, and for an address that lies too far inside a network."""
         host = check_url(url, step).hostname or ""
         try:
-            reach = Reach.LOOPBACK if host == "localhost" else reach_of(host)
+            reach = Reach.LOOPBACK if is_loopback(host) else reach_of(host)
         except ValueError:
             return  # a name: its addresses are checked when they are resolved
         if reach > self._reach:
             raise _too_far(step, host, reach, self._reach)
+        if reach == Reach.LOOPBACK and self._chosen_reach is None and not self._is_on_loopback:
+            reason = f"{visible(host)} is this machine, and the URL of the server does not name this machine"
+            raise AuthorizationError(step, reason, _CURE)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -141,20 +174,7 @@ class OAuthClient:
             self._session = None
 
 
-async def _reach_of_host(host: str) -> Reach:
-    """Return how far inside a private network a host lies, by the address that lies furthest inside."""
-    try:
-        return reach_of(host)
-    except ValueError:
-        pass
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return Reach.PUBLIC  # a proxy may know it
-    return max((reach_of(str(address[4][0])) for address in found), default=Reach.PUBLIC)
-
-
-def _checking_resolver(limit: Reach, exempt: Container[str]) -> AbstractResolver:
+def _checking_resolver(limit: Reach, exempt: Container[str], lookups: Lookups) -> AbstractResolver:
     """Return a resolver of names that refuses addresses further inside a private network than `limit`, except for the
     hosts in `exempt`, which the user chose.
     """
@@ -167,9 +187,13 @@ def _checking_resolver(limit: Reach, exempt: Container[str]) -> AbstractResolver
                 reach = reach_of(each["host"])
                 if reach > limit:
                     raise _too_far("connection", f"{host} ({each['host']})", reach, limit)
+                if is_loopback(host) and reach != Reach.LOOPBACK:  # http to it would leave this machine
+                    raise AuthorizationError(
+                        "connection", f"{host} leads to {each['host']}, expected this machine", _CURE
+                    )
             return found
 
-    return CheckingResolver()
+    return CheckingResolver(cast(asyncio.AbstractEventLoop, lookups))
 
 
 def _too_far(step: str, host: str, reach: Reach, limit: Reach) -> AuthorizationError:
@@ -194,16 +218,26 @@ async def _read(response: ClientResponse, step: str) -> OAuthResponse:
 
 def _redirect_target(request: OAuthRequest, response: ClientResponse, url: str) -> str:
     """Return the target of a redirect. Raises `AuthorizationError` for a request that may not be redirected: its body
-    has secrets for this server only.
+    has secrets for this server only, or it forbids redirects.
     """
     location = response.headers.get("Location", "")
-    if request.method != "GET" or not location:
+    if request.method != "GET" or not request.follow_redirects or not location:
+        why = (
+            "a request with secrets is for one server only"
+            if request.method != "GET"
+            else "this document is at its URL"
+        )
         raise AuthorizationError(
             request.step,
             f"{_shown(request.url)} answered with a redirect (HTTP {response.status})",
-            "accord does not follow it: a request with secrets is for one server only",
+            f"accord does not follow it: {why}",
         )
-    return urljoin(url, location)
+    try:
+        return urljoin(url, location)
+    except ValueError as exc:
+        raise AuthorizationError(
+            request.step, f"{_shown(request.url)} redirects to {_shown(location)!r}, which is not a URL"
+        ) from exc
 
 
 def _network_error(exc: Exception, request: OAuthRequest, url: str) -> AccordError:

@@ -56,17 +56,11 @@ class AuthorizationServerMetadata(msgspec.Struct, frozen=True, omit_defaults=Tru
     token_endpoint_auth_methods_supported: MetadataNames | None = None
     token_endpoint_auth_signing_alg_values_supported: MetadataNames | None = None
     revocation_endpoint_auth_methods_supported: MetadataNames | None = None
+    introspection_endpoint_auth_methods_supported: MetadataNames | None = None
     code_challenge_methods_supported: MetadataNames | None = None
     dpop_signing_alg_values_supported: MetadataNames | None = None
     authorization_response_iss_parameter_supported: bool | None = None
     client_id_metadata_document_supported: bool | None = None
-    require_pushed_authorization_requests: bool | None = None
-    pushed_authorization_request_endpoint: MetadataURL | None = None
-
-    def supports_grant(self, grant_type: str) -> bool:
-        """Return whether a grant type is listed; without a list there are two (RFC 8414, 2)."""
-        listed = self.grant_types_supported
-        return grant_type in (("authorization_code", "implicit") if listed is None else listed)
 
 
 def decode_metadata(body: bytes, type: type[Document], what: str) -> Document:

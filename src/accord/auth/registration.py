@@ -27,10 +27,15 @@ RegistrationSource: TypeAlias = Literal["given", "metadata document", "registere
 AuthMethod: TypeAlias = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 _Text: TypeAlias = Annotated[str, Meta(max_length=4_096)]
 
-_METHODS: tuple[AuthMethod, ...] = ("none", "client_secret_basic", "client_secret_post")
+_METHODS: tuple[AuthMethod, ...] = ("none", "client_secret_post", "client_secret_basic")
 """The methods that a registration may have, in order of preference: a program on the user's machine cannot keep a
-secret, and so is a public client (RFC 8252, 8.4).
+secret, and so is a public client (RFC 8252, 8.4). Servers on the official SDK for Python demand `client_id` in the body
+also with `client_secret_basic`.
 """
+
+
+CODE_GRANTS: Sequence[str] = ("authorization_code", "refresh_token")
+"""The grant types of a client with a redirect URI."""
 
 
 class ClientRegistration(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,15 +54,14 @@ class ClientRegistration(msgspec.Struct, frozen=True, omit_defaults=True):
     def __repr__(self) -> str:
         return f"ClientRegistration({self.client_id!r} at {self.issuer!r}, {self.source})"  # without the secret
 
-    def is_valid(self, issuer: str, redirect_uri: str, now: float) -> bool:
+    def is_valid(self, issuer: str, redirect_uri: str | None, now: float) -> bool:
         """Return whether a stored registration can be used with an issuer and a redirect URI.
 
-        The port of a loopback redirect URI may differ: "The authorization server MUST allow any port to be specified at
-        the time of the request for loopback IP redirect URIs" (RFC 8252, 7.3).
+        Some authorization servers compare also the port of a loopback redirect URI, which may differ: "The
+        authorization server MUST allow any port to be specified at the time of the request" (RFC 8252, 7.3).
         """
         expired = 0 < self.secret_expires_at <= now
-        same = self.redirect_uri is None or without_port(self.redirect_uri) == without_port(redirect_uri)
-        return self.issuer == issuer and same and not expired
+        return self.issuer == issuer and self.redirect_uri in (None, redirect_uri) and not expired
 
 
 class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +84,9 @@ class _RegistrationResponse(msgspec.Struct):
     client_secret_expires_at: float | None = None
     token_endpoint_auth_method: AuthMethod | None = None
 
+    def __repr__(self) -> str:
+        return f"_RegistrationResponse({self.client_id!r})"  # without the secret
+
 
 _decode = msgspec.json.Decoder(_RegistrationResponse).decode
 
@@ -87,8 +94,8 @@ _decode = msgspec.json.Decoder(_RegistrationResponse).decode
 def identify_client(
     metadata: AuthorizationServerMetadata,
     identity: ClientIdentity,
-    redirect_uri: str,
-    grant_types: Sequence[str] = ("authorization_code", "refresh_token"),
+    redirect_uri: str | None,
+    grant_types: Sequence[str] = CODE_GRANTS,
 ) -> Steps[ClientRegistration]:
     """Return the client for an authorization server, registered there if necessary. Raises `AuthorizationError`."""
     if identity.client_id is not None:
@@ -102,13 +109,13 @@ def identify_client(
 
 
 def _no_registration(
-    metadata: AuthorizationServerMetadata, identity: ClientIdentity, redirect_uri: str
+    metadata: AuthorizationServerMetadata, identity: ClientIdentity, redirect_uri: str | None
 ) -> AuthorizationError:
     refused = ", and no metadata documents" if identity.metadata_url is not None else ""
     return AuthorizationError(
         STEP,
         f"{metadata.issuer} registers no clients by itself{refused}",
-        f"register {redirect_uri} there, then give the client ID: --client-id",
+        f"register {redirect_uri or 'a client'} there, then give the client ID: --client-id",
     )
 
 
@@ -116,16 +123,18 @@ def _register(
     metadata: AuthorizationServerMetadata,
     endpoint: str,
     identity: ClientIdentity,
-    redirect_uri: str,
+    redirect_uri: str | None,
     grant_types: Sequence[str],
 ) -> Steps[ClientRegistration]:
     """Register the client (RFC 7591, 3.1). "MCP clients MUST specify an appropriate `application_type`"."""
     supported = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]  # the default of RFC 8414
     method: AuthMethod = next((each for each in _METHODS if each in supported), "none")
-    document = client_metadata(identity.name, [redirect_uri], method, grant_types)
+    document = client_metadata(identity.name, [redirect_uri] if redirect_uri else [], method, grant_types)
     response = yield OAuthRequest(STEP, "POST", endpoint, {"Accept": "application/json"}, json=document)
     if response.status not in (200, 201):
-        cure = f"register {redirect_uri} at {metadata.issuer}, then give the client ID: --client-id"
+        cure = f"register {redirect_uri or 'a client'} at {metadata.issuer}, then give the client ID: --client-id"
+        if response.status == 404:  # the default endpoint of a server that publishes no metadata
+            cure = f"choose the authorization server: --issuer; or {cure}"
         raise response_failure(f"{STEP} at {endpoint}", response, cure)
     try:
         answer = _decode(response.body)
@@ -159,14 +168,17 @@ def client_metadata(
         "client_name": name,
         "redirect_uris": list(redirect_uris),
         "grant_types": list(grant_types),
-        "response_types": ["code"],
+        "response_types": ["code"] if "authorization_code" in grant_types else [],
         "token_endpoint_auth_method": auth_method,
         "application_type": "native",
     }
 
 
-def client_metadata_document(url: str, name: str, redirect_uris: Sequence[str]) -> dict[str, object]:
-    """Return the document to publish at `url`, which then is a client ID (CIMD, 4). Raises `AuthorizationError`.
+def client_metadata_document(
+    url: str, name: str, redirect_uris: Sequence[str], client_uri: str | None = None
+) -> dict[str, object]:
+    """Return the document to publish at `url`, which then is a client ID (CIMD, 4). `client_uri` is a page about the
+    client. Raises `AuthorizationError`.
 
     "The `client_id` URL MUST use the "https" scheme and contain a path component" (Client ID Metadata Documents).
     """
@@ -178,8 +190,8 @@ def client_metadata_document(url: str, name: str, redirect_uris: Sequence[str]) 
         )
     if parts.fragment or "@" in parts.netloc:
         raise AuthorizationError("client metadata document", f"{url!r} has a fragment or a user name")
-    grants = ("authorization_code", "refresh_token")
-    return {"client_id": url, **client_metadata(name, redirect_uris, "none", grants)}
+    page = {} if client_uri is None else {"client_uri": client_uri}
+    return {"client_id": url, **client_metadata(name, redirect_uris, "none", CODE_GRANTS), **page}
 
 
 def select_auth_method(metadata: AuthorizationServerMetadata, *, has_secret: bool) -> AuthMethod:
@@ -193,9 +205,3 @@ def select_auth_method(metadata: AuthorizationServerMetadata, *, has_secret: boo
     if supported is None or "client_secret_basic" in supported:
         return "client_secret_basic"
     return "client_secret_post"
-
-
-def without_port(url: str) -> tuple[str, str | None, str]:
-    """Return scheme, host and path of a URL: what two loopback redirect URIs have in common."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.path

@@ -13,7 +13,7 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import unquote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 import msgspec
 
@@ -35,7 +35,9 @@ _SECRET_CHARACTERS = 4
 
 
 class OAuthRequest(msgspec.Struct, frozen=True):
-    """An HTTP request of a step. A GET may be redirected to another safe URL; any other request never is."""
+    """An HTTP request of a step. A GET may be redirected to another safe URL, unless it forbids that; any other request
+    never is.
+    """
 
     step: str
     """The step in words, for errors and for `accord auth explain`."""
@@ -46,18 +48,21 @@ class OAuthRequest(msgspec.Struct, frozen=True):
     """The body as `application/x-www-form-urlencoded`."""
     json: Any = None
     """The body as JSON, if there is no form."""
+    follow_redirects: bool = True
+    """Whether a GET may be redirected."""
 
     def __repr__(self) -> str:
         return f"OAuthRequest({self.step!r}, {self.method} {self.url.partition('?')[0]})"  # the rest may be secret
 
     def without_secrets(self, text: str) -> str:
         """Return a text of the server with the secrets of this request redacted: a server may repeat them."""
-        for secret in self._secrets():
+        for secret in self.secrets():
             if len(secret) >= _SECRET_CHARACTERS:
                 text = text.replace(secret, REDACTED)
         return text
 
-    def _secrets(self) -> list[str]:
+    def secrets(self) -> list[str]:
+        """Return its secrets, also in the forms of URLs, the longest first."""
         found = [value for name, value in (self.form or {}).items() if name not in _PUBLIC]
         for name, value in self.headers.items():
             if name.lower() in ("authorization", "dpop"):
@@ -65,7 +70,8 @@ class OAuthRequest(msgspec.Struct, frozen=True):
                 found.append(credentials)
                 if scheme.lower() == "basic":
                     found.extend(_passwords(credentials))
-        return sorted(found, key=len, reverse=True)  # one may be a part of another
+        found.extend([quote_plus(each) for each in found] + [quote(each, safe="") for each in found])
+        return sorted(set(found), key=len, reverse=True)  # one may be a part of another
 
 
 def _passwords(credentials: str) -> list[str]:

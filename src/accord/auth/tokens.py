@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Protocol, TypeAlias
-from urllib.parse import quote_plus
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from accord.auth.challenge import parse_scopes
+from accord.auth.challenge import SCOPES_CHARACTERS, parse_scopes
+from accord.auth.client_authentication import ClientAuthentication
+from accord.auth.dpop import NONCE_ERROR, NONCE_HEADER, DPoPAuthentication
 from accord.auth.metadata import AuthorizationServerMetadata
-from accord.auth.registration import ClientRegistration
 from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, Steps, response_failure
 from accord.errors import AuthorizationError, OAuthError, visible
-from accord.wire.headers import basic_auth
 
 REFRESH_STEP = "token refresh"
 TOKEN_CHARACTERS = 64 << 10
 """Limit of the length of a token."""
 
+_MARGIN_SECONDS = 30.0
+"""A token that expires sooner is renewed before it is used."""
+
 _MAX_SECONDS = 10 * 366 * 86_400
 """Limit of a lifetime, in seconds: a peer could otherwise cause an overflow."""
 
-_Token: TypeAlias = Annotated[str, Meta(max_length=TOKEN_CHARACTERS, pattern=r"^[\x21-\x7e]+$")]
+_Token: TypeAlias = Annotated[str, Meta(max_length=TOKEN_CHARACTERS, pattern=r"^[\x21-\x7e]+\Z")]
 _Seconds: TypeAlias = int | float | str | None
 """A number, which some servers send as a text."""
 
@@ -36,6 +38,8 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """`Bearer` or `DPoP`: the scheme of the `Authorization` header."""
     expires_at: float | None = None
     """When the access token expires, in seconds since 1970; None if the server did not say."""
+    lifetime: float | None = None
+    """The seconds from the response to `expires_at`."""
     refresh_token: str | None = None
     scopes: list[str] = []
     """The scopes that were granted; those requested if the server did not say (RFC 6749, 5.1)."""
@@ -49,6 +53,13 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether the access token is valid for `margin` seconds, as far as is known."""
         return self.expires_at is None or now + margin < self.expires_at
 
+    @property
+    def margin(self) -> float:
+        """The seconds before the expiry at which to renew the access token: few for one of a short lifetime, which
+        would be renewed for every request.
+        """
+        return _MARGIN_SECONDS if self.lifetime is None else min(_MARGIN_SECONDS, self.lifetime / 4)
+
 
 class TokenResponse(msgspec.Struct):
     """A successful response of a token endpoint (RFC 6749, 5.1)."""
@@ -57,36 +68,15 @@ class TokenResponse(msgspec.Struct):
     token_type: Annotated[str, Meta(max_length=100)] = "Bearer"
     expires_in: _Seconds = None
     refresh_token: _Token | None = None
-    scope: Annotated[str, Meta(max_length=64 << 10)] | None = None
+    scope: Annotated[str, Meta(max_length=SCOPES_CHARACTERS)] | None = None
     id_token: _Token | None = None
     issued_token_type: Annotated[str, Meta(max_length=200)] | None = None
 
+    def __repr__(self) -> str:
+        return f"TokenResponse({self.token_type!r}, scope={self.scope!r})"
+
 
 _decode = msgspec.json.Decoder(TokenResponse).decode
-
-
-class ClientAuthentication(Protocol):
-    """How a client proves its identity to a token endpoint: it adds to the headers and the form of a request."""
-
-    def authenticate(self, endpoint: str, headers: dict[str, str], form: dict[str, str]) -> None:
-        """Add the proof for a request to `endpoint`."""
-
-
-class SecretAuthentication:
-    """Authentication by `client_id`, and a secret if the client has one (OAuth 2.1, 2.4.1)."""
-
-    def __init__(self, client: ClientRegistration) -> None:
-        self._client = client
-
-    def authenticate(self, endpoint: str, headers: dict[str, str], form: dict[str, str]) -> None:
-        client = self._client
-        if client.client_secret is None or client.auth_method == "none":
-            form["client_id"] = client.client_id
-        elif client.auth_method == "client_secret_basic":
-            # "encoded using the application/x-www-form-urlencoded encoding algorithm" (RFC 6749, 2.3.1)
-            headers["Authorization"] = basic_auth(quote_plus(client.client_id), quote_plus(client.client_secret))
-        else:
-            form |= {"client_id": client.client_id, "client_secret": client.client_secret}
 
 
 def request_tokens(
@@ -96,18 +86,30 @@ def request_tokens(
     *,
     step: str,
     cure: str = "",
-    headers: Mapping[str, str] | None = None,
 ) -> Steps[TokenResponse]:
     """Send a request to the token endpoint. Raises `OAuthError` for its error, `AuthorizationError` for other failures.
 
     `step` and `cure` go into errors.
     """
     endpoint = metadata.token_endpoint or ""
-    request_headers, body = {"Accept": "application/json", **(headers or {})}, dict(form)
-    authentication.authenticate(endpoint, request_headers, body)
-    request = OAuthRequest(step, "POST", endpoint, request_headers, form=body)
-    response = yield request
-    return _decode_tokens(request, response, f"{step} at {endpoint}", cure)
+    for is_first in (True, False):
+        headers, body = {"Accept": "application/json"}, dict(form)
+        authentication.authenticate(endpoint, headers, body)
+        request = OAuthRequest(step, "POST", endpoint, headers, form=body)
+        response = yield request
+        if not (is_first and isinstance(authentication, DPoPAuthentication) and _demands_nonce(response)):
+            break
+        authentication.nonce = response.headers[NONCE_HEADER]
+    tokens = _decode_tokens(request, response, f"{step} at {endpoint}", cure)
+    if tokens.token_type.lower() == "dpop" and not isinstance(authentication, DPoPAuthentication):
+        reason = f"found token_type {tokens.token_type!r}, and the request had no proof of possession"
+        raise AuthorizationError(f"{step} at {endpoint}", reason, cure)
+    return tokens
+
+
+def _demands_nonce(response: OAuthResponse) -> bool:
+    """Return whether the token endpoint demands a nonce in the proof (RFC 9449, 8)."""
+    return response.status in (400, 401) and NONCE_ERROR.encode() in response.body and NONCE_HEADER in response.headers
 
 
 def _decode_tokens(request: OAuthRequest, response: OAuthResponse, step: str, cure: str) -> TokenResponse:
@@ -136,7 +138,15 @@ def tokens_of(response: TokenResponse, requested: list[str], now: float) -> Toke
     granted = requested if response.scope is None else parse_scopes(response.scope)
     expires_in = _seconds(response.expires_in)
     expires_at = None if expires_in is None else now + expires_in
-    return Tokens(response.access_token, token_type, expires_at, response.refresh_token, granted, requested)
+    return Tokens(
+        access_token=response.access_token,
+        token_type=token_type,
+        expires_at=expires_at,
+        lifetime=expires_in,
+        refresh_token=response.refresh_token,
+        scopes=granted,
+        requested=requested,
+    )
 
 
 def _seconds(value: _Seconds) -> float | None:
@@ -153,7 +163,6 @@ def refresh_tokens(
     tokens: Tokens,
     resource: str,
     now: float,
-    headers: Mapping[str, str] | None = None,
 ) -> Steps[Tokens]:
     """Return renewed tokens. Raises `OAuthError` with `invalid_grant` if the refresh token is not valid any more, and
     `AuthorizationError` without one.
@@ -163,9 +172,7 @@ def refresh_tokens(
     if tokens.refresh_token is None:
         raise AuthorizationError(REFRESH_STEP, f"{metadata.issuer} issued no refresh token", "log in again")
     form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token, "resource": resource}
-    response = yield from request_tokens(
-        metadata, authentication, form, step=REFRESH_STEP, cure="log in again", headers=headers
-    )
+    response = yield from request_tokens(metadata, authentication, form, step=REFRESH_STEP, cure="log in again")
     renewed = tokens_of(response, tokens.requested, now)
     scopes = tokens.scopes if response.scope is None else renewed.scopes
     return msgspec.structs.replace(renewed, refresh_token=renewed.refresh_token or tokens.refresh_token, scopes=scopes)

@@ -12,6 +12,8 @@ from enum import IntEnum
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from accord.errors import AuthorizationError, visible
+from accord.transport.http.redaction import without_credentials_malformed
+from accord.wire.hosts import is_loopback as is_loopback
 
 URL_CHARACTERS = 2_048
 """Limit of the length of a URL in metadata, in characters."""
@@ -39,7 +41,8 @@ def check_url(url: str, what: str) -> SplitResult:
     reason = _reason_against(url)
     if reason is not None:
         cure = "accord opens https URLs, and http on loopback"
-        raise AuthorizationError(what, f"{visible(url)[:200]!r} {reason}", cure)
+        shown = visible(without_credentials_malformed(url))[:200]
+        raise AuthorizationError(what, f"{shown!r} {reason}", cure)
     return urlsplit(url)
 
 
@@ -72,14 +75,6 @@ def _is_host(host: str) -> bool:
         last = host.rstrip(".").rpartition(".")[2]
         return bool(_HOST_NAME(host)) and len(host) <= 253 and not _NUMERIC(last)
     return "%" not in host
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine: `localhost`, 127.0.0.0/8, or ::1."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def origin_of(url: str) -> str:

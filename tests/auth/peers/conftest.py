@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator
 
 import pytest
 
-from tests.auth.peers.oidc import serving_oidc
+from tests.auth.peers.oidc import Place, serving_protected
 
 
-@pytest.fixture
-def oidc() -> Callable[..., AbstractAsyncContextManager[str]]:
-    """`async with oidc(resource=...) as issuer`: oidc-provider, as its users run it."""
-    return serving_oidc
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    """oidc-provider, and a server of accord that accepts its tokens, for all tests of a module."""
+    with serving_protected() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Place]:
+    """oidc-provider, and a server of accord with an `OAuthProxy` before it."""
+    with serving_protected("proxy") as found:
+        yield found

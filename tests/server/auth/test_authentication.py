@@ -17,6 +17,7 @@ from accord.errors import DeclarationError
 from accord.messages.revision import REVISIONS
 from accord.server.auth.authentication import Auth, AuthRequest, identify
 from accord.server.auth.refusals import AuthenticationFailed, AuthRefused, Forbidden
+from accord.server.http.options import HTTPOptions
 
 from tests.server.http.speaking import Legacy, Modern, Stateful, encode, quick, site, text
 from tests.server.raw import raw_peer
@@ -31,6 +32,8 @@ class Sent:
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     method: str = "POST"
     path: str = "/mcp"
+    url: str = "https://shop.example/mcp"
+    response_headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def with_header(value: bytes) -> Sent:
@@ -45,7 +48,7 @@ def keys() -> APIKeys:
 
 
 @pytest.mark.parametrize("form", ["Bearer %s", "bearer %s", "BEARER %s", "Bearer   %s"])
-async def test_a_key_tells_whose_it_is(form: str) -> None:
+async def test_a_key_identifies_its_principal(form: str) -> None:
     assert await keys().authenticate(with_header((form % KEY).encode())) == Principal("ann")
     assert await keys().authenticate(with_header((form % "key-of-bob").encode())) == Principal(
         "bob", frozenset({"read"})
@@ -155,7 +158,7 @@ def test_a_key_that_no_header_can_bring_is_refused_without_being_shown(key: Any)
 
 
 @pytest.mark.parametrize("id", ["", None, 7, b"ann"])
-def test_a_principal_is_somebody(id: Any) -> None:
+def test_a_principal_has_an_id(id: Any) -> None:
     with pytest.raises(DeclarationError, match="a non-empty string"):
         Principal(id)
     with pytest.raises(DeclarationError, match="a non-empty string"):
@@ -190,7 +193,7 @@ class Does:
         return self.what  # type: ignore[no-any-return]
 
 
-async def test_identify_says_who_asks() -> None:
+async def test_identify_returns_the_principal() -> None:
     auth: Auth = keys()
     assert await identify(auth, with_header(b"Bearer key-of-bob")) == Principal("bob", frozenset({"read"}))
 
@@ -218,7 +221,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, None, "", "ann", True, {"id": "ann"}, Principal], ids=repr)
-async def test_a_fault_of_an_auth_lets_nobody_in(fault: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fault_of_an_auth_refuses_every_request(fault: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "accord"), pytest.raises(AuthenticationFailed) as caught:
         await identify(Does(fault), Sent())
     assert caught.value.status == 500
@@ -228,7 +231,7 @@ async def test_a_fault_of_an_auth_lets_nobody_in(fault: Any, caplog: pytest.LogC
     assert type(fault).__name__ in record.getMessage()
 
 
-async def test_an_auth_that_is_silent_lets_nobody_in() -> None:
+async def test_an_auth_without_a_result_refuses_every_request() -> None:
     class Silent:
         async def authenticate(self, request: AuthRequest) -> Principal:
             await asyncio.Event().wait()
@@ -340,7 +343,7 @@ async def leave(client: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", FORMS)
-async def test_a_handler_learns_who_asks(revision: str) -> None:
+async def test_a_handler_receives_the_principal(revision: str) -> None:
     async with site(Who()) as here:
         client = await client_of(here.raw, revision, "key-read")
         assert await asked_who(client) == "ann may read, ann may read"
@@ -396,7 +399,7 @@ async def test_a_handler_that_has_waited_for_an_answer_has_what_the_key_of_the_a
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_where_nobody_was_asked_a_handler_learns_that(revision: str) -> None:
+async def test_a_handler_learns_that_no_input_was_requested(revision: str) -> None:
     async with raw_peer(Who(None), revision) as peer:
         assert text({"result": await peer.call("who")}) == "nobody was asked, nobody was asked"
 
@@ -417,3 +420,50 @@ def test_an_expired_token_is_accepted_within_the_leeway_only() -> None:
     assert token.seconds_left(900) == 100
     assert token.seconds_left(1030) == 30
     assert token.seconds_left(1061) == -1
+
+
+@pytest.mark.parametrize(
+    ("options", "root", "path", "url"),
+    [
+        ({}, "", "/mcp", "http://localhost:8000/mcp"),
+        ({}, "/api", "/api/mcp", "http://localhost:8000/api/mcp"),
+        ({}, "", "/sse", "http://localhost:8000/sse"),
+        ({"public_url": "https://a.example/mcp"}, "", "/mcp", "https://a.example/mcp"),
+        ({"public_url": "https://a.example/mcp"}, "", "/mcp/", "https://a.example/mcp"),
+        ({"public_url": "https://a.example/mcp"}, "", "/", "https://a.example/mcp"),
+        ({"public_url": "https://a.example/mcp"}, "", "/sse", "https://a.example/sse"),
+        ({"public_url": "https://a.example/api/mcp"}, "", "/mcp", "https://a.example/api/mcp"),
+        ({"public_url": "https://a.example/api/mcp"}, "", "/api/mcp", "https://a.example/api/mcp"),
+        ({"public_url": "https://a.example/api/mcp"}, "", "/api/sse", "https://a.example/api/sse"),
+        ({"public_url": "https://a.example/api/mcp"}, "/api", "/api/sse", "https://a.example/api/sse"),
+        ({"public_url": "https://a.example/tools"}, "", "/mcp", "https://a.example/tools"),
+    ],
+)
+async def test_an_auth_reads_the_url_that_the_client_requested(
+    options: dict[str, Any], root: str, path: str, url: str
+) -> None:
+    found = []
+
+    class Noting:
+        async def authenticate(self, request: AuthRequest) -> Principal:
+            found.append(request.url)
+            request.response_headers += ((b"x-seen", b"yes"),)
+            raise Unauthorized("no")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    app = Server("a", "1", auth=Noting()).asgi(HTTPOptions(**options))
+    method = "GET" if path.endswith("sse") else "POST"
+    head = {"type": "http", "method": method, "path": path, "root_path": root, "query_string": b"a=b", "scheme": "http"}
+    await app({**head, "headers": [(b"host", b"localhost:8000")]}, receive, send)
+    await app.drain(1)
+    await app.close()
+    assert found == [url]
+    assert sent[0]["status"] == 401
+    assert (b"x-seen", b"yes") in sent[0]["headers"]

@@ -10,7 +10,6 @@ a fault and refuses the request; there is no fallback to an anonymous principal.
 from __future__ import annotations
 
 import logging
-import re
 import traceback
 from collections.abc import Mapping
 from typing import Protocol
@@ -22,13 +21,16 @@ from accord.transport.deadlines import is_cancelled, with_deadline
 
 log: logging.Logger = logging.getLogger("accord")
 
-_BEARER = re.compile(rb"bearer +([!-~]+)", re.IGNORECASE)
+_SCHEMES = (b"bearer", b"dpop")
 _SECRET = 8
 """The fewest characters of a credential to redact; replacing a shorter one would garble the log."""
 
 
 class AuthRequest(Protocol):
-    """The part of a request that an `Auth` may read."""
+    """The part of a request that an `Auth` may read, and headers for its response."""
+
+    response_headers: tuple[tuple[bytes, bytes], ...]
+    """Headers that the response gets, whether the request is accepted or not; none at first."""
 
     @property
     def method(self) -> str:
@@ -38,6 +40,11 @@ class AuthRequest(Protocol):
     @property
     def path(self) -> str:
         """The path, without the query: queries end up in logs, so credentials are not read from there."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The URL that the client requested, without the query: that of `HTTPOptions.public_url`, if it is given."""
         ...
 
     @property
@@ -58,12 +65,39 @@ class Auth(Protocol):
 
 
 def bearer_token(request: AuthRequest) -> bytes | None:
-    """Return the token of a request (RFC 6750, 2.1), empty if the header is malformed; None if there is no header."""
+    """Return the token of a request (RFC 6750, 2.1), empty for another scheme; None if there is no header.
+
+    Its characters are not checked.
+    """
+    sent = access_token(request)
+    if sent is None:
+        return None
+    token, is_dpop = sent
+    return b"" if is_dpop else token
+
+
+def sender_of(request: AuthRequest) -> str:
+    """Return the account of a request's sender, its address; an empty string while few requests wait."""
+    account: str = getattr(request, "account", "")
+    return account
+
+
+def resource_of(request: AuthRequest) -> str | None:
+    """Return the resource identifier of the server that a request is for (RFC 8707), if it verifies tokens."""
+    resource: str | None = getattr(request, "resource", None)
+    return resource
+
+
+def access_token(request: AuthRequest) -> tuple[bytes, bool] | None:
+    """Return the access token of a request, and whether it was sent with the scheme `DPoP` (RFC 9449, 7.1) instead of
+    `Bearer`; see `bearer_token`.
+    """
     sent = request.headers.get(b"authorization")
     if sent is None:
         return None
-    match = _BEARER.fullmatch(sent)
-    return match[1] if match else b""
+    scheme, _, token = sent.partition(b" ")
+    scheme = scheme.lower()
+    return (token.lstrip(b" ") if scheme in _SCHEMES else b"", scheme == b"dpop")
 
 
 async def identify(auth: Auth, request: AuthRequest, seconds: float | None = None) -> Principal:
@@ -81,15 +115,17 @@ async def identify(auth: Auth, request: AuthRequest, seconds: float | None = Non
     except BaseException as exc:
         if is_cancelled(exc):
             raise
-        log.error(
-            "accord: %s failed to authenticate a request\n%s", type(auth).__name__, _redacted_traceback(exc, request)
-        )
+        credential = request.headers.get(b"authorization", b"").partition(b" ")[2].strip().decode("latin-1")
+        text = redacted_traceback(exc, credential)
+        log.error("accord: %s failed to authenticate a request\n%s", type(auth).__name__, text)
         raise AuthenticationFailed("authentication failed on the server; its log has the reason") from None
     return principal
 
 
-def _redacted_traceback(exc: BaseException, request: AuthRequest) -> str:
-    """Return the traceback without the credential, which error messages often quote."""
+def redacted_traceback(exc: BaseException, *credentials: str | None) -> str:
+    """Return the traceback without the credentials, which error messages often quote."""
     text = "".join(traceback.format_exception(exc))
-    credential = request.headers.get(b"authorization", b"").partition(b" ")[2].strip().decode("latin-1")
-    return str(redact(text.replace(credential, REDACTED) if len(credential) >= _SECRET else text))
+    for credential in credentials:
+        if credential is not None and len(credential) >= _SECRET:
+            text = text.replace(credential, REDACTED)
+    return str(redact(text))

@@ -1,0 +1,1 @@
+"""`OAuthProxy`: an authorization server for providers that register no clients."""

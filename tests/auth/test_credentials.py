@@ -1,0 +1,249 @@
+"""Logins are renewed before they expire and when they are refused, once, and without the user."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from accord import AuthorizationError, Client, CredentialStore, LoginNeeded, OAuth, RequestTimeout
+from accord.auth.credentials import login_name
+
+from tests.auth.place import Clock, Place, Timed, place, stored
+
+
+@pytest.mark.parametrize("lifetime", [20, 1, 0])
+async def test_tokens_with_a_short_lifetime_are_used(lifetime: float, store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(lifetime=lifetime or 1e-9, clock=clock) as at:
+        at.auth.accepts_expired = lifetime == 0
+        if not lifetime:
+            at.issuer.set_faults("expires_in_zero")
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+            for _ in range(5):
+                assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1
+        assert at.issuer.counts["token"] <= (2 if lifetime else 10)
+
+
+async def test_a_failed_renewal_does_not_stop_a_token_that_is_valid(store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
+        await client.call_tool("who")
+        at.issuer.set_faults("refresh_500")
+        clock.now += 3_580  # its last 20 s
+        before = at.issuer.counts["token"]
+        for _ in range(5):
+            assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["token"] == before + 1, "not one attempt for each request"
+        clock.now += 21
+        at.issuer.set_faults()
+        await client.call_tool("who")
+        assert at.issuer.counts["token"] == before + 2
+        assert at.issuer.counts["authorization"] == 1, "the user is not asked"
+
+
+@pytest.mark.parametrize("fault", ["refresh_500", "refresh_html", "refresh_redirect", "client_unknown"])
+async def test_only_invalid_grant_deletes_a_refresh_token(fault: str, store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
+        await client.call_tool("who")
+        before = (await stored(store)).tokens.refresh_token
+        at.issuer.set_faults(fault)
+        clock.now += 3_601
+        with pytest.raises(AuthorizationError, match=r"token refresh"):
+            await client.call_tool("who")
+        assert (await stored(store)).tokens.refresh_token == before is not None
+        at.issuer.set_faults()
+        assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1
+
+
+async def test_an_expired_login_is_renewed_after_a_restart_without_the_user(store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at:
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+            await client.call_tool("who")
+        clock.now += 7_200
+        refused = at.auth.refused
+        again = OAuth(store=CredentialStore(store._path), interactive=False)  # no user is present
+        async with Client(at.url, auth=Timed(again, clock)) as client:
+            assert (await client.call_tool("who")).text == "alice"
+        assert at.auth.refused == refused, "the expired token is not sent: its expiry is stored"
+        assert at.issuer.counts["authorization"] == 1
+
+
+async def test_a_renewal_does_not_restore_a_login_that_was_deleted(store: CredentialStore) -> None:
+    """`accord logout` cannot revoke the tokens everywhere, and other programs may run meanwhile."""
+    clock = Clock()
+    async with place(clock=clock) as at:
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+            await client.call_tool("who")
+        again = OAuth(store=CredentialStore(store._path), interactive=False)
+        async with store, Client(at.url, auth=Timed(again, clock)) as client:
+            assert (await client.call_tool("who")).text == "alice"
+            await store.delete(login_name(at.url))
+            at.issuer.expire_access_tokens()
+            with pytest.raises(LoginNeeded):
+                await client.call_tool("who")
+            assert not await store.logins()
+
+
+async def test_a_token_that_is_refused_before_it_expires_is_renewed_without_the_user(store: CredentialStore) -> None:
+    async with place() as at:
+        async with Client(at.url, auth=at.login(store)) as client:
+            await client.call_tool("who")
+        at.issuer.expire_access_tokens()
+        async with Client(at.url, auth=OAuth(store=store, interactive=False)) as client:
+            assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1
+
+
+async def test_a_request_that_is_cancelled_does_not_lose_the_tokens_of_a_renewal(store: CredentialStore) -> None:
+    async with place() as at:
+        async with Client(at.url, auth=at.login(store)) as client:
+            await client.call_tool("who")
+            at.issuer.expire_access_tokens()
+            at.issuer.set_faults("refresh_late")
+            before = at.issuer.counts["token"]
+            call = asyncio.create_task(client.call_tool("who"))
+            while at.issuer.counts["token"] == before:
+                await asyncio.sleep(0.001)
+            call.cancel()
+            await asyncio.wait([call])
+            assert (await client.call_tool("who")).text == "alice"
+            at.issuer.expire_access_tokens()
+            assert (await client.call_tool("who")).text == "alice", "the new refresh token is stored"
+            assert at.issuer.counts["authorization"] == 1
+            at.issuer.expire_access_tokens()
+            before = at.issuer.counts["token"]
+            call = asyncio.create_task(client.call_tool("who"))
+            while at.issuer.counts["token"] == before:
+                await asyncio.sleep(0.001)
+            call.cancel()
+            await asyncio.wait([call])
+        async with Client(at.url, auth=at.login(store)) as client:  # nor does the client that is closed
+            assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1
+
+
+class SlowUser:
+    """A user who logs in at once the first time, and later when `decides` is set; who may refuse."""
+
+    def __init__(self, at: Place) -> None:
+        self.at = at
+        self.visits = 0
+        self.decides = asyncio.Event()
+        self.refuses = False
+
+    async def authorize(self, url: str) -> str:
+        self.visits += 1
+        if self.visits > 1:
+            await self.decides.wait()
+            if self.refuses:
+                raise AuthorizationError("authorization", "the user refuses")
+        return self.at.issuer.callback(url)
+
+
+async def test_requests_do_not_wait_while_the_user_logs_in(store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at:
+        user = SlowUser(at)
+        auth = Timed(OAuth(authorize=user.authorize, store=store), clock)
+        async with Client(at.url, auth=auth, revisions=["2026-07-28"], timeout=20) as client:
+            at.auth.needed["extensions"] = "write"
+            waiting = asyncio.create_task(client.call_tool("extensions"))
+            while user.visits < 2:
+                await asyncio.sleep(0.001)
+            for _ in range(3):
+                assert (await client.call_tool("who")).text == "alice"
+            clock.now += 3_601  # nor does the login stop a renewal
+            assert (await client.call_tool("who")).text == "alice"
+            assert not waiting.done()
+            user.decides.set()
+            await waiting
+            assert {"read", "write"} <= set((await stored(store)).tokens.requested)
+            assert (await client.call_tool("who")).text == "alice"
+        assert user.visits == 2
+
+
+async def test_a_login_that_the_user_refuses_is_not_repeated_for_each_request(store: CredentialStore) -> None:
+    async with place() as at:
+        user = SlowUser(at)
+        auth = Timed(OAuth(authorize=user.authorize, store=store), Clock())
+        async with Client(at.url, auth=auth) as client:
+            at.issuer.revoke_all()
+            calls = [asyncio.create_task(client.call_tool("who")) for _ in range(10)]
+            assert auth.made is not None
+            while len(auth.made._login_lock._waiters or ()) < 9:  # type: ignore[attr-defined]
+                await asyncio.sleep(0.001)
+            user.refuses = True
+            user.decides.set()
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(outcome, AuthorizationError) for outcome in outcomes), outcomes
+            assert user.visits == 2
+            user.refuses = False
+            assert (await client.call_tool("who")).text == "alice", "a later request asks again"
+
+
+async def test_a_server_that_demands_ever_new_logins_does_not_open_the_browser_without_end(
+    store: CredentialStore,
+) -> None:
+    """It may end the session and demand a login again and again, also while the program does nothing."""
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
+        for _ in range(9):
+            at.issuer.revoke_all()
+            assert (await client.call_tool("who")).text == "alice"
+        for _ in range(9):
+            at.issuer.revoke_all()
+            with pytest.raises(AuthorizationError, match="demanded more than 10 logins in 600 s"):
+                await client.call_tool("who")
+        assert at.issuer.counts["authorization"] == 10
+        clock.now += 600
+        assert (await client.call_tool("who")).text == "alice"
+
+
+async def test_what_is_left_of_the_total_timeout_holds_after_a_login(store: CredentialStore) -> None:
+    async with place() as at:
+        user = SlowUser(at)
+        async with Client(
+            at.url, auth=OAuth(authorize=user.authorize, store=store), revisions=["2026-07-28"]
+        ) as client:
+            at.auth.needed |= {"wait": "write", "who": "write"}
+            for tool in ("wait", "who"):
+                user.decides.clear()
+                at.issuer.revoke_all()
+                visits = user.visits
+                call = asyncio.create_task(client.call_tool(tool, total_timeout=1))
+                while user.visits == visits:
+                    await asyncio.sleep(0.001)
+                await asyncio.sleep(1.1)
+                user.decides.set()
+                if tool == "wait":
+                    with pytest.raises(RequestTimeout):
+                        await asyncio.wait_for(call, 60)
+                else:
+                    assert (await call).text == "alice", "the time of the user does not count"
+
+
+@pytest.mark.parametrize("previous", [None, "stored"])
+async def test_without_a_user_each_request_fails_at_once(previous: Any, store: CredentialStore) -> None:
+    async with place() as at:
+        if previous:
+            async with Client(at.url, auth=at.login(store)) as client:
+                await client.call_tool("who")
+            at.issuer.revoke_all()
+        with pytest.raises(LoginNeeded, match=f"run: accord login {at.url}"):
+            await Client(at.url, auth=OAuth(store=store, interactive=False)).connect()
+
+
+async def test_a_login_that_cannot_be_read_is_an_error_with_its_cure(store: CredentialStore) -> None:
+    async with place() as at:
+        async with Client(at.url, auth=at.login(store)) as client:
+            await client.call_tool("who")
+        store._path.chmod(0o644)
+        with pytest.raises(AuthorizationError, match=r"stored login: .* can be read by others .*: run chmod 600"):
+            await Client(at.url, auth=at.login(CredentialStore(store._path))).connect()
+        assert at.issuer.counts["authorization"] == 1
