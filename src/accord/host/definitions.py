@@ -1,0 +1,166 @@
+"""The definitions that the user approved once, and what a server offers now.
+
+The digest of a tool covers its name, title, description, schemas, annotations and icons; that of a prompt likewise its
+arguments; that of the instructions their text. A definition that is new or has changed is neither listed nor callable
+until the user approves it. (A server may change what it offers after it was approved; Tools, Security Considerations.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from accord.host.consent import digest
+from accord.host.line_difference import difference
+from accord.host.state import Pin
+from accord.messages import codec
+from accord.messages.base import JSONObject
+from accord.messages.prompts import Prompt
+from accord.messages.tools import Tool
+from accord.visible_text import visible
+
+INSTRUCTIONS = "instructions"
+_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "arguments")
+_CONTEXT_LINES = 2
+MAX_SHOWN_BYTES = 64 << 10
+"""The part of a definition that is shown; of the rest, the size and the digest."""
+_LINE_CHARACTERS = 200
+"""Longer lines are shown as several."""
+
+Key = tuple[str, str]
+"""The kind of a definition ("tool", "prompt", "instructions"), and its name."""
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A definition as a server offers it. `json` is canonical: members are sorted."""
+
+    kind: str
+    name: str
+    json: bytes
+    digest: str = ""
+    """The digest of `json`: it is compared in each call."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "digest", digest(self.json))
+
+    @property
+    def key(self) -> Key:
+        """Return the kind and the name."""
+        return self.kind, self.name
+
+    def pin(self, at: float) -> Pin:
+        """Return the approval of the definition at a time, in seconds since 1970."""
+        return Pin(self.kind, self.name, self.digest, self.json, at)
+
+
+def definition_of(item: Tool | Prompt) -> Definition:
+    """Return the definition of a tool or a prompt."""
+    fields = msgspec.json.decode(codec.encode(item), type=dict[str, msgspec.Raw])
+    known = {name: msgspec.json.decode(fields[name]) for name in _FIELDS if name in fields}
+    kind = "tool" if isinstance(item, Tool) else "prompt"
+    return Definition(kind, item.name, msgspec.json.encode(known, order="deterministic"))
+
+
+def instructions_of(text: str | None) -> Definition | None:
+    """Return the instructions of a server as a definition; None without any."""
+    return Definition(INSTRUCTIONS, "", msgspec.json.encode(text)) if text else None
+
+
+class DefinitionChange(msgspec.Struct, frozen=True):
+    """A definition that waits for an approval; `before` is the one that was approved, None for a new one."""
+
+    definition: Definition
+    before: Pin | None = None
+
+    def lines(self) -> list[str]:
+        """Return the difference as lines with `+`, `-` or a space in front; hidden characters are escaped."""
+        old = [] if self.before is None else _lines(self.before.definition)
+        new = _lines(self.definition.json)
+        return difference(old, new, _CONTEXT_LINES)
+
+
+def _lines(definition: bytes) -> list[str]:
+    """Return a definition as lines of text; texts of several lines as so many."""
+    if len(definition) > MAX_SHOWN_BYTES:
+        rest = f"… {len(definition) - MAX_SHOWN_BYTES:,} more bytes; SHA-256 of all: {digest(definition)}"
+        return [*_text_lines(definition[:MAX_SHOWN_BYTES].decode(errors="replace")), rest]
+    return _text_lines(msgspec.json.format(definition, indent=2).decode())
+
+
+def _text_lines(text: str) -> list[str]:
+    parts = (part for line in text.split("\n") for part in line.split("\\n"))
+    return [
+        visible(part[start : start + _LINE_CHARACTERS])
+        for part in parts
+        for start in range(0, len(part) or 1, _LINE_CHARACTERS)
+    ]
+
+
+class Definitions:
+    """The definitions of one server: those that the user approved, and those that the server offers.
+
+    Until the server was asked in this run, what it offers is unknown; then the approved definitions are listed.
+    """
+
+    def __init__(self, pins: Mapping[Key, Pin] | None = None) -> None:
+        self._pins: dict[Key, Pin] = dict(pins or {})
+        self._offered: dict[Key, Definition] | None = None
+
+    def offer(self, offered: Iterable[Definition]) -> bool:
+        """Take what the server offers now; return whether the listed definitions changed."""
+        before = self.listed
+        self._offered = {each.key: each for each in offered}
+        return before != self.listed
+
+    def approve(self, pins: Iterable[Pin]) -> bool:
+        """Take approvals; return whether the listed definitions changed."""
+        before = self.listed
+        self._pins |= {(pin.kind, pin.name): pin for pin in pins}
+        return before != self.listed
+
+    @property
+    def changes(self) -> list[DefinitionChange]:
+        """Return the offered definitions that wait for an approval."""
+        found: list[DefinitionChange] = []
+        for key, each in (self._offered or {}).items():
+            pin = self._pins.get(key)
+            if pin is None or pin.digest != each.digest:
+                found.append(DefinitionChange(each, pin))
+        return found
+
+    @property
+    def listed(self) -> dict[Key, Pin]:
+        """Return the approved definitions that the server offers, or offered last, in the order of kinds and names:
+        the same list in each run, whether the server is connected or not.
+        """
+        return {key: pin for key, pin in sorted(self._pins.items()) if self._is_offered(pin)}
+
+    def _is_offered(self, pin: Pin) -> bool:
+        if self._offered is None:
+            return True
+        each = self._offered.get((pin.kind, pin.name))
+        return each is not None and each.digest == pin.digest
+
+    def find(self, kind: str, name: str) -> Pin | None:
+        """Return an approved definition that the server offers, or None."""
+        pin = self._pins.get((kind, name))
+        return pin if pin is not None and self._is_offered(pin) else None
+
+
+def tool_of(pin: Pin) -> Tool:
+    """Return the tool of an approved definition."""
+    tool: Tool = codec.decoder(Tool).decode(pin.definition)
+    return tool
+
+
+def prompt_of(pin: Pin) -> Prompt:
+    """Return the prompt of an approved definition."""
+    prompt: Prompt = codec.decoder(Prompt).decode(pin.definition)
+    return prompt
+
+
+def arguments_of(text: bytes) -> JSONObject:
+    """Return the arguments of a call as an object."""
+    decoded: JSONObject = msgspec.json.decode(text, type=dict)
+    return decoded

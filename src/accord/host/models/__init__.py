@@ -1,0 +1,1 @@
+"""Language models of a host, behind the HTTP APIs of their providers."""

@@ -1,0 +1,168 @@
+"""What servers ask the host: sampling, elicitation and roots (client features).
+
+A sampling request goes to one of the host's models, after the user has read and perhaps edited it, and so does the
+answer on its way back. An elicitation goes only to the person whose call caused it. Roots are configured.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from accord.client.model_selection import choose_model
+from accord.errors import InternalError, InvalidParams, ModelError, RateLimited, SamplingDeclined, log_line
+from accord.host.approvers import Approver, PromptAnswer
+from accord.host.configuration import ConfiguredServer
+from accord.host.models.model import LanguageModel
+from accord.host.prompts import SamplingPrompt
+from accord.messages.elicitation import ElicitParams
+from accord.messages.sampling import CreateMessageParams, CreateMessageResult
+from accord.redaction import names_secret
+
+log: logging.Logger = logging.getLogger("accord.host")
+
+
+class ElicitationContext(msgspec.Struct, frozen=True):
+    """Who asks, and whom."""
+
+    server: str
+    """The server under its name in the configuration, which the server cannot choose."""
+    principal: str
+    """The person whose call caused the question; empty for the owner of the host."""
+
+
+ElicitationHandler = Callable[[Any, ElicitationContext], Any]
+"""Returns the content of the form, or None to decline; for a URL, whether the user agrees to visit it. May be async."""
+
+
+_MAX_QUESTIONS = 20
+"""Elicitations that a server may send before the next request to it."""
+
+
+class SamplingLimits:
+    """The sampling requests that the servers of one host may send, each and in total."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._used: dict[str, int] = {}
+        self.tokens: int = 0
+        """Tokens of all requests so far, and of their answers."""
+
+    def charge(self, server: ConfiguredServer) -> None:
+        """Count a request. Raises `RateLimited` beyond the limits."""
+        used = self._used.get(server.name, 0)
+        if used >= server.settings.max_sampling or sum(self._used.values()) >= self._total:
+            raise RateLimited(f"the host sends no more sampling requests of {server.name!r} to its models")
+        self._used[server.name] = used + 1
+
+
+class ServerQuestions:
+    """The handlers for one server. `principals()` returns who has calls in flight there, and `requests()` how many
+    requests the host has begun.
+    """
+
+    def __init__(
+        self,
+        server: ConfiguredServer,
+        models: Sequence[LanguageModel],
+        limits: SamplingLimits,
+        approver: Approver,
+        elicitation: ElicitationHandler | None,
+        roots: Sequence[str | os.PathLike[str]],
+        principals: Callable[[], Sequence[str]],
+        requests: Callable[[], int],
+        *,
+        approval_seconds: float,
+    ) -> None:
+        self._server = server
+        self._models = models
+        self._limits = limits
+        self._approver = approver
+        self._elicitation = elicitation
+        self._roots = [os.path.realpath(os.path.expanduser(each)) for each in (*roots, *server.settings.roots)]
+        self._principals = principals
+        self._requests = requests
+        self._asked_in = 0
+        """The number of the last request of the host, and how many questions the server has asked since."""
+        self._asked = 0
+        self._approval_seconds = approval_seconds
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the `Client`: a handler declares its capability."""
+        options: dict[str, Any] = {}
+        if self._models:
+            options |= {"sampling": self.sample, "sampling_tools": True}
+        if self._elicitation is not None:
+            options |= {"elicitation": self.elicit, "elicitation_modes": ("form", "url")}
+        if self._roots:
+            options["roots"] = self._roots
+        return options
+
+    # --- sampling ----------------------------------------------------------------------------------------------
+
+    async def sample(self, params: CreateMessageParams) -> CreateMessageResult:
+        """Answer a sampling request. Raises `SamplingDeclined`, `RateLimited`, `InternalError` if the model fails."""
+        self._limits.charge(self._server)
+        model = choose_model(params.model_preferences, list(self._models))
+        asked = await self._approved(SamplingPrompt(self._server.name, model.name, params))
+        request = asked.request or params
+        answer = await self._ask_model(model, request)
+        released = await self._approved(SamplingPrompt(self._server.name, model.name, request, answer))
+        return released.result or answer
+
+    async def _ask_model(self, model: LanguageModel, request: CreateMessageParams) -> CreateMessageResult:
+        try:
+            answer = await model.create_message(request)
+        except ModelError as exc:  # its text is for the owner of the host: the server learns nothing of the provider
+            log.warning("accord: %s answered no request of %s: %s", model.name, self._server.name, log_line(exc))
+            raise InternalError("the model of the host did not answer") from None
+        self._limits.tokens += answer.input_tokens + answer.output_tokens
+        return answer.result
+
+    async def _approved(self, prompt: SamplingPrompt) -> PromptAnswer:
+        answer = await self._approver.ask(prompt, self._approval_seconds)
+        if not answer.approved:
+            raise SamplingDeclined
+        return answer
+
+    # --- elicitation -------------------------------------------------------------------------------------------
+
+    async def elicit(self, params: ElicitParams) -> Any:
+        """Pass a question on to the person whose call caused it. Declines a form that asks for a secret.
+
+        "Servers MUST NOT use form mode elicitation to request sensitive information" (Elicitation). Raises
+        `InvalidParams` if it cannot be known whose call caused the question, and `RateLimited` for too many.
+        """
+        assert self._elicitation is not None, "without it the capability is not declared"
+        self._charge_question()
+        if secret := _secret_field(params):
+            raise InvalidParams(f"the form asks for {secret!r}: this host asks nobody for a secret in a form")
+        principals = self._principals()
+        if len(principals) > 1:
+            raise InvalidParams("several principals have calls at this server; it is not known whom this is for")
+        context = ElicitationContext(self._server.name, principals[0] if principals else "")
+        answer = self._elicitation(params, context)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def _charge_question(self) -> None:
+        """Count a question. Raises `RateLimited` beyond those that one request may cause."""
+        if self._asked_in != self._requests():
+            self._asked_in, self._asked = self._requests(), 0
+        self._asked += 1
+        if self._asked > _MAX_QUESTIONS:
+            raise RateLimited(f"the host passes on at most {_MAX_QUESTIONS} questions of {self._server.name!r} at once")
+
+
+def _secret_field(params: ElicitParams) -> str:
+    """Return the name of a field that is for a secret; empty if there is none."""
+    properties = (params.requested_schema or {}).get("properties")
+    for name, field in (properties if isinstance(properties, dict) else {}).items():
+        about = field if isinstance(field, dict) else {}
+        if about.get("format") == "password" or names_secret(name) or names_secret(str(about.get("title", ""))):
+            return str(name)
+    return ""
