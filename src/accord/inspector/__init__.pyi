@@ -1,0 +1,3 @@
+from accord.inspector.app import Inspector as Inspector
+
+__all__ = ["Inspector"]

@@ -1,0 +1,202 @@
+// @ts-check
+/** The other side of an app: JSON-RPC over postMessage with the frame (MCP Apps, 2026-01-26). */
+
+import { CommandError } from "../connection.js";
+
+/** @typedef {import("../main.js").Context} Context */
+
+/**
+ * @typedef {object} Approval
+ * @property {string} question
+ * @property {string} argumentsJson
+ * @property {(approved: boolean) => void} answer
+ */
+
+const PROTOCOL = "2026-01-26";
+const MOST_MESSAGES = 200;
+const MOST_CHARACTERS = 500;
+const LEAST_HEIGHT = 80;
+const MOST_HEIGHT = 2000;
+const NEEDS_APPROVAL = 428;
+const METHOD_NOT_FOUND = -32601;
+const FAILED = -32000;
+
+/** What an app asks of its host; what it asks of its server goes through Python. */
+export class AppBridge {
+  /** @type {HTMLIFrameElement | null} */
+  #frame = null;
+  /** @type {Approval | null} */
+  approval = null;
+  /** @type {{ method: string, text: string }[]} */
+  messages = [];
+
+  /**
+   * @param {any} opened
+   * @param {string} argumentsText
+   * @param {Context} context
+   */
+  constructor(opened, argumentsText, context) {
+    this.opened = opened;
+    this.argumentsText = argumentsText;
+    this.context = context;
+    this.tool = JSON.parse(opened.toolJson);
+    this.onMessage = (/** @type {MessageEvent} */ event) => void this.#receive(event);
+    addEventListener("message", this.onMessage);
+  }
+
+  /** @param {HTMLIFrameElement} frame */
+  attach(frame) {
+    this.#frame = frame;
+  }
+
+  close() {
+    removeEventListener("message", this.onMessage);
+    this.approval?.answer(false);
+    this.#frame = null;
+  }
+
+  /** @param {object} message */
+  #send(message) {
+    // The origin of a sandboxed frame is opaque, so "*" is the only target; the window is that of this frame.
+    this.#frame?.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
+  }
+
+  /** @param {MessageEvent} event */
+  async #receive(event) {
+    const { data } = event;
+    if (event.source === null || event.source !== this.#frame?.contentWindow) return;
+    if (typeof data !== "object" || data === null || typeof data.method !== "string") return;
+    this.#note(data.method, data.params);
+    if (data.id === undefined) return this.#notified(data.method, data.params);
+    try {
+      this.#send({ id: data.id, result: await this.#result(data.method, data.params ?? {}) });
+    } catch (error) {
+      const code = error instanceof UnknownMethod ? METHOD_NOT_FOUND : FAILED;
+      this.#send({ id: data.id, error: { code, message: error instanceof Error ? error.message : "failed" } });
+    }
+    this.context.update();
+  }
+
+  /**
+   * @param {string} method
+   * @param {unknown} params
+   */
+  #note(method, params) {
+    const text = (JSON.stringify(params) ?? "").slice(0, MOST_CHARACTERS);
+    this.messages = [...this.messages.slice(1 - MOST_MESSAGES), { method: method.slice(0, MOST_CHARACTERS), text }];
+    this.context.update();
+  }
+
+  /**
+   * @param {string} method
+   * @param {any} params
+   */
+  #notified(method, params) {
+    if (method === "ui/notifications/initialized") void this.#callTool();
+    if (method === "ui/notifications/size-changed" && this.#frame && Number.isFinite(params?.height)) {
+      this.#frame.height = String(Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, params.height)));
+    }
+  }
+
+  /** Calls the tool for the user, who pressed the button, and gives the app its input and its result. */
+  async #callTool() {
+    await this.context.attempt(async () => {
+      const call = { app: this.opened.id, name: this.tool.name, argumentsJson: this.argumentsText, byUser: true };
+      this.#send({ method: "ui/notifications/tool-input", params: { arguments: parsed(this.argumentsText) } });
+      try {
+        const { resultJson } = await this.context.send("apps/call", call);
+        this.#send({ method: "ui/notifications/tool-result", params: JSON.parse(resultJson) });
+      } catch (error) {
+        this.#send({ method: "ui/notifications/tool-cancelled", params: { reason: "the call failed" } });
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * @param {string} method
+   * @param {any} params
+   */
+  async #result(method, params) {
+    switch (method) {
+      case "ui/initialize":
+        return this.#initialized();
+      case "tools/call":
+        return this.#call(String(params.name), JSON.stringify(params.arguments ?? {}));
+      case "resources/read": {
+        const { resultJson } = await this.context.send("apps/read", { app: this.opened.id, uri: String(params.uri) });
+        return JSON.parse(resultJson);
+      }
+      case "ui/request-display-mode":
+        return { mode: "inline" };
+      case "ui/open-link": // It is shown among the messages: the inspector opens nothing.
+      case "ui/message":
+      case "ui/update-model-context":
+      case "ping":
+        return {};
+      default:
+        throw new UnknownMethod(`the inspector has no ${method.slice(0, MOST_CHARACTERS)}`);
+    }
+  }
+
+  #initialized() {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    return {
+      protocolVersion: PROTOCOL,
+      hostInfo: { name: "accord inspector", version: "1" },
+      hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, message: { text: {} } },
+      hostContext: {
+        toolInfo: { tool: this.tool },
+        theme: dark ? "dark" : "light",
+        displayMode: "inline",
+        availableDisplayModes: ["inline"],
+        locale: navigator.language,
+        platform: "web",
+      },
+    };
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} argumentsJson
+   */
+  async #call(name, argumentsJson) {
+    const call = { app: this.opened.id, name, argumentsJson };
+    try {
+      return JSON.parse((await this.context.send("apps/call", call)).resultJson);
+    } catch (error) {
+      if (!(error instanceof CommandError && error.status === NEEDS_APPROVAL)) throw error;
+      if (!(await this.#ask(error.error, argumentsJson))) throw new Error("the user declined the call");
+    }
+    return JSON.parse((await this.context.send("apps/call", { ...call, approved: true })).resultJson);
+  }
+
+  /**
+   * @param {string} question
+   * @param {string} argumentsJson
+   * @returns {Promise<boolean>}
+   */
+  #ask(question, argumentsJson) {
+    this.approval?.answer(false); // One question at a time: an app that asks again withdraws the first.
+    return new Promise((resolve) => {
+      const answer = (/** @type {boolean} */ approved) => {
+        this.approval = null;
+        resolve(approved);
+      };
+      this.approval = { question, argumentsJson, answer };
+      this.context.announce(question);
+      this.context.update();
+    });
+  }
+}
+
+class UnknownMethod extends Error {}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

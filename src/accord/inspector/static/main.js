@@ -1,0 +1,348 @@
+// @ts-check
+/** The page: header, navigation, and the screen of the address. Everything else is in `screens/`. */
+
+import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
+import { CommandError, hasToken, listen, send, takeToken } from "./connection.js";
+import { openPalette, paletteView } from "./components/palette.js";
+import { address, currentRoute, navigate } from "./router.js";
+import { screens } from "./screens/index.js";
+
+/**
+ * @typedef {object} Action
+ * @property {string} title
+ * @property {() => void} run
+ */
+
+/**
+ * What a screen gets.
+ *
+ * @typedef {object} Context
+ * @property {any} server The description of the selected server, or null.
+ * @property {any[]} servers The descriptions of all servers.
+ * @property {string[]} rest The parts of the address after the server.
+ * @property {Record<string, any>} topics The current value of each topic.
+ * @property {typeof send} send
+ * @property {typeof navigate} navigate
+ * @property {typeof address} address
+ * @property {() => void} update Renders the page again, in the next frame.
+ * @property {() => void} redraw Renders the page at once: what the user types next is for what is drawn now.
+ * @property {(work: () => Promise<void>, kind?: "action" | "load") => Promise<void>} attempt Runs work, and shows its
+ *   error, until the next work of this kind.
+ * @property {(text: string) => void} announce Tells a screen reader.
+ */
+
+/**
+ * One screen. `load` is called when it is opened, and when one of its topics or its server changed.
+ *
+ * @typedef {object} Screen
+ * @property {boolean} [perServer] Whether it is about one server.
+ * @property {boolean} [offline] Whether it needs no connection to that server.
+ * @property {string[]} [topics]
+ * @property {(context: Context) => Promise<void> | void} [load]
+ * @property {(context: Context) => unknown} view
+ * @property {(context: Context) => Action[]} [actions]
+ */
+
+/**
+ * A screen in the navigation; its module is loaded when it is opened.
+ *
+ * @typedef {object} ScreenEntry
+ * @property {string} id
+ * @property {string} title
+ * @property {() => Promise<{ screen: Screen }>} open
+ * @property {(context: Context) => number} [badge] A number beside its name: what waits there.
+ */
+
+/** @type {Map<string, Screen>} */
+const opened = new Map();
+
+/** The errors of the connection, of the last action of the user, and of loading the screen.
+ * @type {{ connection: CommandError | null, action: CommandError | null, load: CommandError | null }} */
+const errors = { connection: null, action: null, load: null };
+
+/** @type {{ servers: any[], topics: Record<string, any>, isScheduled: boolean, loaded: string, screen: string }} */
+const state = { servers: [], topics: {}, isScheduled: false, loaded: "", screen: "" };
+
+function update() {
+  if (state.isScheduled) return;
+  state.isScheduled = true;
+  requestAnimationFrame(() => {
+    state.isScheduled = false;
+    draw();
+  });
+}
+
+/** @param {string} text */
+function announce(text) {
+  const place = document.getElementById("announcements");
+  if (place) place.textContent = text;
+}
+
+/**
+ * @param {() => Promise<void>} work
+ * @param {"action" | "load" | "connection"} kind
+ */
+async function attempt(work, kind = "action") {
+  try {
+    errors[kind] = null;
+    await work();
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    errors[kind] = error;
+    announce(error.error);
+  }
+  update();
+}
+
+function currentEntry() {
+  const { screen } = currentRoute();
+  return screens.find(({ id }) => id === screen) ?? screens[0];
+}
+
+/** Returns the screen of the address, whose module is loaded when it is first opened. */
+async function openedScreen() {
+  const entry = currentEntry();
+  const screen = opened.get(entry.id) ?? (await loadedModule(entry)).screen;
+  opened.set(entry.id, screen);
+  return screen;
+}
+
+/** @param {ScreenEntry} entry */
+async function loadedModule(entry) {
+  try {
+    return await entry.open();
+  } catch {
+    throw new CommandError(`${entry.title} could not be loaded`, "start accord inspect again, or reload the page", 0);
+  }
+}
+
+/** @returns {Context} */
+function context() {
+  const route = currentRoute();
+  const server = state.servers.find((each) => each.name === route.server) ?? null;
+  const { servers, topics } = state;
+  return { server, servers, rest: route.rest, topics, send, navigate, address, update, redraw: draw, attempt, announce };
+}
+
+/** @param {boolean} always Whether the screen is loaded even if it is the same. */
+async function loadScreen(always) {
+  const { server } = context();
+  const key = `${location.hash} ${server?.state} ${server?.connections}`;
+  if (!always && key === state.loaded) return;
+  state.loaded = key;
+  await attempt(async () => {
+    const screen = await openedScreen();
+    if (screen !== opened.get(currentEntry().id)) return; // Meanwhile another one was opened.
+    const current = context();
+    const isReady = !screen.perServer || (current.server && !needsConnection(screen, current.server));
+    if (isReady) await screen.load?.(current);
+  }, "load");
+}
+
+/** @param {Record<string, any>} topics */
+async function onTopics(topics) {
+  Object.assign(state.topics, topics);
+  if ("servers" in topics) await attempt(loadServers, "connection");
+  const shown = opened.get(currentEntry().id);
+  await loadScreen(Boolean(shown?.topics?.some((topic) => topic in topics)));
+}
+
+async function loadServers() {
+  const isFirst = state.servers.length === 0;
+  ({ servers: state.servers } = await send("servers/list"));
+  if (isFirst && !location.hash) await openFirst();
+}
+
+/** Shows the session file that the user named; or else connects the first server, and shows its tools. */
+async function openFirst() {
+  const [, session] = state.topics.session?.sessions ?? [];
+  if (session) return navigate("timeline", "", session);
+  const [first] = state.servers;
+  if (!first) return undefined;
+  if (!["command line", "program"].includes(first.origin)) return navigate("servers");
+  navigate("tools", first.name);
+  if (first.state === "idle") await attempt(() => send("servers/connect", { server: first.name }));
+}
+
+// --- view ------------------------------------------------------------------------------------------------------
+
+function draw() {
+  const entry = currentEntry();
+  const current = context();
+  document.title = `${entry.title}${current.server ? ` · ${current.server.name}` : ""} · accord inspector`;
+  render(pageView(entry, current), /** @type {HTMLElement} */ (document.getElementById("page")));
+}
+
+/**
+ * @param {ScreenEntry} entry
+ * @param {Context} current
+ */
+function pageView(entry, current) {
+  const screen = opened.get(entry.id);
+  return html`
+    <header class="page-header">
+      <p class="brand">accord <span>inspector</span></p>
+      ${serverChoice(entry, current)}
+      <button type="button" class="quiet" @click=${() => openPalette(actions(entry, current), update)}>
+        Commands <kbd>Ctrl K</kbd>
+      </button>
+    </header>
+    <nav class="page-nav" aria-label="Screens">
+      <ul>
+        ${screens.map((each) => navigationItem(each, entry, current))}
+      </ul>
+    </nav>
+    <main id="main" tabindex="-1" aria-labelledby="title">
+      <h1 id="title">${entry.title}${screen?.perServer && current.server ? html` <small>${current.server.name}</small>` : nothing}</h1>
+      ${differentErrors().map(errorView)}
+      ${screen ? contentView(screen, current) : nothing}
+    </main>
+    ${paletteView(update)}
+  `;
+}
+
+/**
+ * @param {Screen} screen
+ * @param {Context} current
+ */
+function contentView(screen, current) {
+  if (!hasToken()) return nothing;
+  if (!screen.perServer) return screen.view(current);
+  if (!current.server) return noServer(current);
+  return needsConnection(screen, current.server) ? notConnected(current) : screen.view(current);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {any} server
+ */
+function needsConnection(screen, server) {
+  return screen.perServer && !screen.offline && server.state !== "connected";
+}
+
+/** @param {Context} current */
+function notConnected({ server }) {
+  const connect = () => attempt(() => send("servers/connect", { server: server.name, revision: server.onlyRevision }));
+  return html`
+    <p>${server.name} is not connected (${server.state}).</p>
+    ${server.error && !errors.action ? html`<p class="error"><strong>${server.error}</strong> ${server.cure}</p>` : nothing}
+    <p class="buttons">
+      <button type="button" ?disabled=${server.state === "connecting"} @click=${connect}>Connect</button>
+      <a href=${address("servers")}>All servers</a>
+      ${server.transport === "HTTP" ? html`<a href=${address("authorization", server.name)}>Log in step by step</a>` : nothing}
+    </p>
+  `;
+}
+
+/**
+ * @param {ScreenEntry} each
+ * @param {ScreenEntry} entry
+ * @param {Context} current
+ */
+function navigationItem(each, entry, current) {
+  const badge = each.badge?.(current) ?? 0;
+  return html`<li>
+    <a href=${address(each.id, current.server?.name ?? "")} aria-current=${each === entry ? "page" : nothing}>
+      ${each.title}${badge ? html` <span class="badge">${badge}<span class="visually-hidden"> open</span></span>` : nothing}
+    </a>
+  </li>`;
+}
+
+/**
+ * @param {ScreenEntry} entry
+ * @param {Context} current
+ */
+function serverChoice(entry, current) {
+  if (!current.servers.length) return nothing;
+  const choose = (/** @type {Event} */ event) => {
+    navigate(entry.id, /** @type {HTMLSelectElement} */ (event.target).value);
+  };
+  return html`<label class="server-choice">
+    <span>Server</span>
+    <select @change=${choose} .value=${current.server?.name ?? ""}>
+      ${current.server ? nothing : html`<option value="">none</option>`}
+      ${current.servers.map(
+        (each) => html`<option value=${each.name} ?selected=${each === current.server}>${each.name} (${each.state})</option>`,
+      )}
+    </select>
+  </label>`;
+}
+
+/** The errors with different texts: a replaced token is one error, whatever it broke. */
+function differentErrors() {
+  const found = [errors.connection, errors.action, errors.load].filter((error) => error !== null);
+  return found.filter((error, at) => found.findIndex((each) => each.error === error.error) === at);
+}
+
+/** @param {CommandError | null} error */
+function errorView(error) {
+  if (error === null) return nothing;
+  return html`<div class="error" role="alert">
+    <strong>${error.error}</strong>${error.cure ? html`<p>${error.cure}</p>` : nothing}
+  </div>`;
+}
+
+/** @param {Context} current */
+function noServer(current) {
+  return html`<p>Choose a server: ${current.servers.map(
+    (each) => html`<a href=${address(currentRoute().screen || "tools", each.name)}>${each.name}</a> `,
+  )}</p>`;
+}
+
+/**
+ * @param {ScreenEntry} entry
+ * @param {Context} current
+ * @returns {Action[]}
+ */
+function actions(entry, current) {
+  const open = screens.map((each) => ({
+    title: `Open ${each.title}`,
+    run: () => navigate(each.id, current.server?.name ?? ""),
+  }));
+  const servers = current.servers.map((each) => ({
+    title: `Server ${each.name}`,
+    run: () => navigate(entry.id, each.name),
+  }));
+  return [...(opened.get(entry.id)?.actions?.(current) ?? []), ...open, ...servers];
+}
+
+// --- start -----------------------------------------------------------------------------------------------------
+
+function start() {
+  takeToken();
+  addEventListener("hashchange", () => {
+    if (takeToken()) location.reload(); // A new link was opened in this tab.
+  });
+  if (!hasToken()) {
+    errors.connection = new CommandError("this page needs the link that accord inspect printed", "open that link", 401);
+    return draw();
+  }
+  document.querySelector(".skip")?.addEventListener("click", (event) => {
+    event.preventDefault(); // the fragment is the address of a screen
+    document.getElementById("main")?.focus();
+  });
+  addEventListener("hashchange", () => {
+    errors.action = errors.load = null;
+    update();
+    const { screen, server } = currentRoute();
+    if (`${screen}/${server}` !== state.screen) scrollTo(0, 0);
+    state.screen = `${screen}/${server}`;
+    void loadScreen(false).then(() => document.getElementById("main")?.focus({ preventScroll: true }));
+  });
+  addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      openPalette(actions(currentEntry(), context()), update);
+    }
+  });
+  void listen(
+    (topics) => void onTopics(topics),
+    (error) => {
+      errors.connection = error;
+      update();
+    },
+  );
+  draw();
+}
+
+start();

@@ -1,0 +1,1 @@
+"""The traffic of the inspector: the index of a session file, filters, spans, latencies and comparisons."""

@@ -1,0 +1,147 @@
+"""What the page does when something else fails: the inspector ends, the token is replaced, a tab is hidden."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from playwright.async_api import Locator, Page, expect
+
+from accord import Server
+from accord.inspector import Inspector
+from accord.limits import DEFAULT_LIMITS
+from accord.server.http.serving.address import Address, bind
+from accord.server.http.serving.serve import serving
+
+from tests.inspector.browser.conftest import OpenPage, ProblemsOfTest
+
+
+class Served(NamedTuple):
+    inspector: Inspector
+    base: str
+
+    @property
+    def link(self) -> str:
+        return self.inspector.link(self.base)
+
+    @property
+    def streams(self) -> int:
+        """How many pages listen."""
+        return len(self.inspector._streams)
+
+
+@asynccontextmanager
+async def served(port: int = 0) -> AsyncIterator[Served]:
+    """Serve the inspector of a server in this process."""
+    sockets = bind(Address("127.0.0.1", port))
+    server = Server("shop")
+
+    @server.tool
+    def price(item: str) -> int:
+        return len(item)
+
+    async with Inspector(server) as inspector, serving(inspector, sockets, DEFAULT_LIMITS):
+        yield Served(inspector, f"http://127.0.0.1:{sockets[0].getsockname()[1]}")
+
+
+async def reached(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def alert(page: Page, text: str) -> Locator:
+    return page.get_by_role("alert").filter(has_text=text)
+
+
+async def test_a_page_whose_token_was_replaced_says_what_to_do(open_page: OpenPage, problems: ProblemsOfTest) -> None:
+    async with served() as here:
+        page = await open_page(here.link)
+        problems.expect("status of 401")
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
+        here.inspector.replace_token()
+        await expect(alert(page, "open the link in the terminal again")).to_be_visible()
+        await page.goto(here.link)
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        await page.close()
+
+
+async def test_a_page_without_a_token_says_what_to_do(open_page: OpenPage) -> None:
+    async with served() as here:
+        page = await open_page(here.base)
+        await expect(alert(page, "this page needs the link that accord inspect printed")).to_be_visible()
+        assert here.streams == 0
+        await page.close()
+
+
+async def test_a_page_without_its_inspector_says_so_and_goes_on_when_it_is_there_again(
+    open_page: OpenPage, problems: ProblemsOfTest
+) -> None:
+    async with served() as here:
+        page = await open_page(here.link)
+        problems.expect("Failed to load resource|ERR_")
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
+    await expect(alert(page, "the inspector does not answer")).to_be_visible()
+    async with served(int(re.findall(r":(\d+)", here.base)[0])) as again:
+        await expect(alert(page, "the token is missing or was replaced")).to_be_visible()
+        await page.goto(again.link)
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        await page.close()
+
+
+async def test_two_tabs_show_the_same_state(open_page: OpenPage) -> None:
+    async with served() as here:
+        first, second = await open_page(here.link), await open_page(here.link)
+        for page in (first, second):
+            await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
+            await page.goto(f"{here.base}/#/servers")
+        await first.get_by_role("button", name="Disconnect").click()
+        await expect(second.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+        await second.get_by_role("button", name="Connect", exact=True).click()
+        await expect(first.get_by_role("button", name="Disconnect")).to_be_visible()
+        await first.close()
+        await second.close()
+
+
+async def test_a_reload_keeps_the_connection_and_the_token(open_page: OpenPage) -> None:
+    async with served() as here:
+        page = await open_page(here.link)
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
+        await page.reload()
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
+        assert here.inspector.workspace.server("shop").describe().connections == 1
+        assert "token" not in page.url
+        await page.close()
+
+
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+async def test_a_hidden_tab_closes_its_stream_and_a_visible_one_opens_it(open_page: OpenPage) -> None:
+    """A browser has six connections per origin, which many hidden tabs would take."""
+    async with served() as here:
+        page = await open_page(here.link)
+        await reached(lambda: here.streams == 1)
+        await page.evaluate(HIDE, True)
+        await reached(lambda: here.streams == 0)
+        await here.inspector.workspace.server("shop").disconnect()
+        await page.evaluate(HIDE, False)
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (idle)")
+        await page.close()
+
+
+async def test_the_inspector_ends_while_a_page_is_open(open_page: OpenPage, problems: ProblemsOfTest) -> None:
+    async with served() as here:
+        page = await open_page(here.link)
+        problems.expect("Failed to load resource|ERR_")
+        await reached(lambda: here.streams == 1)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+    assert loop.time() - before < DEFAULT_LIMITS.grace_seconds
+    await page.close()

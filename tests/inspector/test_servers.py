@@ -1,0 +1,191 @@
+"""Inspected servers: every revision, what a failed or lost connection says, and what needs an approval."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from accord import Server
+from accord.client.target import Target, parse
+from accord.errors import TargetError
+from accord.host.approvers import PromptAnswer
+from accord.host.prompts import Prompt
+from accord.inspector.commands import InspectorError, NoParams, ServerParams
+from accord.inspector.server_commands import (
+    AddParams,
+    ConnectParams,
+    add,
+    connect,
+    disconnect,
+    list_servers,
+    read_stderr,
+    remove,
+)
+from accord.inspector.workspace import Workspace, name_of, named_servers
+from accord.messages.revision import HANDSHAKE, REVISIONS
+
+SHOP = """
+import os, sys
+from accord import Server
+
+print("shop starts", file=sys.stderr, flush=True)
+server = Server("shop", version="1.2", instructions="Ask for prices.")
+
+
+@server.tool
+def price(item: str) -> int:
+    return len(item)
+
+
+@server.tool
+def end() -> str:
+    os._exit(3)
+"""
+FAILING = "import sys; print('no database\\x1b[31m', file=sys.stderr); sys.exit(4)"
+
+
+class ListedAnswers:
+    """Answers prompts from a list, and notes what was asked."""
+
+    is_waited_for = True
+
+    def __init__(self, *answers: bool) -> None:
+        self.answers = list(answers)
+        self.asked: list[Prompt] = []
+
+    async def ask(self, prompt: Prompt, seconds: float) -> PromptAnswer:
+        self.asked.append(prompt)
+        return PromptAnswer(approved=self.answers.pop(0))
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    file = tmp_path / "shop.py"
+    file.write_text(SHOP)
+    return str(file)
+
+
+@asynccontextmanager
+async def opened(*targets: Target, approver: ListedAnswers | None = None) -> AsyncIterator[Workspace]:
+    workspace = Workspace(named_servers(targets, None), approver=approver)
+    try:
+        yield workspace
+    finally:
+        await workspace.close()
+    assert not workspace.folder.exists()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_server_is_shown_in_each_revision(shop: str, revision: str) -> None:
+    async with opened(shop) as workspace:
+        found = await connect(workspace, ConnectParams(server="shop.py", revision=revision))
+        assert (found.state, found.revision, found.only_revision) == ("connected", revision, revision)
+        assert found.era == ("handshake" if revision in HANDSHAKE else "per-request")
+        assert (found.title, found.version, found.instructions) == ("shop", "1.2", "Ask for prices.")
+        assert '"tools"' in found.capabilities_json
+        while not (await read_stderr(workspace, ServerParams(server="shop.py"))).lines:
+            await asyncio.sleep(0.01)
+        assert (await read_stderr(workspace, ServerParams(server="shop.py"))).lines == ["shop starts"]
+
+
+async def test_another_revision_connects_anew(shop: str) -> None:
+    async with opened(shop) as workspace:
+        await connect(workspace, ConnectParams(server="shop.py"))
+        found = await connect(workspace, ConnectParams(server="shop.py", revision="2024-11-05"))
+        assert (found.revision, found.connections) == ("2024-11-05", 2)
+        with pytest.raises(InspectorError, match="is not a revision"):
+            await connect(workspace, ConnectParams(server="shop.py", revision="2020-01-01"))
+
+
+async def test_a_revision_that_is_chosen_while_another_page_connects_is_used(shop: str) -> None:
+    async with opened(shop) as workspace:
+        first = asyncio.create_task(connect(workspace, ConnectParams(server="shop.py")))
+        while workspace.server("shop.py").state == "idle":
+            await asyncio.sleep(0)
+        found = await connect(workspace, ConnectParams(server="shop.py", revision="2025-06-18"))
+        assert (found.state, found.revision) == ("connected", "2025-06-18")
+        assert (await first).state == "connected"
+
+
+async def test_a_server_that_ends_is_lost_with_its_reason_and_can_be_connected_again(shop: str) -> None:
+    async with opened(shop) as workspace:
+        await connect(workspace, ConnectParams(server="shop.py"))
+        server = workspace.server("shop.py")
+        with pytest.raises(Exception, match="exited with code 3"):
+            await server.client.call_tool("end")
+        while server.state != "lost":
+            await asyncio.sleep(0.01)
+        assert "exited with code 3" in server.describe().error
+        with pytest.raises(InspectorError, match="is not connected"):
+            _ = server.client
+        assert (await connect(workspace, ConnectParams(server="shop.py"))).error == ""
+        assert (await disconnect(workspace, ServerParams(server="shop.py"))).state == "idle"
+
+
+async def test_a_server_that_cannot_start_has_its_stderr_in_the_error() -> None:
+    async with opened([sys.executable, "-c", FAILING]) as workspace:
+        (name,) = workspace.servers
+        with pytest.raises(InspectorError, match="no database"):
+            await connect(workspace, ConnectParams(server=name))
+        found = workspace.server(name).describe()
+        assert found.state == "failed"
+        assert "code 4" in found.error
+        assert "\x1b" not in found.error
+        assert found.cure
+
+
+async def test_a_typed_command_is_approved_at_each_start_and_a_url_is_not(shop: str) -> None:
+    approver = ListedAnswers(True, False)
+    async with opened(approver=approver) as workspace:
+        found = await add(workspace, AddParams(target=shop))
+        assert found.needs_approval
+        assert (await connect(workspace, ConnectParams(server=found.name))).state == "connected"
+        await disconnect(workspace, ServerParams(server=found.name))
+        with pytest.raises(InspectorError, match="was not approved: denied in the terminal"):
+            await connect(workspace, ConnectParams(server=found.name))
+        assert all(shop in prompt.text() for prompt in approver.asked)
+        assert not (await add(workspace, AddParams(target="http://127.0.0.1:9/mcp"))).needs_approval
+        assert len(approver.asked) == 2
+
+
+async def test_equal_names_get_a_number_and_a_server_can_be_removed(shop: str) -> None:
+    async with opened(shop, shop, Server("shop.py")) as workspace:
+        assert list(workspace.servers) == ["shop.py", "shop.py-2", "shop.py-3"]
+        left = await remove(workspace, ServerParams(server="shop.py-2"))
+        assert [each.name for each in left.servers] == ["shop.py", "shop.py-3"]
+        assert [each.origin for each in (await list_servers(workspace, NoParams())).servers] == [
+            "command line",
+            "program",
+        ]
+        with pytest.raises(InspectorError, match="there is no server"):
+            await remove(workspace, ServerParams(server="shop.py-2"))
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("npx -y @modelcontextprotocol/server-memory", "server-memory"),
+        ("python -m shop --fast", "shop"),
+        ("node dist/index.js stdio", "index.js"),
+        ("uvx mcp-server-git --repository .", "mcp-server-git"),
+        ("https://ann:secret@shop.example:8443/mcp", "shop.example-8443"),
+        ("/usr/bin/env", "env"),
+    ],
+)
+def test_a_server_has_a_short_name_without_secrets(target: str, name: str) -> None:
+    parsed = parse(target)
+    assert not isinstance(parsed, type(None))
+    assert name_of(parsed) == name  # type: ignore[arg-type]
+
+
+def test_an_invalid_target_is_found_before_anything_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {}}}')
+    with pytest.raises(TargetError):
+        named_servers([""], None)
+    with pytest.raises(TargetError):
+        named_servers([], tmp_path / "mcp.json")

@@ -1,0 +1,54 @@
+"""The index takes little memory, and only a search for a text reads the file."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from accord.inspector.traffic.entry_reader import EntryReader
+from accord.inspector.traffic.index import TrafficIndex
+from accord.inspector.traffic.source import TrafficSource
+
+from tests.inspector.traffic.sessions import Script
+
+ROW_BYTES = 600
+
+
+def long_session(calls: int) -> list[bytes]:
+    script = Script()
+    script.connected()
+    for number in range(calls):
+        script.request(f"request-{number}", "tools/call", name=f"tool {number}", arguments={"text": "x" * 1_000})
+        script.result(f"request-{number}", content=[{"type": "text", "text": "y" * 1_000}])
+    return script.content().splitlines(keepends=True)
+
+
+def test_a_row_takes_little_memory_whatever_the_size_of_its_message() -> None:
+    lines = long_session(5_000)
+    index = TrafficIndex()
+    tracemalloc.start()
+    try:
+        place = 0
+        for line in lines:
+            index.add_line(line, place)
+            place += len(line)
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(index) == 10_001
+    assert used / len(index) < ROW_BYTES
+
+
+async def test_only_a_text_search_reads_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = long_session(50)
+    index = TrafficIndex()
+    for line in lines:
+        index.add_line(line, 0)
+    source = TrafficSource("x", tmp_path / "missing.jsonl", index)
+    monkeypatch.setattr(EntryReader, "line", None)
+    for text in ("method:tools/call status:ok", "time>1ms", "name:*7 kind:request size>1kB", "-id:request-3"):
+        assert len(await source.rows(text)) > 0
+    with pytest.raises(FileNotFoundError):
+        await source.rows("text")
