@@ -12,15 +12,16 @@ from itertools import groupby
 from accord.check.engine.findings import spec_url
 from accord.check.engine.rule import Rule
 from accord.check.requirements import EXTENSIONS, KINDS, Kind, Sentence, sentences
-from accord.check.rules import client_rules, server_rules
+from accord.check.rules import rules_by_role
 from accord.check.settings import LEVELS
 from accord.messages.base import Life
 from accord.messages.revision import REVISIONS
 
 HEAD = """# Requirements
 
-This page lists every sentence of the specification with MUST, SHOULD or MAY, in five revisions and the tasks extension.
-For each sentence it names the rules of [`accord check`](checking.md) that judge it, or the reason why no rule can.
+This page lists every sentence of the specification with MUST, SHOULD or MAY, in five revisions and the extensions
+for tasks and authorization. For each sentence it names the rules of [`accord check`](checking.md) that judge it, or the
+reason why no rule can.
 
 A sentence is identified by its page and its number on that page; the text is in the specification. The page `schema`
 stands for the comments in `schema.ts`: there, paragraphs and list items count, also those that have "must" or "should"
@@ -34,13 +35,16 @@ MEANINGS: dict[Kind, str] = {
     "permission": "a permission; accord check accepts both behaviours",
     "person": "about users, user interfaces, models or operators",
     "heading": "introduces other sentences, which are counted themselves, or defines a term",
-    "authorization": "about authorization; no rules yet",
+    "third-party": "about what only a login shows of an authorization server, or about an identity provider",
     "advice": "a recommendation that no message shows",
 }
 
 REPOSITORY = "https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main"
 
 SOURCES = (*REVISIONS, *EXTENSIONS)
+
+ROLES = {role: rules for role, rules in rules_by_role().items() if rules}
+"""The rules, by whom they are about."""
 
 NUMBER = len("01")
 """Digits of a sentence's number, at least."""
@@ -73,10 +77,10 @@ def _numbers(found: Iterable[int]) -> tuple[str, ...]:
 
 def _rules() -> Iterator[str]:
     yield from _head(("rules", *LEVELS, "all", "cases"))
-    for role, rules in (("about servers", server_rules()), ("about clients", client_rules())):
+    for role, rules in ROLES.items():
         levels = Counter(rule.level for rule in rules)
         cases = sum(len(rule.cases) for rule in rules)
-        yield _line((role, *_numbers(levels[level] for level in LEVELS), f"{cases:,}"))
+        yield _line((f"about {role}", *_numbers(levels[level] for level in LEVELS), f"{cases:,}"))
     yield ""
 
 
@@ -86,8 +90,8 @@ def _rules() -> Iterator[str]:
 def _map() -> Iterator[str]:
     for name in sorted({each.page for each in sentences()}):
         yield from _page(name, [each for each in sentences() if each.page == name])
-    for title, rules in (("Rules about servers", server_rules()), ("Rules about clients", client_rules())):
-        yield from _listed(title, rules)
+    for role, rules in ROLES.items():
+        yield from _listed(f"Rules about {role}", rules)
 
 
 def _page(name: str, found: Sequence[Sentence]) -> Iterator[str]:

@@ -78,7 +78,7 @@ async def test_by_default_the_newest_handshake_and_the_revision_without_one_are_
     assert revisions == "2024-11-05, 2025-03-26, 2025-06-18 over stdio, where the server speaks them"
 
 
-async def test_a_full_check_visits_every_revision_that_is_spoken() -> None:
+async def test_a_full_check_visits_every_supported_revision() -> None:
     settings = CheckSettings(full=True, only=("ping",), whole_traffic=False)
     report = await check_server(COMMAND, settings)
     assert [visit.revision for visit in report.visits] == ["2025-03-26", "2025-06-18", "2025-11-25"]

@@ -62,7 +62,7 @@ async def check(folder: Path, body: str, *, env: dict[str, str] | None = None, *
     return await check_server(command, wanted, label="python hostile.py")
 
 
-async def test_a_server_that_says_more_than_is_kept_is_left_and_the_check_fails(tmp_path: Path) -> None:
+async def test_a_server_that_sends_more_than_can_be_stored_ends_the_check_with_a_failure(tmp_path: Path) -> None:
     report = await check(tmp_path, FLOODS, only=("tools",))
     assert "sent more than" in report.visits[0].error
     assert report.failed
@@ -88,7 +88,7 @@ async def test_a_server_that_never_ends_by_itself_is_not_given_the_time_of_a_sta
     assert report.seconds < settings.opening, "no end was waited for that long"
 
 
-async def test_what_a_server_is_given_in_its_environment_stands_in_no_report(tmp_path: Path) -> None:
+async def test_the_environment_of_a_server_is_in_no_report(tmp_path: Path) -> None:
     report = await check(tmp_path, TELLS, env={"API_KEY": "kept-from-all"}, only=("envelope", "tools"))
     text = msgspec.json.encode(report).decode()
     assert "is my key" in text, "it told it"
@@ -170,7 +170,7 @@ def test_the_command_that_repeats_has_what_the_command_line_knows() -> None:
     assert command.endswith("--call-tool one --call-tool 'the other' --header Authorization=... --cwd '/a b'")
 
 
-def test_what_was_only_read_is_repeated_with_the_cases_it_was_said_for_or_with_all_that_may_be() -> None:
+def test_rules_that_only_read_are_repeated_with_their_cases_or_with_all() -> None:
     rule, asks = Rule("tools/unknown-name", "must", len, at="x"), Rule("ping/answered", "must", len, at="x")
     rule.case("x", kind="reading")(len)
     asks.case("a ping", kind="shared")(len)
@@ -187,7 +187,7 @@ def test_what_was_only_read_is_repeated_with_the_cases_it_was_said_for_or_with_a
         assert f" --only tools/unknown-name{only} --transport" in command
 
 
-async def test_what_is_said_in_the_course_of_a_case_is_repeated_with_it(tmp_path: Path) -> None:
+async def test_messages_in_the_course_of_a_case_are_repeated_with_it(tmp_path: Path) -> None:
     report = await check(tmp_path, "answer['error'] = {'code': 1, 'message': 'a\\nb'}", only=("codes", "errors"))
     found = next(each for each in report.findings if each.rule == "codes/one-sentence")
     case = next(each.during for each in report.outcomes if each.rule == found.rule and each.verdict == "warn")

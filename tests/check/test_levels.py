@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from accord.check.engine.report import Level
 from accord.check.requirements import sentences
-from accord.check.rules import client_rules, server_rules
+from accord.check.rules import all_rules
 
 from tests.check.sources import wanted
 
@@ -25,6 +25,7 @@ LEVELS: dict[str, Level] = {
 
 OTHERWISE = {
     "asking/page-ids": "that the ids differ is said in small letters; the MUST beside it is for clients",
+    "authorization/error-code": "RFC 6750 says SHOULD of the error codes that the sentences refer to",
     "batch/empty": "it is JSON-RPC that shows it, in an example",
     "batch/invalid-items": "it is JSON-RPC that shows it, in an example",
     "caching/interim": "the sentence says which results have hints, and not that no others have",
@@ -38,16 +39,18 @@ OTHERWISE = {
     "icons/source": "the MUST is for who shows an icon: who offers another kind finds nobody who does",
     "lifecycle/handshake-first": "the MUST is for clients: a server that serves more breaks nothing",
     "ping/while-busy": "promptly is not a number of seconds, and a call may keep the only worker there is",
+    "principals/session-hidden": "the MUST is that a session of another is refused, and not with which status",
     "rounds/state": "a MUST only where something hangs on the state, which the server alone knows",
     "rounds/state-elsewhere": "a MUST only where something hangs on the state, which the server alone knows",
     "schemas/references": "whoever uses a schema may know what it refers to",
     "subscriptions/ended": "the MUST is for who ends a subscription; nothing is said of the other side",
     "subscriptions/several": "a client MAY have several: the server has to let it",
     "tasks/begins": "a quick task may be further by the time its first answer is written",
+    "tokens/kind": "RFC 8725 recommends to tell the kinds of tokens apart; the sentences speak of access tokens",
 }
 """Rules that are stricter than all of their sentences, or less strict than one of these, and why."""
 
-RULES = {rule.id: rule for rule in (*server_rules(), *client_rules())}
+RULES = {rule.id: rule for rule in all_rules()}
 
 
 def levels_of(words: tuple[str, ...]) -> set[Level]:

@@ -128,7 +128,7 @@ def test_a_failure_that_the_baseline_knows_is_expected(tmp_path: Path) -> None:
     assert "no longer fails; remove it from known.json" in ran.output, ran
 
 
-def test_a_failure_that_the_baseline_does_not_know_is_told_beside_one_that_it_knows(tmp_path: Path) -> None:
+def test_a_failure_that_the_baseline_does_not_know_is_reported_beside_one_that_it_knows(tmp_path: Path) -> None:
     test = """
         from accord.testing import check_rules
         known = dict(baseline="known.json", revisions=("2025-11-25",), only=("shapes/messages",))
@@ -166,7 +166,7 @@ def test_a_server_that_cannot_be_checked_fails_every_rule(tmp_path: Path) -> Non
     assert "the server could not be checked: " in ran.output
 
 
-def test_settings_that_fit_no_rule_are_told(tmp_path: Path) -> None:
+def test_settings_that_fit_no_rule_are_reported(tmp_path: Path) -> None:
     test = "from accord.testing import check_rules\ntest_protocol = check_rules('x.py', only=('toools',))\n"
     ran = run(tmp_path, test, conftest="")
     assert "no rule is called 'toools'" in ran.output

@@ -56,21 +56,21 @@ async def test_both_sides_of_a_raw_exchange_are_evidence() -> None:
     assert came == r"← b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'"
 
 
-async def test_what_was_said_raw_stands_before_the_request_that_is_not_served_after_it() -> None:
+async def test_raw_messages_come_before_the_request_that_is_not_served() -> None:
     finding = await found("http/cut-requests", "it ends with the first client that is gone")
     assert finding.evidence[0].startswith(r"→ b'POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:")
     assert finding.evidence[1] == "# we close the connection"
     assert any(line.startswith("→ {") and '"ping"' in line for line in finding.evidence[2:])
 
 
-async def test_that_nothing_comes_is_told() -> None:
+async def test_an_empty_response_is_reported() -> None:
     finding = await found("http/half-open", "it has ten threads")
     sent, silence = finding.evidence
     assert sent.startswith(r"→ b'POST /mcp HTTP/1.1\r\n")
     assert silence == "# no more bytes in 1 s"
 
 
-async def test_a_connection_that_is_silent_and_one_that_is_closed_are_told_apart() -> None:
+async def test_a_connection_that_is_silent_and_one_that_is_closed_are_distinguished() -> None:
     async with site() as url:
         socket = await Socket.open(url)
         await socket.write(b"POST", 1)
@@ -89,7 +89,7 @@ async def test_a_connection_that_is_silent_and_one_that_is_closed_are_told_apart
 
 
 @pytest.mark.parametrize("part", [1.0, 0.9, 0.8, 0.7])
-async def test_what_may_be_a_secret_stands_in_no_evidence_even_of_half_a_request(part: float) -> None:
+async def test_a_possible_secret_is_in_no_evidence_even_of_half_a_request(part: float) -> None:
     async with site() as url:
         whole = head("POST", url, HEADERS)
         socket = await Socket.open(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from accord.check.requirements import sentences
-from accord.check.rules import client_rules, server_rules
+from accord.check.rules import all_rules
 from accord.messages.revision import is_in_revision
 
 from tests.check.sources import wanted
@@ -21,7 +21,7 @@ def test_each_sentence_has_one_line() -> None:
 
 
 def test_each_line_names_rules_that_have_cases_in_its_revision() -> None:
-    rules = {rule.id: rule for rule in (*server_rules(), *client_rules())}
+    rules = {rule.id: rule for rule in all_rules()}
     wrong = []
     for sentence in sentences():
         for id in sentence.rules:
@@ -34,11 +34,11 @@ def test_each_line_names_rules_that_have_cases_in_its_revision() -> None:
 
 
 def test_each_rule_has_a_name_of_its_own_and_a_case() -> None:
-    rules = [*server_rules(), *client_rules()]
+    rules = all_rules()
     assert [id for id, count in Counter(rule.id for rule in rules).items() if count > 1] == []
     assert all(rule.cases and rule.says.endswith(".") and rule.at for rule in rules)
 
 
 def test_the_function_of_a_rule_is_named_after_its_id() -> None:
-    for rule in (*server_rules(), *client_rules()):
+    for rule in all_rules():
         assert rule.check.__name__ == rule.id.replace("/", "_").replace("-", "_")

@@ -61,7 +61,7 @@ export interface Sample {
 """
 
 
-def test_paragraphs_and_items_count_wherever_a_comment_stands() -> None:
+def test_paragraphs_and_items_count_wherever_a_comment_is() -> None:
     assert [(levels(each), each) for each in of_typescript(SAMPLE)] == [
         (("MUST",), "The client MUST send it, and Server | the server answers."),
         (("should",), "- an item that should count"),

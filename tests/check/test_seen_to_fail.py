@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accord.check.rules import client_rules, server_rules
+from accord.check.rules import all_rules, authorization_server_rules, client_rules, server_rules
 
+from tests.check.authorization_servers.mutants import MUTANTS as AUTHORIZATION_SERVERS
 from tests.check.clients import test_mutants as wrong_clients
 from tests.check.clients.wrong import MUTANTS as CLIENTS
 from tests.check.mutants import test_mutants as wrong_servers
@@ -41,8 +42,13 @@ def test_every_rule_about_clients_is_seen_to_fail() -> None:
     assert {rule.id for rule in client_rules()} - seen == set()
 
 
+def test_every_rule_about_authorization_servers_is_seen_to_fail() -> None:
+    seen = {mutant.rule for mutant in AUTHORIZATION_SERVERS}
+    assert {rule.id for rule in authorization_server_rules()} ^ seen == set()
+
+
 def test_each_mutant_is_one_of_a_rule_that_there_is() -> None:
-    rules = {rule.id for rule in (*server_rules(), *client_rules())}
+    rules = {rule.id for rule in all_rules()}
     mutants = {mutant.rule for mutant in SERVERS} | {mutant.rule for mutant in CLIENTS}
     assert (mutants | ELSEWHERE.keys()) - rules == set()
 

@@ -1,4 +1,4 @@
-"""`accord check` as a library: check whether a server or a client conforms to the protocol.
+"""`accord check` as a library: check whether a server, a client or an authorization server conforms.
 
     from accord.check import CheckSettings, check_server
 
@@ -12,12 +12,14 @@ from accord.lazy_names import homes_of, lazy_names
 
 _HOMES = homes_of(
     {
+        "accord.check.authorization_servers.check": "check_authorization_server",
+        "accord.check.authorization_servers.probe": "LoginSettings",
         "accord.check.clients.client": "check_client",
         "accord.check.engine.fleet": "Fleet check_fleet",
         "accord.check.engine.outcomes": "Watcher",
         "accord.check.engine.report": "Finding Outcome Place Report Visit",
         "accord.check.engine.rule": "NotApplicable NotObserved Rule Violation",
-        "accord.check.rules": "client_rules server_rules",
+        "accord.check.rules": "authorization_server_rules client_rules server_rules",
         "accord.check.server": "check_server",
         "accord.check.settings": "CheckSettings",
     }

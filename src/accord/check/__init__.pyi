@@ -1,3 +1,5 @@
+from accord.check.authorization_servers.check import check_authorization_server as check_authorization_server
+from accord.check.authorization_servers.probe import LoginSettings as LoginSettings
 from accord.check.clients.client import check_client as check_client
 from accord.check.engine.fleet import Fleet as Fleet, check_fleet as check_fleet
 from accord.check.engine.outcomes import Watcher as Watcher
@@ -14,7 +16,11 @@ from accord.check.engine.rule import (
     Rule as Rule,
     Violation as Violation,
 )
-from accord.check.rules import client_rules as client_rules, server_rules as server_rules
+from accord.check.rules import (
+    authorization_server_rules as authorization_server_rules,
+    client_rules as client_rules,
+    server_rules as server_rules,
+)
 from accord.check.server import check_server as check_server
 from accord.check.settings import CheckSettings as CheckSettings
 
@@ -22,6 +28,7 @@ __all__ = [
     "CheckSettings",
     "Finding",
     "Fleet",
+    "LoginSettings",
     "NotApplicable",
     "NotObserved",
     "Outcome",
@@ -31,6 +38,8 @@ __all__ = [
     "Violation",
     "Visit",
     "Watcher",
+    "authorization_server_rules",
+    "check_authorization_server",
     "check_client",
     "check_fleet",
     "check_server",

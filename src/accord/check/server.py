@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 from accord.check.engine.outcomes import NullWatcher, Watcher
@@ -11,6 +12,7 @@ from accord.check.engine.report_builder import ReportBuilder
 from accord.check.engine.sdks import attribute_to_sdk
 from accord.check.engine.selection import background_rules, select_rules
 from accord.check.engine.server_target import RedactingWatcher, ServerTarget, redact
+from accord.check.engine.token_issue import issue_tokens
 from accord.check.engine.visits import ServerVisits
 from accord.check.rules import server_rules
 from accord.check.settings import CheckSettings
@@ -37,7 +39,8 @@ async def check_server(
     rules = select_rules(server_rules(), settings)
     builder = ReportBuilder("server", name, rules, settings)
     others = background_rules(server_rules(), rules, settings)
-    visits = ServerVisits(reach, rules, others, settings, RedactingWatcher(watcher or NullWatcher(), reach.secrets))
+    redacting = RedactingWatcher(watcher or NullWatcher(), reach.secrets)
+    visits = ServerVisits(reach, rules, others, settings, redacting)
     if not list(visits.targets()):
         transports = {each for revision in settings.revisions or REVISIONS for each in reach.transports(revision)}
         over = f"over {' and '.join(sorted(transports))}" if transports else "in none of the selected revisions"
@@ -46,7 +49,12 @@ async def check_server(
     interrupted = False
     try:
         await reach.open()
-        interrupted = await _run_until_stopped(stop, visits)
+        reach.authorize(settings.tokens)
+        async with AsyncExitStack() as stack:
+            if settings.issuer:
+                settings = await stack.enter_async_context(issue_tokens(reach, settings))
+                visits = ServerVisits(reach, rules, others, settings, redacting)
+            interrupted = await _run_until_stopped(stop, visits)
     except ConnectError as exc:
         raise ConnectError(reach.secrets.redact(str(exc))) from exc.__cause__
     finally:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from accord.check.engine.report import Level, TransportName
+from accord.transport.recording import SessionRecorder
 
 LEVELS: tuple[Level, ...] = ("must", "should", "may")
 """The levels, the strictest first."""
@@ -41,6 +42,14 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The number of concurrent connections."""
     headers: Mapping[str, str] | None = None
     """Headers of every HTTP request."""
+    tokens: tuple[str, ...] = ()
+    """Bearer tokens of one or two principals. The first is sent with every HTTP request; rules about principals send
+    the second, too."""
+    issuer: str = ""
+    """Where the checker serves as the issuer of the server's tokens, on loopback: `:9400`. Without it, it issues none.
+    Its tokens replace `tokens`."""
+    audience: str = ""
+    """The audience of the tokens of `issuer`; the server's metadata has it, if it is empty."""
     call_tools: bool | tuple[str, ...] = False
     """Whether tools may be called: all, or those named."""
     trusted: bool = False
@@ -53,6 +62,11 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum number of generated cases; none unless tools may be called."""
     sequence: str = ""
     """Calls as JSON (`accord.check.fuzz.sequences`) to make in place of generated ones."""
+    record: SessionRecorder | None = None
+    """What records all sessions of the check, in a session file."""
+
+    def __repr__(self) -> str:
+        return "CheckSettings(...)"  # without the values of headers
 
     @property
     def brief(self) -> bool:

@@ -11,7 +11,7 @@ from accord import AccordError, Client
 from accord.transport.base import Message, Transport
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.process import ProcessGroup
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import Transcript
 
 from tests.check.clients.mutants import NEW, loses, on
@@ -96,7 +96,7 @@ def is_stopped_by_a_result_that_does_not_fit(change: Change) -> None:
     loses(change, lambda message: "seven" in json.dumps(message))
 
 
-class _Stops(RecordingTransport):
+class _Stops(TranscriptTransport):
     """Hears nothing more after the first line that is no message, or after the end of all lines."""
 
     def __init__(self, inner: Transport, at_the_end: bool) -> None:

@@ -12,14 +12,21 @@ from accord.check.rules import client_rules
 from accord.check.settings import CheckSettings
 from accord.limits import Limits
 
-from tests.check.clients import ext_task_mutants, fitting_mutants, mutants, rough_mutants, sse_mutants
+from tests.check.clients import (
+    auth_mutants,
+    ext_task_mutants,
+    fitting_mutants,
+    mutants,
+    rough_mutants,
+    sse_mutants,
+)
 from tests.check.clients.wrong import MUTANTS, Change, Mutant, client_of
 from tests.measure import slowness
 
 MOST_FINDINGS = 3
 RULES = {rule.id: rule for rule in client_rules()}
 
-assert all((mutants, ext_task_mutants, fitting_mutants, rough_mutants, sse_mutants)), (
+assert all((mutants, auth_mutants, ext_task_mutants, fitting_mutants, rough_mutants, sse_mutants)), (
     "they stand in the table once they are loaded"
 )
 

@@ -87,14 +87,14 @@ STARTS = "import shlex, subprocess as s, sys; p = s.Popen(shlex.split(sys.argv[1
         ),
     ],
 )
-async def test_why_nothing_was_opened_is_told(place: str, code: str, told: str) -> None:
+async def test_the_reason_why_nothing_was_opened_is_reported(place: str, code: str, told: str) -> None:
     settings = CheckSettings(revisions=("2025-11-25",), opening=2 if "sleep" in code else 20)
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {place}"
     with pytest.raises(ConnectError, match=f"(?s)opened a connection in none of 2025-11-25: .*{told}"):
         await check_client(command, "http" if place == "{url}" else "stdio", settings)
 
 
-async def test_a_transport_that_does_not_go_with_a_revision_is_told() -> None:
+async def test_a_transport_that_does_not_fit_a_revision_is_an_error() -> None:
     settings = CheckSettings(revisions=("2024-11-05",), transports=("http",))
     with pytest.raises(TargetError, match="2024-11-05: served to this client over sse, not over http"):
         await check_client(f"{CLIENT} {{url}}", "http", settings)
@@ -104,26 +104,26 @@ def test_options_for_servers_are_not_taken_for_a_client_in_silence() -> None:
     words = ["--client", f"{CLIENT} {{url}}", "--header", "Authorization=x", "--call-tools"]
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2
-    assert "--header, --call-tools: this is for servers, and a client is checked" in result.output
+    assert "--header, --call-tools: this is for MCP servers" in result.output
 
 
-async def test_a_program_that_is_no_client_is_told_with_its_words() -> None:
+async def test_a_program_that_is_no_client_is_an_error_with_its_output() -> None:
     code = "import sys; sys.exit('no such option')"
     with pytest.raises(ConnectError, match=r"(?s)opened a connection in none of 2025-11-25.*no such option"):
         await check_client(f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {{url}}", "http", QUICK)
 
 
-async def test_a_command_without_a_place_for_the_server_is_told() -> None:
+async def test_a_command_without_a_place_for_the_server_is_an_error() -> None:
     with pytest.raises(TargetError, match="does not name the server"):
         await check_client(f"{sys.executable} -c pass", "stdio", QUICK)
 
 
-async def test_a_program_that_is_not_there_is_told() -> None:
+async def test_a_missing_program_is_an_error() -> None:
     with pytest.raises(ConnectError, match="cannot start"):
         await check_client("/nowhere/client {url}", "http", QUICK)
 
 
-async def test_a_rule_that_is_not_there_is_told() -> None:
+async def test_a_missing_rule_is_an_error() -> None:
     with pytest.raises(TargetError, match="no rule"):
         await check_client(f"{CLIENT} {{url}}", "http", CheckSettings(only=("client-unheard-of",)))
 
@@ -131,6 +131,6 @@ async def test_a_rule_that_is_not_there_is_told() -> None:
 def test_every_scene_has_a_name_of_its_own_and_judges_something() -> None:
     names = [scenario.name for scenario in scenarios()]
     assert len(names) == len(set(names))
-    assert all(
-        scenario.cases and (scenario.handlers or scenario.http or scenario.name == "bare") for scenario in scenarios()
-    )
+    for scenario in scenarios():
+        assert scenario.cases, scenario
+        assert scenario.handlers or scenario.http or scenario.authorization or scenario.name == "bare", scenario

@@ -11,14 +11,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from accord import Client
+from accord.auth.http import OAuthClient
+from accord.auth.steps import OAuthRequest, OAuthResponse
 from accord.client.connect import CONNECT_METHODS
 from accord.client.target import identity, parse
 from accord.transport.base import Message, Transport
 from accord.transport.http.fetcher import Fetcher
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import Transcript
 
 from tests.measure import slowness
@@ -60,6 +63,13 @@ class Change:
         """Parts of the client that are others: object, name, value."""
         self.options: dict[str, Any] = {}
         """Of the client."""
+        self.login: dict[str, Any] = {}
+        """Other options of its login."""
+        self.visited: list[Callable[[str], str]] = []
+        """What it makes of the URL for the browser."""
+        self.oauth_requests: list[Callable[[OAuthRequest], OAuthRequest]] = []
+        self.oauth_responses: list[Callable[[OAuthRequest, Said], Said]] = []
+        """What it makes of the JSON documents of an authorization server; raises for one that it cannot take."""
         self.use: Callable[[Client], Awaitable[None]] = EXAMPLE.use
         """What the client does."""
         self.main: Callable[[str], Awaitable[None]] | None = None
@@ -75,13 +85,28 @@ class Change:
         self.heard.append(change)
         return change
 
+    def visits(self, change: Callable[[str], str]) -> Callable[[str], str]:
+        """Change every URL that the client has a user open."""
+        self.visited.append(change)
+        return change
+
+    def oauth(self, change: Callable[[OAuthRequest], OAuthRequest]) -> Callable[[OAuthRequest], OAuthRequest]:
+        """Change every request to an authorization server."""
+        self.oauth_requests.append(change)
+        return change
+
+    def reads(self, change: Callable[[OAuthRequest, Said], Said]) -> Callable[[OAuthRequest, Said], Said]:
+        """Change every document of an authorization server."""
+        self.oauth_responses.append(change)
+        return change
+
     def http(self, change: Headers) -> Headers:
         """Change every HTTP request."""
         self.headers.append(change)
         return change
 
 
-class Changed(RecordingTransport):
+class Changed(TranscriptTransport):
     """A transport whose messages are changed."""
 
     def __init__(self, inner: Transport, change: Change) -> None:
@@ -127,9 +152,29 @@ def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
             look(verb, response)
         return response
 
+    ask = OAuthClient.send
+
+    async def asked(self: OAuthClient, request: OAuthRequest) -> OAuthResponse:
+        for each in change.oauth_requests:
+            request = each(request)
+        response = await ask(self, request)
+        if change.oauth_responses and response.status in (200, 201):
+            document = json.loads(response.body)
+            for look in change.oauth_responses:
+                document = look(request, document)
+            return OAuthResponse(response.status, json.dumps(document).encode(), response.headers)
+        return response
+
     monkeypatch.setattr(Fetcher, "_send", changed)
+    monkeypatch.setattr(OAuthClient, "send", asked)
     for where, name, value in change.patches:
         monkeypatch.setattr(where, name, value)
+
+    async def visit(url: str) -> str:
+        for each in change.visited:
+            url = each(url)
+        callback: str = await EXAMPLE.visit(url)
+        return callback
 
     async def client(target: str) -> None:
         CONNECT_METHODS.forget(identity(parse(target)))
@@ -137,6 +182,8 @@ def client_of(change: Change, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
             await change.main(target)
             return
         options: dict[str, Any] = {"timeout": EXAMPLE.TIMEOUT * min(slowness(), PATIENCE)}
+        if change.login or change.visited:
+            options["auth"] = msgspec.structs.replace(EXAMPLE.login(), **{"authorize": visit} | change.login)
         if change.sent or change.heard:
             options["record"] = lambda inner: Changed(inner, change)
         async with EXAMPLE.client_for(target, **options | change.options) as opened:

@@ -56,7 +56,7 @@ SETTINGS = CheckSettings(revisions=("2025-11-25",), only=("ping/answered",), who
 
 
 @without_waiting
-async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_told() -> None:
+async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_reported() -> None:
     report = await check_server(silent_at({1}), SETTINGS)
     assert report.findings == ()
     assert report.score == 100

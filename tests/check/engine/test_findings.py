@@ -25,7 +25,7 @@ async def finding(change: Change, rule: str, revision: str) -> Finding:
 
 
 @without_waiting
-async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> None:
+async def test_a_server_that_ignores_arrays_is_not_reported_to_lose_requests() -> None:
     change = Change()
     change.heard(lambda message: None if isinstance(message, list) else message)
     found = await finding(change, "batch/served", "2025-03-26")
@@ -33,7 +33,7 @@ async def test_a_server_that_ignores_arrays_is_not_said_to_lose_requests() -> No
     assert found.cause == batch_served.cause
 
 
-async def test_a_prompt_that_refuses_missing_arguments_with_another_code_is_not_said_to_ignore_them() -> None:
+async def test_a_prompt_that_refuses_missing_arguments_with_another_code_is_not_reported_to_ignore_them() -> None:
     change = Change()
 
     @change.answers("prompts/get")

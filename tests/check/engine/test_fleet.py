@@ -152,7 +152,7 @@ async def test_secrets_of_an_entry_are_in_no_output(tmp_path: Path) -> None:
     assert "abcdefghijkl" not in told
 
 
-async def test_who_watches_is_told_of_each_server() -> None:
+async def test_the_observer_learns_of_each_server() -> None:
     watching = Watching()
     await check_fleet(named("a", "b"), check=Checks(a=report(), b=report()), watcher=watching)
     assert sorted(watching.began) == sorted(each.name for each in watching.ended) == ["a", "b"]
@@ -172,7 +172,7 @@ async def told(tmp_path: Path, **checks: Report | Exception) -> Fleet:
     return await check_fleet(named(*checks), check=Checks(**checks), history=tmp_path / "history.jsonl")
 
 
-async def test_what_is_new_is_told_of_each_server_since_it_was_checked_last(tmp_path: Path) -> None:
+async def test_changes_of_each_server_since_its_last_check_are_reported(tmp_path: Path) -> None:
     first = await told(tmp_path, a=report("x/1", score=90), b=report(), gone=report())
     assert (first.news, first.history) == ((), ())
     second = await told(tmp_path, a=report("x/2", score=95), b=ConnectError("nobody"), new=report())
@@ -199,7 +199,7 @@ def test_a_rule_that_only_warns_now_is_better_and_not_worse() -> None:
     assert [(each.kind, each.text) for each in found] == [("better", "x/1 no longer fails")]
 
 
-async def test_a_history_that_cannot_be_read_is_told_before_anything_is_checked(tmp_path: Path) -> None:
+async def test_a_history_that_cannot_be_read_is_an_error_before_anything_is_checked(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text('{"started": "", "version": "", "servers": {}}\n{"sta\n')
     with pytest.raises(TargetError, match="line 2: invalid run"):
         await told(tmp_path, a=report())
@@ -212,7 +212,7 @@ async def test_a_history_that_cannot_be_read_is_told_before_anything_is_checked(
 @pytest.mark.parametrize(
     ("content", "text"), [("<", "is not JSON"), ("{}", 'no "mcpServers"'), ("[]", 'no "mcpServers"')]
 )
-def test_what_is_no_configuration_is_told(content: str, text: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_an_error(content: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "servers.json").write_text(content)
     with pytest.raises(TargetError, match=text):
         entries(tmp_path / "servers.json")

@@ -53,7 +53,7 @@ def called(talk: Probe) -> int:
 
 
 @without_waiting
-async def test_what_there_is_no_time_for_is_left_out_and_told() -> None:
+async def test_what_there_is_no_time_for_is_left_out_and_reported() -> None:
     async with talking(slow()) as talk:
         (left_out,) = await run_ordinary_traffic(talk, 300)
         assert 0 < called(talk) < TOOLS

@@ -42,7 +42,7 @@ def test_an_sdk_is_recognised_by_its_wording(error: dict[str, Any], name: str | 
     assert (sdk and sdk.name) == name
 
 
-def test_an_sdk_that_has_kept_wording_of_its_earlier_major_version_is_recognised_as_the_newer() -> None:
+def test_an_sdk_with_wording_of_its_earlier_major_version_is_recognised_as_the_newer() -> None:
     kept = answered("tools/list", code=-32602, message="Invalid request parameters", data="")
     own = answered("nobody", code=-32601, message="Method not found", data="nobody")
     for records in ([kept, own], [own, kept]):
@@ -66,7 +66,7 @@ def test_a_known_fault_bears_the_name_of_the_sdk_and_another_does_not() -> None:
     assert done.fails_on("mine")
 
 
-def test_a_fault_of_the_sdk_alone_does_not_fail_what_asks_for_mine() -> None:
+def test_a_fault_of_the_sdk_alone_does_not_fail_a_check_on_mine() -> None:
     done = report(samples.finding("pagination/invalid-cursor"), name="shop 1.30.0")
     assert [each.sdk for each in done.findings] == ["mcp 1.30.0"]
     assert done.fails_on("any")

@@ -175,7 +175,7 @@ def test_a_pool_is_bounded() -> None:
     assert pool.get_values("long") == []
 
 
-def test_what_takes_too_many_calls_is_not_kept() -> None:
+def test_what_takes_too_many_calls_is_not_stored() -> None:
     pool = ValuePool()
     pool.add_result(ORDER * 5, {"structuredContent": {"id": 1}})
     assert pool.get_values("id") == []
@@ -279,7 +279,7 @@ def test_nobody_waits_for_a_day(name: str) -> None:
     assert all(arguments[name] <= 1 for arguments in found)
 
 
-def test_what_takes_long_when_nothing_is_said_is_no_smaller_form_of_what_is_over_soon() -> None:
+def test_a_slow_call_without_arguments_is_no_smaller_form_of_a_fast_one() -> None:
     planned = plan({"type": "object", "properties": {"duration": {"type": "number", "default": 10}}})
     quick = planned.step({"duration": 0})
     assert planned.allows(quick, {"duration": 0.1})
@@ -334,7 +334,7 @@ def test_calls_are_the_same_after_a_way_through_a_command_line(steps: Steps) -> 
 
 
 @given(st.text() | st.sampled_from(["[]", "{}", '[{"kind": "door", "name": "a"}]', '[{"kind": "tool"}]', "[" * 9_999]))
-def test_what_is_no_calls_is_said_to_be_none(text: str) -> None:
+def test_an_invalid_sequence_of_calls_is_refused(text: str) -> None:
     with pytest.raises(TargetError, match="sequence"):
         decode_steps(text)
 

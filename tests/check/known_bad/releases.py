@@ -23,6 +23,9 @@ from tests.interop.peers import PEERS, PROGRAMS, npm_server, old_node, old_pytho
 HERE = Path(__file__).resolve().parent
 STORY = PROGRAMS / "mcp1_server.py"
 RESTING = HERE / "resting.py"
+OWNED = HERE / "owned.py"
+OWNERS = ("key-of-ann-0123456789", "key-of-ben-0123456789")
+"""The tokens of its users."""
 
 Command = Callable[[], list[str]]
 
@@ -39,6 +42,8 @@ class Faulty(NamedTuple):
     command: Command
     mended: Command | None = None
     path: str = ""
+    tokens: tuple[str, ...] = ()
+    """Those of two principals."""
 
 
 def _on(release: str, program: Path, *arguments: str) -> Command:
@@ -158,6 +163,28 @@ KNOWN: tuple[Faulty, ...] = (
 )
 
 EXPECTED: tuple[Faulty, ...] = (
+    Faulty(
+        "mcp 1.27.1 over HTTP",
+        "Whoever has the id of a session uses it with a token of his own.",
+        "CVE-2026-52869",
+        "principals/session",
+        "2025-11-25",
+        _on("1.27.1", OWNED, "mcp"),
+        _now(OWNED, "mcp"),
+        "/mcp",
+        OWNERS,
+    ),
+    Faulty(
+        "mcp 1.27.1 over HTTP",
+        "A task is everybody's: who has its id, or lists all, reads and ends it.",
+        "CVE-2026-52870",
+        "principals/tasks",
+        "2025-11-25",
+        _on("1.27.1", OWNED, "mcp"),
+        _now(OWNED, "mcp"),
+        "/mcp",
+        OWNERS,
+    ),
     Faulty(
         "mcp 1.9.4",
         "A ping before the client has said that it is ready is refused.",

@@ -18,7 +18,9 @@ from tests.interop.serving import Serving, serving
 async def check(faulty: Faulty, command: Command) -> Report:
     """Check only the rule in question."""
     bounds: dict[str, Any] = {"timeout": 2, "opening": 10, "jobs": 4, "whole_traffic": False}
-    settings = CheckSettings(revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, **bounds)
+    settings = CheckSettings(
+        revisions=(faulty.revision,), only=(faulty.rule,), call_tools=True, tokens=faulty.tokens, **bounds
+    )
     with serving(command()) if faulty.path else nullcontext() as served:
         target = f"{served.url}{faulty.path}" if isinstance(served, Serving) else command()
         return await check_server(target, settings)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import uvicorn
 
-from accord import Context, Elicit, Header, ResourceLink, Roots, Sample, Server, ToolError
+from accord import Auth, Context, Elicit, Header, ResourceLink, Roots, Sample, Server, ToolError
 
 
 class Day(msgspec.Struct):
@@ -23,9 +23,9 @@ class Form(msgspec.Struct):
     name: str
 
 
-def right() -> Server:
+def right(auth: Auth | None = None) -> Server:
     """A new one."""
-    server = Server("right", "1.0.0", instructions="Use it.")
+    server = Server("right", "1.0.0", instructions="Use it.", auth=auth)
 
     @server.tool
     def add(a: int, b: Annotated[int, msgspec.Meta(ge=0)] = 0) -> int:

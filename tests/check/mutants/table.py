@@ -23,9 +23,13 @@ class Mutant:
     revision: str
     over: Literal["memory", "http", "sse", "stdio"]
     calls: bool
-    server: Callable[[], Any] | None
+    server: Callable[..., Any] | None
     cases: int = 0
     """How many calls are generated."""
+    tokens: tuple[str, ...] = ()
+    """Those of the principals."""
+    trusts_checker: bool = False
+    """Whether the checker issues the tokens: `server` gets the URL of the issuer."""
 
     @property
     def id(self) -> str:
@@ -46,13 +50,16 @@ def mutant(
     revision: str = LATEST,
     over: Literal["memory", "http", "sse", "stdio"] = "memory",
     calls: bool = True,
-    server: Callable[[], Any] | None = None,
+    server: Callable[..., Any] | None = None,
     cases: int = 0,
+    tokens: tuple[str, ...] = (),
+    trusts_checker: bool = False,
 ) -> Callable[[Callable[[Change], None]], Callable[[Change], None]]:
     """Add a wrong server: the function makes the change. Its name says what is wrong. Tools may be called (`calls`)."""
 
     def add(make: Callable[[Change], None]) -> Callable[[Change], None]:
-        MUTANTS.append(Mutant(rule, make.__name__.replace("_", " "), make, revision, over, calls, server, cases))
+        name = make.__name__.replace("_", " ")
+        MUTANTS.append(Mutant(rule, name, make, revision, over, calls, server, cases, tokens, trusts_checker))
         return make
 
     return add

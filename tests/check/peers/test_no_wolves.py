@@ -70,7 +70,7 @@ for line in sys.stdin:
 """
 
 
-async def test_a_line_in_pieces_stays_whole_though_the_server_asks_meanwhile() -> None:
+async def test_a_line_in_pieces_stays_whole_though_the_server_sends_a_request_meanwhile() -> None:
     """It ends at the first line that is no JSON: the answer to its own question must not come in between."""
     settings = CheckSettings(only=("stdio/pieces",), revisions=("2025-11-25",))
     report = await check_server([sys.executable, "-c", ASKS], settings)
@@ -78,7 +78,7 @@ async def test_a_line_in_pieces_stays_whole_though_the_server_asks_meanwhile() -
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_a_tool_that_fails_and_asks_nothing_says_nothing_of_questions(revision: str) -> None:
+async def test_a_tool_that_fails_without_questions_has_no_error_about_questions(revision: str) -> None:
     change = Change()
 
     @change.answers("tools/call")

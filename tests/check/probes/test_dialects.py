@@ -24,7 +24,7 @@ def test_a_dialect_is_known_by_its_whole_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, number in NAMED.items() if number])
-def test_a_mistake_is_told_in_every_known_dialect(name: str) -> None:
+def test_a_mistake_is_reported_in_every_known_dialect(name: str) -> None:
     assert schema_fault({"$schema": name, "type": "object"}) is None
     assert schema_fault({"$schema": name, "type": "no type"})
 

@@ -31,7 +31,7 @@ def test_each_status_has_its_type_and_takes_unknown_fields(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", [status for status, own in OWN.items() if own])
-def test_a_status_without_its_own_field_is_told_by_the_name_of_that(status: str) -> None:
+def test_a_status_without_its_own_field_is_reported_by_the_name_of_that(status: str) -> None:
     (name,) = OWN[status]
     assert name in state_fault({**KNOWN, "status": status}, LAST)
 
@@ -60,5 +60,5 @@ def test_a_time_may_lack_its_zone_where_no_zone_is_wanted() -> None:
 
 
 @pytest.mark.parametrize("time", [1_780_000_000, None, "28 July 2026", "2026-02-30T10:30:00Z", "2026-07-28T25:00:00Z"])
-def test_what_is_no_time_is_told(time: Any) -> None:
+def test_an_invalid_time_is_an_error(time: Any) -> None:
     assert time_fault(time)

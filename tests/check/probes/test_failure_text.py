@@ -71,7 +71,7 @@ async def program(folder: Path, text: str, *words: str, only: tuple[str, ...]) -
     return await check_server(Command((sys.executable, str(file), *words)), settings)
 
 
-async def test_a_server_that_dies_is_told_with_its_exit_code_and_the_end_of_its_traceback(tmp_path: Path) -> None:
+async def test_a_server_that_exits_is_reported_with_its_exit_code_and_the_end_of_its_traceback(tmp_path: Path) -> None:
     report = await program(tmp_path, DIES, only=("tools/unknown-name",))
     text = report.findings[0].text
     assert "no response to tools/call: the server exited with code 1; its last output:\n" in text
@@ -88,14 +88,14 @@ async def test_of_many_wrong_messages_the_one_that_ends_a_server_is_shown(tmp_pa
 @pytest.mark.parametrize(
     ("head", "told"),
     [
-        (b"401 Unauthorized\r\nContent-Type: text/plain", "HTTP 401, text/plain: who?; what it wants to know"),
+        (b"401 Unauthorized\r\nContent-Type: text/plain", "HTTP 401, text/plain: who?; give credentials with --token"),
         (b"307 Moved\r\nLocation: http://127.0.0.1/there?key=1", "HTTP 307 to http://127.0.0.1/there"),
         (b"404 Not Found\r\nContent-Type: text/html", "HTTP 404, text/html: who?; is the path right?"),
         (b"200 OK\r\nContent-Type: text/html", "HTTP 200, text/html: who?"),
         (b"200 OK\r\nContent-Type: application/json", "HTTP 200, application/json: who?"),
     ],
 )
-async def test_what_http_said_instead_of_an_answer_is_told_once(head: bytes, told: str) -> None:
+async def test_an_http_response_in_place_of_an_answer_is_reported_once(head: bytes, told: str) -> None:
     async with site(b"HTTP/1.1 " + head + b"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nwho?") as url:
         with pytest.raises(ConnectError) as raised:
             await check_server(url, CheckSettings(only=("ping",)))
@@ -104,7 +104,7 @@ async def test_what_http_said_instead_of_an_answer_is_told_once(head: bytes, tol
     assert "key=1" not in str(raised.value)
 
 
-async def test_who_speaks_another_protocol_of_json_rpc_speaks_none_of_the_revisions(tmp_path: Path) -> None:
+async def test_a_server_of_another_json_rpc_protocol_supports_none_of_the_revisions(tmp_path: Path) -> None:
     (tmp_path / "pids").write_text("1\n")
     with pytest.raises(ConnectError, match="speaks none of 2025-11-25\n  2025-11-25 over stdio: it answers initialize"):
         await program(tmp_path, OPENS_ONCE, str(tmp_path / "pids"), only=("ping",))
@@ -118,12 +118,12 @@ async def test_who_speaks_another_protocol_of_json_rpc_speaks_none_of_the_revisi
         CheckSettings(revisions=("2024-11-05",), only=("discover",)),
     ],
 )
-async def test_where_nothing_is_to_be_tried_nothing_is_said_of_the_server(settings: CheckSettings) -> None:
+async def test_without_anything_to_try_nothing_is_reported_of_the_server(settings: CheckSettings) -> None:
     with pytest.raises(TargetError, match=r"nothing to check: .* is reachable over stdio, with no rule selected"):
         await check_server(Command(("no-such-command",)), settings)
 
 
-async def test_a_server_that_lets_nobody_in_twice_does_not_run_once_for_each_case(tmp_path: Path) -> None:
+async def test_a_server_that_accepts_one_client_does_not_run_once_for_each_case(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     await program(tmp_path, OPENS_ONCE, str(pids), only=("lifecycle", "faults", "ids", "cancel", "errors", "stdio"))
     started = pids.read_text().split()
@@ -148,7 +148,7 @@ def test_last_words_are_whole_lines_and_not_the_underlining_of_a_traceback() -> 
     assert len(stderr_tail("x" * 1_000)) < 450
 
 
-async def test_a_server_that_never_says_a_word_is_waited_for_at_length_no_more_than_twice() -> None:
+async def test_a_silent_server_is_awaited_at_length_no_more_than_twice() -> None:
     settings = CheckSettings(opening=4, timeout=0.5, only=("ping", "discover"))
     with pytest.raises(ConnectError, match="gives no answer that is MCP") as raised:
         await check_server([sys.executable, "-c", "import sys; sys.stdin.read()"], settings)

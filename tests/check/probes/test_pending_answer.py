@@ -63,7 +63,7 @@ async def test_a_silent_server_is_waited_for_no_longer_than_the_limit(uses: tupl
     assert waiting.looks <= 2, "it was given up at the first look after the limit"
 
 
-async def test_a_server_that_is_kept_from_the_processor_is_waited_for_until_it_answers() -> None:
+async def test_a_server_without_processor_time_is_awaited_until_it_answers() -> None:
     waiting = Waiting(ProcessorUse(1.0, WORKING), ProcessorUse(1.01, WORKING))
     request = pending(waiting)
     answered = asyncio.create_task(request.wait(LIMIT))
@@ -88,7 +88,7 @@ async def test_a_server_that_gets_no_processor_at_all_is_given_up_in_the_end() -
     ],
     ids=["in its main thread", "in another thread", "waiting for input"],
 )
-def test_a_process_that_works_is_told_from_one_that_waits(program: str, works: bool) -> None:
+def test_a_process_that_works_is_distinguished_from_one_that_waits(program: str, works: bool) -> None:
     code = f"print(flush=True)\n{program}"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:

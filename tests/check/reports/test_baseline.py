@@ -227,18 +227,18 @@ def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, found
         ("\udcff", r"is not a baseline"),
     ],
 )
-def test_a_broken_file_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
+def test_a_broken_file_is_an_error_that_says_what_to_do(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "baseline.json"
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(TargetError, match=told):
         load(file)
 
 
-def test_no_file_is_told_with_what_writes_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_that_says_what_writes_it(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"baseline\.json does not exist; write it with --update-baseline"):
         load(tmp_path / "baseline.json")
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"cannot be written to .*: Is a directory"):
         save(Baseline(), tmp_path)

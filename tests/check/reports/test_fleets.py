@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from accord.check.reports.fleet_board import fleet_rows
 from accord.check.reports.fleet_page import fleet_page
 from accord.check.reports.fleet_terminal import fleet_lines
-from accord.check.reports.wording import is_hidden
+from accord.visible_text import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS

@@ -51,7 +51,7 @@ def test_several_are_written_at_once_with_their_folders(tmp_path: Path) -> None:
     assert all(file.read_text(encoding="utf-8").endswith("\n") for file in files)
 
 
-def test_one_that_cannot_be_written_is_told_and_the_others_are(tmp_path: Path) -> None:
+def test_one_that_cannot_be_written_is_reported_and_the_others_are_written(tmp_path: Path) -> None:
     (tmp_path / "taken.json").mkdir()
     reports = [
         ReportFile(REPORT_FORMATS["json"], tmp_path / "taken.json"),

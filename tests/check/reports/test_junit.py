@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from accord.check.engine.baseline import Baseline, BaselineEntry, apply
 from accord.check.engine.report import UntestedRevision
 from accord.check.reports.junit import junit
-from accord.check.reports.wording import visible
+from accord.visible_text import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS

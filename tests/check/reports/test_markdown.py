@@ -34,7 +34,7 @@ def test_the_comment_says_how_many_findings_it_has_no_room_for() -> None:
 
 @given(TEXTS.filter(str.strip))
 @settings(max_examples=60)
-def test_no_text_leaves_the_html_that_it_stands_in(text: str) -> None:
+def test_no_text_escapes_from_its_html(text: str) -> None:
     blocks = markdown(samples.filled(text)).rstrip("\n").split("\n\n")
     heads = [re.match(r"###|<p>|\d|\||<details>", block) for block in blocks]
     assert [each[0] if each else None for each in heads] == ["###", "<p>", "0", "|", "<p>", "<p>", "<details>"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from accord.check.reports.html import joined, link, tag, untrusted_text
 from accord.check.reports.report_page import report_page
-from accord.check.reports.wording import visible
+from accord.visible_text import visible
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -64,7 +64,7 @@ def is_sound(page: Read) -> None:
             assert (attributes["href"] or "").startswith("https://")
 
 
-def test_the_page_is_sound_and_asks_for_nothing_else() -> None:
+def test_the_page_is_valid_and_loads_nothing_else() -> None:
     source = report_page(samples.realistic())
     is_sound(Read(source))
     assert "@import" not in source
@@ -106,7 +106,7 @@ def test_what_is_shown_reads_as_it_is_visible(text: str) -> None:
     assert reader.seen == visible(text)
 
 
-def test_every_finding_stands_with_its_evidence_and_its_command() -> None:
+def test_every_finding_is_reported_with_its_evidence_and_its_command() -> None:
     page = report_page(samples.realistic())
     for finding in samples.realistic().findings:
         assert f"<code>{finding.rule}</code>" in page

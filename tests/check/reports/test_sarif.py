@@ -114,7 +114,7 @@ def test_two_findings_of_one_rule_share_its_description() -> None:
         ("", "target"),
     ],
 )
-def test_a_result_stands_at_the_file_that_was_started_or_at_the_target(target: str, uri: str) -> None:
+def test_a_result_names_the_file_that_was_started_or_the_target(target: str, uri: str) -> None:
     run = read(samples.report([], [samples.finding("a/b")], target=target))
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 

@@ -6,7 +6,7 @@ import click
 from hypothesis import given, settings, strategies as st
 
 from accord.check.reports.terminal import report_lines
-from accord.check.reports.wording import is_hidden
+from accord.visible_text import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
@@ -16,7 +16,7 @@ def plain(lines: object) -> str:
     return click.unstyle("\n".join(lines))  # type: ignore[call-overload]
 
 
-def test_a_finding_is_told_with_all_that_helps_to_mend_it() -> None:
+def test_a_finding_is_reported_with_all_that_helps_to_mend_it() -> None:
     first = plain(report_lines(samples.realistic(), width=120)).split("\n\n")[0]
     assert first.splitlines() == [
         "✗ tools/unknown-name  MUST  in all 10 visits",
@@ -40,7 +40,7 @@ def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
     )
 
 
-def test_stale_entries_and_visits_that_ended_early_are_told() -> None:
+def test_stale_entries_and_visits_that_ended_early_are_reported() -> None:
     text = plain(report_lines(samples.filled("it died")))
     assert "2025-11-25 over stdio ended early: it died" in text
     assert "in the baseline, but no longer found: it died; remove the entry" in text
@@ -52,6 +52,12 @@ def test_evidence_is_shortened_to_the_width_unless_all_is_wanted() -> None:
     assert "x" * 500 in plain(report_lines(long, width=80, verbose=True))
 
 
+def test_a_finding_of_a_recorded_check_names_the_lines_of_the_session_file() -> None:
+    recorded = samples.report([], [samples.finding("a/b", entries=(12, 13, 14, 18))])
+    assert "file    lines 14 to 16, 20 of the session file" in plain(report_lines(recorded))
+    assert "of the session file" not in plain(report_lines(samples.realistic()))
+
+
 def test_a_text_of_megabytes_is_cut_before_it_is_wrapped() -> None:
     long = samples.report([], [samples.finding("a/b", text="x" * 5_000_000)])
     text = plain(report_lines(long, width=80))
@@ -59,7 +65,7 @@ def test_a_text_of_megabytes_is_cut_before_it_is_wrapped() -> None:
     assert len(text) < 50_000
 
 
-def test_known_findings_are_told_only_when_all_is_wanted() -> None:
+def test_known_findings_are_reported_only_on_request() -> None:
     assert "stdio/only-messages" not in plain(report_lines(samples.realistic()))
     assert "✗ stdio/only-messages  MUST, known" in plain(report_lines(samples.realistic(), verbose=True))
 

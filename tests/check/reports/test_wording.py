@@ -27,7 +27,7 @@ VISITS = samples.realistic().visits
         ([], ""),
     ],
 )
-def test_places_are_told_in_few_words(places: list[tuple[str, str]], words: str) -> None:
+def test_places_are_described_in_few_words(places: list[tuple[str, str]], words: str) -> None:
     assert (
         places_text([Place(revision=revision, transport=transport) for revision, transport in places], VISITS) == words
     )  # type: ignore[arg-type]

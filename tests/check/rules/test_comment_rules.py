@@ -44,7 +44,7 @@ def test_bytes_and_pictures_are_no_text() -> None:
     assert "a:b" in broken(resources_text, *was_read("a:b", text="PK\0"))
 
 
-def test_what_we_said_ourselves_may_be_given_back() -> None:
+def test_our_own_values_may_be_returned() -> None:
     assert judged(resources_text, *was_read("a:\0", text="there is no a:\0")) == 0
 
 
@@ -101,7 +101,7 @@ def page(id: Any, url: str) -> Say:
     return "←", asks(url, "elicitation/create", mode="url", message="Go", elicitationId=id, url=url)
 
 
-def test_a_page_may_be_asked_for_again_and_another_conversation_may_count_anew() -> None:
+def test_a_page_may_be_requested_again_and_another_conversation_may_count_anew() -> None:
     again = record(page("1", "https://a.test/1"), page("1", "https://a.test/1"), page("2", "https://a.test/2"))
     another = record(page("1", "https://a.test/3"))
     assert reads(asking_page_ids)([again, another]) == 4
@@ -132,7 +132,7 @@ class AsksForRoots:
             transport.flush()
 
 
-async def test_a_server_that_asks_again_when_the_roots_have_changed_is_right() -> None:
+async def test_a_server_that_requests_changed_roots_again_is_right() -> None:
     settings = CheckSettings(only=("asking/roots-again",), revisions=("2025-11-25",), timeout=5)
     report = await check_server(AsksForRoots(), settings)
     assert [(each.rule, each.verdict) for each in report.outcomes] == [("asking/roots-again", "pass")]

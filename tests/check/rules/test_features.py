@@ -64,7 +64,7 @@ def test_a_uri_of_rfc_3986_is_right(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri", ["", "a", "/a", "a b:c", "1a:b", "a://b c", "a:é", "a:%2", "a:b#c#d", "a:{b}", "a:\n", None, 5]
 )
-def test_what_is_no_uri_is_told(uri: Any) -> None:
+def test_an_invalid_uri_is_an_error(uri: Any) -> None:
     assert uri_fault(uri)
 
 
@@ -80,7 +80,7 @@ def test_a_mime_type_is_right(mime: str) -> None:
 
 
 @pytest.mark.parametrize("mime", ["", "png", "image/", "/png", "image png", "a/b; c", None])
-def test_what_is_no_mime_type_is_told(mime: Any) -> None:
+def test_an_invalid_mime_type_is_an_error(mime: Any) -> None:
     assert mime_fault(mime)
 
 
@@ -93,7 +93,7 @@ def test_what_was_encoded_is_base64(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", ["a", "data:image/png;base64,AA==", "é", "AA=", "A-_A", None])
-def test_what_is_no_base64_is_told(data: Any) -> None:
+def test_invalid_base64_is_an_error(data: Any) -> None:
     assert base64_fault(data)
 
 

@@ -102,7 +102,7 @@ def test_a_change_comes_with_a_value_that_shows_it() -> None:
     assert (change.what, change.why) == ('without "y", with "z"', '"y" was accepted, and is now rejected')
 
 
-def test_the_same_said_in_other_words_is_no_change() -> None:
+def test_the_same_meaning_in_other_words_is_no_change() -> None:
     assert kinds(of("a", "b", a=STRING, b=STRING), of("b", "a", b=STRING, a=STRING), sent=True) == {}
     assert kinds(of(a={"anyOf": [STRING, INTEGER]}), of(a={"type": ["integer", "string"]}), sent=False) == {}
 
@@ -120,12 +120,12 @@ HIDDEN: list[Any] = [
 
 
 @pytest.mark.parametrize(("more", "place"), HIDDEN)
-def test_new_text_for_models_is_told_where_it_refuses_nothing(more: Any, place: str) -> None:
+def test_new_text_for_models_is_reported_where_it_refuses_nothing(more: Any, place: str) -> None:
     old = of(a={"type": "array"})
     assert kinds(old, {**old, **more}, sent=True)[place] == "risky"
 
 
-def test_text_of_new_members_is_told_with_them() -> None:
+def test_text_of_new_members_is_reported_with_them() -> None:
     added = {"type": "string", "description": "x", "enum": ["k"], "default": "k", "title": "X"}
     assert kinds(of(a=STRING), of(a=STRING, b=added), sent=True) == {"properties.b": "safe"}
 
@@ -229,7 +229,7 @@ def test_of_any_two_leaves_the_classes_are_what_validation_says() -> None:
             assert read in (("safe", "risky") if set(after) <= set(before) else ("risky", "breaking")), (old, new)
 
 
-def test_an_object_of_which_nothing_is_said_may_hold_anything() -> None:
+def test_an_object_without_a_schema_may_hold_anything() -> None:
     old, new = of(a={"type": "object"}), of(a=of(b=INTEGER))
     assert kinds(old, new, sent=True) == {"properties.a.properties.b": "risky"}
     assert kinds({"type": "object"}, of(b=INTEGER), sent=True) == {"properties.b": "safe"}
@@ -379,7 +379,7 @@ def test_a_change_of_a_surface_is_judged_by_those_who_use_it(old: Any, new: Any,
     assert {each.place: each.kind for each in surface_changes(old, new)} == expected
 
 
-def test_what_has_another_name_is_told_as_such() -> None:
+def test_what_has_another_name_is_reported_as_such() -> None:
     old = tool(description="Pays.")
     new = surface(tools={"spend": {"name": "spend", "description": "Pays.", "inputSchema": of()}})
     assert [(each.place, each.kind, each.what) for each in surface_changes(old, new)] == [
@@ -387,7 +387,7 @@ def test_what_has_another_name_is_told_as_such() -> None:
     ]
 
 
-def test_revisions_that_are_not_spoken_any_more_break() -> None:
+def test_revisions_that_are_not_supported_any_more_break() -> None:
     every = {each: surface(each) for each in REVISIONS}
     fewer = {each: every[each] for each in REVISIONS[1:]}
     assert [(each.place, each.kind) for each in surface_changes({"revisions": every}, {"revisions": fewer})] == [
@@ -395,7 +395,7 @@ def test_revisions_that_are_not_spoken_any_more_break() -> None:
     ]
 
 
-def test_what_is_alike_in_several_revisions_is_told_once() -> None:
+def test_what_is_alike_in_several_revisions_is_reported_once() -> None:
     one, other = ({each: surface(each, instructions=text) for each in REVISIONS} for text in ("a", "b"))
     assert len(surface_changes({"revisions": one}, {"revisions": other})) == 1
 
@@ -433,7 +433,7 @@ async def test_a_live_server_is_compared_with_a_file(kept: str) -> None:
     assert (await compare(shop(), kept)).changes == ()
 
 
-async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
+async def test_an_invalid_surface_is_an_error(tmp_path: Path) -> None:
     invalid = (("{}", "is not a surface"), ("<", "is not JSON"), ('{"revisions": {"x": {}}}', "is not a surface"))
     for content, text in invalid:
         (tmp_path / "odd.json").write_text(content)
@@ -441,7 +441,7 @@ async def test_what_is_no_surface_is_told(tmp_path: Path) -> None:
             await compare(str(tmp_path / "odd.json"), shop())
 
 
-def test_a_tool_that_is_listed_twice_is_told() -> None:
+def test_a_tool_that_is_listed_twice_is_reported() -> None:
     once = Tool(name="forecast", input_schema={"type": "object"}, description="Tell the weather.")
     again = Tool(name="forecast", input_schema={"type": "object"}, description="Delete everything.")
     one, two, three = (
@@ -477,7 +477,7 @@ def test_a_file_that_is_nested_too_deep_is_no_surface(tmp_path: Path) -> None:
         surface_file(str(file))
 
 
-async def test_a_server_that_is_not_there_is_told() -> None:
+async def test_a_missing_server_is_an_error() -> None:
     with pytest.raises(ConnectError):
         await compare(shop(), "/no/such/program")
 

@@ -14,7 +14,7 @@ from typing import Literal
 from accord.check.clients.client_process import build_argv
 from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.http_requests import describe_exchange
-from accord.check.clients.ordinary_scenario import ORDINARY, client_name, speaks_revision
+from accord.check.clients.ordinary_scenario import LOGIN, ORDINARY, client_name, logs_in, speaks_revision
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario
 from accord.check.clients.scenario_runner import Client, run_scenario
@@ -33,6 +33,7 @@ from accord.messages.revision import REVISIONS, RULES
 _PLACES = {"http": "{url}", "sse": "{url}", "stdio": "{server}"}
 _SHOWN = 200
 _REQUESTS = 4
+_LOGIN_AREA = "client-auth"
 
 
 def describe_failure(runs: Sequence[ClientRun]) -> str:
@@ -154,7 +155,9 @@ class _ClientCheck:
                 self._visits_by_revision[run.revision] = ClientVisit(run, self._rules, scenarios(), self._watcher)
             elif run is not None:
                 self.failed_runs.append(run)
-        await self._run_all(self._plan())
+        wanted = self._wanted_scenarios()
+        await self._run_all(self._plan(each for each in wanted if each is LOGIN))
+        await self._run_all(self._possible([each for each in wanted if each is not LOGIN]))
         for visiting in self._visits_by_revision.values():
             self.visits.append(visiting.end(self._memory.exhausted))
             self.outcomes += visiting.outcomes
@@ -174,9 +177,19 @@ class _ClientCheck:
         """Return the transport of a revision: before Streamable HTTP, HTTP+SSE."""
         return "sse" if self._transport == "http" and not RULES[revision].streamable else self._transport
 
-    def _plan(self) -> Iterator[tuple[Scenario, str]]:
+    def _possible(self, wanted: Sequence[Scenario]) -> Iterator[tuple[Scenario, str]]:
+        """Yield the runs of scenarios; those with authorization only if the client logs in."""
+        runs = [run for visiting in self._visits_by_revision.values() for run in visiting.runs]
+        able = any(logs_in(run) for run in runs)
+        for scenario, revision in self._plan(wanted):
+            if able or scenario.authorization is None:
+                yield scenario, revision
+            else:
+                self._visits_by_revision[revision].skip(scenario, "the client does not log in")
+
+    def _plan(self, wanted: Iterable[Scenario]) -> Iterator[tuple[Scenario, str]]:
         """Yield each scenario with its revisions: for each transport the newest with a handshake, and all without."""
-        for scenario in self._wanted_scenarios():
+        for scenario in wanted:
             spoken = [
                 revision
                 for revision in self._visits_by_revision
@@ -188,12 +201,16 @@ class _ClientCheck:
 
     def _wanted_scenarios(self) -> list[Scenario]:
         wanted = {id(rule) for rule in self._rules}
-        reads = any(case.kind == "reading" for rule in self._rules for case in rule.cases)
-        return [
+        reading = {rule.area for rule in self._rules for case in rule.cases if case.kind == "reading"}
+        chosen = [
             scenario
             for scenario in scenarios()
-            if any(id(rule) in wanted for rule, _ in scenario.cases) or (reads and scenario.asks)
+            if any(id(rule) in wanted for rule, _ in scenario.cases)
+            or (_LOGIN_AREA in reading and scenario.authorization is not None)
+            or (reading and scenario.asks)
         ]
+        with_login = any(scenario.authorization is not None for scenario in chosen)
+        return [LOGIN, *(each for each in chosen if each is not LOGIN)] if with_login else chosen
 
     async def _run_all(self, plan: Iterable[tuple[Scenario, str]]) -> list[ClientRun | None]:
         try:

@@ -46,14 +46,20 @@ class ScriptedHTTPServer:
     async def open(self) -> None:
         """Listen."""
         await self.listener.open()
+        if self.server.authorization is not None:
+            await self.server.authorization.open(self.listener.url)
 
     async def close(self) -> None:
-        """Close the port and all connections."""
+        """Close the ports and all connections."""
         await self.listener.close()
+        if self.server.authorization is not None:
+            await self.server.authorization.close()
 
     async def _answer(self, exchange: ClientExchange, response: ScriptedResponse) -> None:
         if self.server.scenario.http is not None and await self.server.scenario.http(self, exchange, response):
             self.server.mark_intervention()
+        elif self.server.authorization is not None and await self.server.authorization.answer(exchange, response):
+            return
         elif exchange.path != PATH:
             await response.send(404)
         elif exchange.verb == "POST":

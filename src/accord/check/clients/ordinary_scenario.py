@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from accord.check.clients.authorization_plan import AuthorizationPlan
 from accord.check.clients.run import ClientRun
 from accord.check.clients.scenario import Scenario
+from accord.check.engine.rule import HTTP
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import RULES
 
 ORDINARY = Scenario("ordinary", "a good server")
+
+GIVEN_CLIENT_ID = "accord-check-client"
+"""The client ID of a client that is registered already."""
+GIVEN_SECRET = "accord-check-secret"
+
+LOGIN = Scenario(
+    "auth-login",
+    "a good server that demands access tokens",
+    since="2025-03-26",
+    over=HTTP,
+    authorization=AuthorizationPlan(),
+)
+"""It shows whether a client logs in, which all other scenarios with authorization need."""
+
+
+def logs_in(run: ClientRun) -> bool:
+    """Return whether the client got a token and used it."""
+    return run.login is not None and bool(run.login.authorized)
 
 
 def speaks_revision(run: ClientRun) -> bool:

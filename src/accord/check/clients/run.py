@@ -15,6 +15,7 @@ import msgspec
 
 from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.http_listener import ClientExchange
+from accord.check.clients.login_log import LoginLog
 from accord.check.engine.report import TransportName
 from accord.check.engine.rule import NotObserved, Violation
 from accord.check.probes.message_log import LogEntry, message_objects
@@ -75,6 +76,8 @@ class ClientRun:
         """Over HTTP+SSE: the endpoints of its streams."""
         self.stray_requests: list[ClientExchange] = []
         """Requests to the other origin, to which a client must not send any."""
+        self.login: LoginLog | None = None
+        """The record of its logins, in a scenario with authorization."""
         self.intervened_at: float | None = None
         """The time of the first intervention of the scenario; None without one."""
         self.started_at: float = 0.0

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from accord.check.clients.authorization_plan import AuthorizationPlan
 from accord.check.clients.features import ScriptedFeatures
 from accord.check.engine.report import Level, TransportName
 from accord.check.engine.rule import ALL_TRANSPORTS, Case, CaseVariant, Rule
@@ -70,7 +71,7 @@ class Scenario:
     `path` is its path over HTTP, if it is not the usual one. With `stream`, responses over HTTP are event streams.
     With `deaf`, the server stays over stdio when its stdin ends. `stderr` is what the server writes there. With `asks`,
     the server sends requests, so that there are responses to read. `patience` is the number of seconds of silence
-    after which the client is ended, at least.
+    after which the client is ended, at least. With an `authorization`, the server demands access tokens.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Scenario:
         asks: bool = False,
         patience: float = 0.0,
         path: str = "",
+        authorization: AuthorizationPlan | None = None,
     ) -> None:
         self.name: str = name
         self.says: str = says
@@ -97,6 +99,7 @@ class Scenario:
         self.stream: bool = stream
         self.patience: float = patience
         self.path: str = path
+        self.authorization: AuthorizationPlan | None = authorization
         self.handlers: dict[str, RequestHandler] = {}
         self.http: HTTPHandler | None = None
         self.deaf: bool = deaf

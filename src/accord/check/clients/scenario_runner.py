@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from accord.check.clients import browser
 from accord.check.clients.client_process import ClientProcess, InProcess, InProcessClient, build_argv
 from accord.check.clients.http_server import ScriptedHTTPServer
 from accord.check.clients.run import ClientRun, Ending
@@ -44,7 +47,8 @@ async def run_scenario(
     """Run the client in a scenario, and end it after `patience` seconds of silence. `room` bounds the memory of all
     scenarios. Raises `ConnectError`.
     """
-    stand = ScriptedServer(scenario, revision, transport, MemoryBudget(_MEMORY, "a scenario", within=room))
+    memory = MemoryBudget(_MEMORY, "a scenario", within=room)
+    stand = ScriptedServer(scenario, revision, transport, memory, settings.record)
     front = _SERVER_TRANSPORTS[transport](stand)
     run = ClientRun(scenario.name, revision, transport)
     await stand.open()
@@ -66,6 +70,7 @@ async def run_scenario(
         run.exchanges, run.connections = front.listener.exchanges, front.listener.connections
     run.endpoint_paths = frozenset(front.endpoint_paths) if isinstance(front, ScriptedSSEServer) else frozenset()
     run.stray_requests = stand.trap_listener.exchanges
+    run.login = None if stand.authorization is None else stand.authorization.log
     return run
 
 
@@ -88,7 +93,13 @@ def _create_client(
 
 def _environment(scenario: Scenario, revision: str, target: str) -> dict[str, str]:
     named = "ACCORD_CHECK_URL" if target.startswith("http://") else "ACCORD_CHECK_SERVER"
-    return {"ACCORD_CHECK_SCENARIO": scenario.name, "ACCORD_CHECK_REVISION": revision, named: target}
+    found = {"ACCORD_CHECK_SCENARIO": scenario.name, "ACCORD_CHECK_REVISION": revision, named: target}
+    if scenario.authorization is not None:
+        found["BROWSER"] = f"{shlex.join([sys.executable, '-I', '-S', browser.__file__])} %s"
+        plan = scenario.authorization
+        given = {"ACCORD_CHECK_CLIENT_ID": plan.client_id, "ACCORD_CHECK_CLIENT_SECRET": plan.client_secret}
+        found |= {name: value for name, value in given.items() if value}
+    return found
 
 
 async def _watch_client(

@@ -25,6 +25,7 @@ from accord.check.clients.scenario import (
     ScriptedAnswer,
     ScriptedError,
 )
+from accord.check.clients.scripted_authorization import ScriptedAuthorization
 from accord.check.engine.report import TransportName
 from accord.check.probes.message_log import MemoryBudget
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_VERSION
@@ -32,6 +33,7 @@ from accord.messages.base import JSONObject
 from accord.messages.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from accord.messages.methods import table
 from accord.messages.revision import RULES
+from accord.transport.recording import SessionRecorder
 
 _OPENING_METHODS = frozenset(("initialize", "server/discover", "ping", "logging/setLevel"))
 """Methods that open a connection or keep it alive."""
@@ -44,7 +46,12 @@ class ScriptedServer:
     """One server for one run of a client. `memory` limits the run."""
 
     def __init__(
-        self, scenario: Scenario, revision: str, transport: TransportName, room: MemoryBudget | None = None
+        self,
+        scenario: Scenario,
+        revision: str,
+        transport: TransportName,
+        room: MemoryBudget | None = None,
+        record: SessionRecorder | None = None,
     ) -> None:
         self.scenario: Scenario = scenario
         self.revision: str = revision
@@ -59,8 +66,12 @@ class ScriptedServer:
         self.started_at: float = time.monotonic()
         self.trap_listener: HTTPListener = HTTPListener(self._answer_trap, self.memory)
         """Another origin, to which a client must not send requests."""
+        plan = scenario.authorization
+        self.authorization: ScriptedAuthorization | None = None if plan is None else ScriptedAuthorization(plan, self)
+        """The authorization, in a scenario with one."""
         self.state: dict[str, Any] = {}
         """Data of a scenario between requests."""
+        self._record = record
         self._counts: Counter[str] = Counter()
         self._first = True
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,11 +92,15 @@ class ScriptedServer:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self.trap_listener.close()
+        for conversation in self.conversations:
+            conversation.log.close()
 
     def add_conversation(self) -> ClientConversation:
         """Return a new session."""
-        self.conversations.append(ClientConversation(self, len(self.conversations) + 1, self.scenario.name))
-        return self.conversations[-1]
+        conversation = ClientConversation(self, len(self.conversations) + 1, self.scenario.name)
+        conversation.log.record(self._record, f"{self.scenario.name}, {self.revision}", client="received")
+        self.conversations.append(conversation)
+        return conversation
 
     def mark_message(self, message: JSONObject) -> None:
         """Record that the client sent a message."""

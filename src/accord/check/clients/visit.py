@@ -25,6 +25,12 @@ class RunEvaluator:
             if self._scenario_of.get(id(case)) == run.scenario:
                 self._evaluate_case(rule, case, run)
 
+    def skip_scenario(self, scenario: Scenario, usual: ClientRun, reason: str) -> None:
+        """Record that a scenario does not apply to the client."""
+        for rule, case in self._cases(usual):
+            if self._scenario_of.get(id(case)) == scenario.name:
+                self._collector.add(rule, case, "not-applicable", reason)
+
     def evaluate_readings(self, runs: Sequence[ClientRun]) -> None:
         """Judge all runs of a revision; there is at least one."""
         for rule, case in self._cases(runs[0]):
@@ -75,6 +81,10 @@ class ClientVisit:
         run.ordinary_run = self.ordinary_run
         self.runs.append(run)
         self._evaluator.evaluate_run(run)
+
+    def skip(self, scenario: Scenario, reason: str) -> None:
+        """Record that a scenario does not apply to the client."""
+        self._evaluator.skip_scenario(scenario, self.ordinary_run, reason)
 
     def end(self, cut_off: str) -> Visit:
         """Judge what is read from all runs, and return the visit. `cut_off` says why runs are missing."""

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from accord.check.engine.rule import Case, NotApplicable, NotObserved, Rule, UnsupportedRevision, Violation
 from accord.check.engine.session_factory import SessionFactory
+from accord.check.probes.access import Access
 from accord.check.probes.message_log import MemoryBudget
 from accord.check.probes.pending_answer import NO_ANSWER
 from accord.check.probes.probe import Probe
@@ -80,6 +81,7 @@ class VisitBudget:
         return ""
 
 
+ONE_PRINCIPAL = "only one principal is known: give the tokens of two (--token A --token B)"
 _CASE_TIMEOUTS = 8
 """A case may take this many times as long as one response."""
 _MAX_REOPENINGS = 5
@@ -168,6 +170,18 @@ class CaseRunner:
         finally:
             probe.log.case = ""
 
+    async def run_access(self, rule: Rule, case: Case, access: Access) -> CaseAttempt:
+        """Run a case about authorization."""
+        if self.budget.exhausted:
+            return CaseAttempt(rule, case, NotObserved(self.budget.exhausted))
+        timer = Timer()
+        try:
+            async with asyncio.timeout(min(self._case_timeout, self.budget.remaining)):
+                await case.run(access)
+        except Exception as exc:
+            return CaseAttempt(rule, case, self._classify_error(exc, timer.seconds), seconds=timer.seconds)
+        return CaseAttempt(rule, case, seconds=timer.seconds)
+
     async def run_alone(self, rule: Rule, case: Case) -> CaseAttempt:
         """Run a case of any kind in a new session."""
         return await self.run(rule, case, self._known_probe, lambda timer: self._run_in_own_session(case, timer))
@@ -241,6 +255,8 @@ class CaseRunner:
         """Run a case if it applies; `probe` is an open session, whose capabilities and lists are known."""
         if case.needs is not None and not probe.has_capability(case.needs):
             return CaseAttempt(rule, case, NotApplicable(f"the server does not declare {case.needs}"))
+        if 1 < case.principals > len(self._settings.tokens):
+            return CaseAttempt(rule, case, NotObserved(ONE_PRINCIPAL))
         if self.budget.exhausted:
             return CaseAttempt(rule, case, NotObserved(self.budget.exhausted))
         timer = Timer()

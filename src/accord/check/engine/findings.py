@@ -22,6 +22,9 @@ _PAGE_LIVES: dict[str, Life] = {
     "basic/messages": Life(until="2025-03-26"),
     "basic/lifecycle": Life(until="2026-07-28"),
     "basic/utilities": Life(until="2026-07-28"),
+    "basic/authorization": Life(since="2025-03-26"),
+    "basic/authorization/authorization-server-discovery": Life(since="2026-07-28"),
+    "basic/authorization/security-considerations": Life(since="2026-07-28"),
     "basic/versioning": Life(since="2026-07-28"),
     "basic/patterns": Life(since="2026-07-28"),
     "server/discover": Life(since="2026-07-28"),
@@ -84,6 +87,7 @@ def _finding(
         also=tuple(dict.fromkeys(each.rule for each in group if each.rule != rule.id)),
         cases=tuple(dict.fromkeys(each.case for each in group if each.rule == rule.id)),
         evidence=first.evidence,
+        entries=first.entries,
         repeat=repeat_command(first, rules, target, settings, role),
     )
 
@@ -95,7 +99,9 @@ def repeat_command(
     if outcome.transport == "memory":
         return ""
     words = ["accord", "check"]
-    words += [f"--client{'-stdio' if outcome.transport == 'stdio' else ''}", target] if role == "client" else [target]
+    option = {"client": f"--client{'-stdio' if outcome.transport == 'stdio' else ''}"}
+    option["authorization server"] = "--authorization-server"
+    words += [option[role], target] if role in option else [target]
     words += ["--revision", outcome.revision]
     only = _only(outcome, rules, settings, role)
     words += [word for each in only for word in ("--only", each)]

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from accord.check.engine.report import Outcome, TransportName, Verdict, Visit
-from accord.check.engine.rule import Case, NotApplicable, NotObserved, Rule, UnsupportedRevision, Violation
+from accord.check.engine.rule import (
+    Case,
+    EvidenceLine,
+    NotApplicable,
+    NotObserved,
+    Rule,
+    UnsupportedRevision,
+    Violation,
+)
 from accord.errors import AccordError, describe
 
 log: logging.Logger = logging.getLogger("accord.check")
+
+NO_AUTHORIZATION = "the server requires no authorization"
+"""Why the rules about authorization do not apply."""
+_MAX_ENTRIES = 100
+"""The number of entries of a session file that an outcome names: the last ones."""
 
 
 class Watcher(Protocol):
@@ -80,8 +94,11 @@ class OutcomeCollector:
                 self.add(rule, case, "not-observed", f"a defect in the checker: {describe(exc)}", seconds=seconds)
                 log.error("accord: the rule %s failed by itself", rule.id, exc_info=exc)
 
-    def add(self, rule: Rule, case: Case, verdict: Verdict, text: str = "", **more: Any) -> None:
+    def add(
+        self, rule: Rule, case: Case, verdict: Verdict, text: str = "", evidence: Sequence[str] = (), **more: Any
+    ) -> None:
         """Add one verdict; `more` are fields of an `Outcome`."""
+        numbers = {number for line in evidence if isinstance(line, EvidenceLine) for number in line.entries}
         outcome = Outcome(
             rule=rule.id,
             case=case.says,
@@ -92,6 +109,8 @@ class OutcomeCollector:
             text=text,
             symptom=more.pop("symptom", "") or rule.id,
             cause=more.pop("cause", "") or (rule.cause if verdict in ("fail", "warn") else ""),
+            evidence=tuple(map(str, evidence)),
+            entries=tuple(sorted(numbers)[-_MAX_ENTRIES:]),
             seconds=round(more.pop("seconds", 0.0), 3),
             **more,
         )

@@ -21,7 +21,7 @@ import msgspec
 Level: TypeAlias = Literal["must", "should", "may"]
 FailOn: TypeAlias = Literal["any", "mine"]
 """The broken MUSTs that fail a check: any, or only those that are not known bugs of the SDK."""
-PeerRole: TypeAlias = Literal["server", "client"]
+PeerRole: TypeAlias = Literal["server", "client", "authorization server"]
 TransportName: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 
 Verdict: TypeAlias = Literal["pass", "fail", "warn", "not-applicable", "not-observed"]
@@ -61,7 +61,10 @@ class Outcome(_ReportData, frozen=True, kw_only=True):
     """The likely cause."""
     evidence: tuple[str, ...] = ()
     """The last messages in both directions, as lines of a transcript: `→ {...}` from the checker, `← {...}` from the
-    peer."""
+    peer. Long ones are shortened."""
+    entries: tuple[int, ...] = ()
+    """The numbers of the entries of the session file that are the evidence, whole, from 0; none if the check was not
+    recorded."""
     again: tuple[str, ...] = ()
     """The command line options that repeat the case, if they differ from those of its rule."""
     during: tuple[str, ...] | None = None
@@ -99,6 +102,8 @@ class Finding(_ReportData, frozen=True, kw_only=True):
     cases: tuple[str, ...] = ()
     """Descriptions of the cases that failed."""
     evidence: tuple[str, ...] = ()
+    entries: tuple[int, ...] = ()
+    """See `Outcome.entries`."""
     repeat: str = ""
     """The command line that repeats the finding."""
     known: bool = False

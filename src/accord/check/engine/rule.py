@@ -50,7 +50,7 @@ from accord.check.engine.report import Level, PeerRole, TransportName
 from accord.messages.base import JSONObject, Life
 from accord.messages.revision import is_in_revision
 
-Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
+Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated", "access"]
 """Which session a case gets:
 
 `shared`   one that other cases use before and after it: the case must not change its state
@@ -58,6 +58,7 @@ Kind: TypeAlias = Literal["shared", "own", "raw", "reading", "generated"]
 `raw`      one of its own, before the first message
 `reading`  none: the case reads the recorded messages of all sessions of the visit
 `generated` none: the case gets the results of the generated calls of the visit
+`access`   none: the case gets the `Access` of the visit, and runs also if the server refuses to open a session
 """
 
 Precondition: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -67,6 +68,21 @@ JudgedItems: TypeAlias = Iterator[Any]
 """The return type of a reading rule, which yields once for each item that it judged."""
 
 _Run = TypeVar("_Run", bound=Callable[..., Any])
+
+
+class EvidenceLine(str):
+    """A line of evidence. `entries` are the numbers of the entries of the session file that it shows, which has them
+    whole; none if the check is not recorded.
+    """
+
+    __slots__ = ("entries",)
+
+    def __new__(cls, text: str, entries: Iterable[int] = ()) -> EvidenceLine:
+        line = super().__new__(cls, text)
+        line.entries = tuple(entries)
+        return line
+
+    entries: tuple[int, ...]
 
 
 class Violation(Exception):
@@ -130,6 +146,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     invalid messages, but the server must answer a request that follows them."""
     applies: Precondition | None = None
     """Raises `NotApplicable` or `NotObserved` for the shared session, so that no process is started in vain."""
+
+    principals: int = 1
+    """How many principals the case needs: with two, the second token of the settings is used as well."""
 
     @property
     def concerns_process(self) -> bool:
@@ -220,6 +239,7 @@ class Rule:
         capabilities: JSONObject | None = None,
         shares: bool = False,
         applies: Precondition | None = None,
+        principals: int = 1,
     ) -> Callable[[_Run], _Run]:
         """Return a decorator that adds a function as a further case.
 
@@ -241,6 +261,7 @@ class Rule:
                     capabilities=capabilities,
                     shares=shares,
                     applies=applies,
+                    principals=principals,
                 )
             )
             return run

@@ -23,6 +23,7 @@ from accord.check.engine.session_factory import SessionFactory
 from accord.check.fuzz.fuzz_result import FuzzResult
 from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
 from accord.check.fuzz.sequences import decode_steps
+from accord.check.probes.access import UNAUTHORIZED
 from accord.check.probes.content import declares
 from accord.errors import AccordError, describe
 from accord.messages.base import JSONObject
@@ -48,6 +49,8 @@ class VisitRunner:
         self._failures: list[CaseAttempt] = []
         self._left_out: tuple[str, ...] = ()
         self._unconfirmed: tuple[str, ...] = ()
+        self._refusal: str = ""
+        """Why the server opens no session without other credentials, if so."""
         self.name: str = ""
         self.unsupported_reason: str = ""
         """Why the server does not speak the revision, if so."""
@@ -69,14 +72,16 @@ class VisitRunner:
         try:
             await self._open()
         except (UnsupportedRevision, Violation, NotObserved) as exc:
-            self.unsupported_reason = str(exc)
-            self.is_mcp = isinstance(exc, UnsupportedRevision) and not isinstance(exc, UnreachableServer)
-            return None
+            if not self._is_refused():
+                self.unsupported_reason = str(exc)
+                self.is_mcp = isinstance(exc, UnsupportedRevision) and not isinstance(exc, UnreachableServer)
+                return None
+            self._refusal = f"the server requires authorization: {exc}"
         self._watcher.visit_began(self._factory.revision, self._factory.transport, len(self._cases))
         error = "it was interrupted"
         try:
-            await self._try_all()
-            error = ""
+            await (self._try_refused() if self._refusal else self._try_all())
+            error = self._refusal if self._judges_more_than_access() else ""
         except (Violation, AccordError, UnsupportedRevision, NotObserved) as exc:
             error = describe(exc)
         finally:
@@ -90,7 +95,8 @@ class VisitRunner:
     def _build_visit(self, began: float, error: str) -> Visit:
         """Return the visit with all outcomes so far."""
         error = error or self._budget.exhausted
-        self._run_readings()
+        if not self._refusal:  # a refusal is an answer of OAuth, and not of the protocol
+            self._run_readings()
         error = error or "; ".join(self._collector.defects)
         return Visit(
             revision=self._factory.revision,
@@ -107,6 +113,33 @@ class VisitRunner:
         info = (await self._attempts.open()).server_info
         self.name = f"{info.get('name', '')} {info.get('version', '')}".strip()
 
+    def _is_refused(self) -> bool:
+        """Return whether the server refused to open a session, because of the credentials."""
+        if self._factory.transport != "http" or not _cases_of_kind(self._cases, "access"):
+            return False
+        responses = [each for log in self._factory.logs for each in log.responses]
+        return any(each.status == UNAUTHORIZED or each.headers.get("www-authenticate") for each in responses[-1:])
+
+    def _judges_more_than_access(self) -> bool:
+        return len(_cases_of_kind(self._cases, "access")) < len(self._cases)
+
+    async def _try_refused(self) -> None:
+        """Run the cases that need no session; the others cannot be observed."""
+        for rule, case in self._cases:
+            if case.kind != "access":
+                self._collector.add(rule, case, "not-observed", self._refusal)
+        await self._run_access()
+
+    async def _run_access(self) -> None:
+        """Run the cases about authorization in sequence, with the messages of all others."""
+        cases = _cases_of_kind(self._cases, "access")
+        if not cases:
+            return
+        async with self._factory.open_access(self._attempts.shared, is_open=not self._refusal) as access:
+            for rule, case in cases:
+                access.log.case = case.says
+                self._add_outcome(await self._attempts.run_access(rule, case, access))
+
     async def _try_all(self) -> None:
         try:
             await self._run_shared(self._cases, self._defer_failure)
@@ -120,6 +153,7 @@ class VisitRunner:
             for attempt in self._failures:  # it ended before they could be tried again
                 self._add_outcome(attempt)
         await self._run_fuzz_cases(self._cases, self._collector)
+        await self._run_access()  # last: a server may let a forged token end the session
 
     async def _run_shared(self, cases: Cases, note: AttemptHandler) -> None:
         for rule, case in _cases_of_kind(cases, "shared"):

@@ -18,10 +18,11 @@ import msgspec
 
 from accord.check.engine.report import Outcome, Report, TransportName, Visit
 from accord.check.fuzz.leaks import CANARY, CANARY_NAME
+from accord.check.issuer.keys import TokenForge
 from accord.check.probes.message_log import MessageLog
 from accord.check.wires.base import Wire
 from accord.check.wires.child import ChildWire
-from accord.check.wires.http import HTTPWire, SSEWire, split_credentials
+from accord.check.wires.http import Headers, HTTPWire, SSEWire, split_credentials
 from accord.check.wires.memory import MemoryWire
 from accord.client.target import Command, InProcessServer, Remote, parse
 from accord.errors import ConnectError, TargetError
@@ -104,6 +105,8 @@ class ServerTarget:
     def __init__(self, target: Any, headers: Mapping[str, str] | None = None) -> None:
         self._parsed = parse(target)
         self._headers = dict(headers or {})
+        if isinstance(self._parsed, Remote) and self._parsed.auth is not None:
+            raise TargetError("the checker does not log in; give it a token instead: --bearer")
         self._file = self._parsed.argv[-1] if isinstance(self._parsed, Command) and _serves_file(self._parsed) else None
         self._http_process: ChildWire | None = None
         self._url = ""
@@ -113,6 +116,8 @@ class ServerTarget:
         """Whether the server is known not to exit at the end of stdin, so that further cases do not wait for it."""
         self.exit_delay: float = 0.0
         """Seconds for which the server ran after the end of stdin."""
+        self.forge: TokenForge | None = None
+        """What signs tokens that the server trusts, if the checker is their issuer."""
         self.secrets: SecretRedactor = collect_secrets(self._parsed, self._headers)
         """Secrets of the target."""
 
@@ -151,14 +156,36 @@ class ServerTarget:
         if self._http_process is not None:
             await self._http_process.close()
 
-    def create_wire(self, transport: TransportName, log: MessageLog) -> Wire:
-        """Return a new wire; what is sent over HTTP is logged in `log`. Raises `TargetError` for another transport."""
+    @property
+    def has_credentials(self) -> bool:
+        """Whether requests over HTTP have a header `Authorization`."""
+        url = self._parsed.url if isinstance(self._parsed, Remote) else ""
+        given = [*split_credentials(url)[1], *self._target_headers]
+        return any(name.lower() == "authorization" for name in given)
+
+    @property
+    def _target_headers(self) -> dict[str, str]:
+        """The headers of each request over HTTP."""
+        own = self._parsed.headers if isinstance(self._parsed, Remote) else None
+        return {**(own or {}), **self._headers}
+
+    def authorize(self, tokens: Iterable[str]) -> None:
+        """Send the first of these bearer tokens with each request over HTTP, and redact them all."""
+        for number, token in enumerate(tokens):
+            self.secrets.add_permanent([token])
+            if not number:
+                self._headers = {**_without_authorization(self._headers), "Authorization": f"Bearer {token}"}
+
+    def create_wire(self, transport: TransportName, log: MessageLog, headers: Headers | None = None) -> Wire:
+        """Return a new wire; what is sent over HTTP is logged in `log`, and has these headers, too. Raises
+        `TargetError` for another transport.
+        """
         if isinstance(self._parsed, Remote):
-            return self._over_http(transport, self._parsed.url, log, self._parsed.headers)
+            return self._over_http(transport, self._parsed.url, log, headers)
         if isinstance(self._parsed, Command):
             if transport == "stdio":
                 return self._process(self._parsed)
-            return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", log, None)
+            return self._over_http(transport, f"{self._url}/{'sse' if transport == 'sse' else 'mcp'}", log, headers)
         if isinstance(self._parsed, InProcessServer):
             return MemoryWire(self._parsed)
         raise TargetError("a transport can be used once only: give a command, a URL, FILE.py[:server] or a Server")
@@ -169,11 +196,13 @@ class ServerTarget:
             wire.grace = _NO_GRACE
         return wire
 
-    def _over_http(
-        self, transport: TransportName, url: str, log: MessageLog, headers: Mapping[str, str] | None
-    ) -> Wire:
+    def _over_http(self, transport: TransportName, url: str, log: MessageLog, headers: Headers | None) -> Wire:
         wire = SSEWire if transport == "sse" else HTTPWire
-        return wire(url, log, {**(headers or {}), **self._headers})
+        return wire(url, log, {**self._target_headers, **(headers or {})})
+
+
+def _without_authorization(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != "authorization"}
 
 
 def _serves_file(command: Command) -> bool:

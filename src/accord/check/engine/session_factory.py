@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from accord.check.engine.report import TransportName
 from accord.check.engine.rule import Kind, NotObserved, UnreachableServer, UnsupportedRevision, Violation
 from accord.check.engine.server_target import ServerTarget
+from accord.check.probes.access import Access
 from accord.check.probes.client_messages import LIST_METHODS, initialize_params
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import MemoryBudget, MessageLog
@@ -15,6 +18,8 @@ from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.check.settings import CheckSettings
 from accord.check.wires.child import ChildWire
+from accord.check.wires.http import HTTPWire
+from accord.errors import TargetError
 from accord.messages.base import JSONObject
 
 
@@ -52,19 +57,25 @@ class SessionFactory:
         """Seconds until the first response in the slowest session."""
         return max((log.first_answer_seconds for log in self.logs), default=0.0)
 
-    async def open_raw(self, kind: Kind = "raw", case: str = "") -> Probe:
-        """Return a session without a handshake. Raises `ConnectError`."""
+    async def open_raw(self, kind: Kind = "raw", case: str = "", *, token: str | None = None) -> Probe:
+        """Return a session without a handshake; over HTTP, with another `token`. Raises `ConnectError`."""
         log = MessageLog(self.revision, self.transport, kind, case, self.memory)
-        probe = Probe(self.target.create_wire(self.transport, log), log, self.settings, self)
+        log.record(self.settings.record, f"{self.target.name}, {self.revision}")
+        headers = None if token is None else {"Authorization": f"Bearer {token}"}
+        probe = Probe(self.target.create_wire(self.transport, log, headers), log, self.settings, self)
         probe.peer_logs = self.logs
         self.logs.append(log)
         self.probes.append(probe)
         await probe.wire.open()
         return probe
 
-    async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Probe:
-        """Return an open session. Raises `UnsupportedRevision`, `Violation`, `ConnectError`."""
-        probe = await self.open_raw(kind, case)
+    async def open(
+        self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None, token: str | None = None
+    ) -> Probe:
+        """Return an open session; over HTTP, with another `token`. Raises `UnsupportedRevision`, `Violation`,
+        `ConnectError`.
+        """
+        probe = await self.open_raw(kind, case, token=token)
         if capabilities is not None:
             probe.client_capabilities = capabilities
         try:
@@ -74,6 +85,31 @@ class SessionFactory:
             await self.close_probe(probe)
             raise
         return probe
+
+    @asynccontextmanager
+    async def open_access(self, shared: Probe | None, *, is_open: bool) -> AsyncIterator[Access]:
+        """Open connections with any credentials; `is_open` says whether the server has opened a session."""
+        log = MessageLog(self.revision, self.transport, "access", "", self.memory)
+        log.record(self.settings.record, f"{self.target.name}, {self.revision}")
+        wire = self.target.create_wire(self.transport, log)
+        if not isinstance(wire, HTTPWire):
+            raise TargetError("rules about authorization are for HTTP")
+        session = shared.http.session_id if shared is not None and shared.http is not None and shared.alive else None
+        await wire.open()
+        try:
+            yield Access(
+                wire,
+                log,
+                self.settings,
+                logs=self.logs,
+                is_open=is_open,
+                has_credentials=self.target.has_credentials,
+                session=session,
+                forge=self.target.forge,
+            )
+        finally:
+            await wire.close()
+            log.close()
 
     async def second(self, case: str = "") -> Probe:
         """Return the second session of shared cases, opened on first use, and again when it has ended."""
@@ -166,7 +202,7 @@ def _opening_error(answer: Answer) -> UnsupportedRevision:
 def _advice(status: int) -> str:
     """Return what to do if HTTP refuses to open a session."""
     if status in (401, 403):
-        return "; what it wants to know who asks is given with --header, as 'Authorization=Bearer ...'"
+        return "; give credentials with --token, or with --header"
     if 300 <= status < 400:
         return "; redirects are not followed: give the URL that it leads to"
     return "; is the path right? That of many servers is /mcp" if status in (404, 405) else ""

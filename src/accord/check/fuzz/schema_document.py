@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.schema import validate
-from accord.schema.cost import target
+from accord.schema.references import resolve
 
 Schema: TypeAlias = dict[str, Any] | bool
 Conjunction: TypeAlias = tuple[Any, ...]
@@ -54,7 +54,7 @@ class SchemaDocument:
 
     def resolve_reference(self, reference: str) -> Schema:
         """Return the schema that a reference points to."""
-        found: Schema = target(reference, self._root_document, {})
+        found: Schema = resolve(reference, self._root_document)
         return found
 
     def matches(self, value: Any, conjunction: Conjunction | None = None) -> bool:

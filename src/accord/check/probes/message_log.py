@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from accord.check.engine.report import TransportName
-from accord.check.engine.rule import Kind
+from accord.check.engine.rule import EvidenceLine, Kind
 from accord.messages.base import JSONObject
+from accord.transport.recording import ConnectionRecorder, SessionRecorder
 from accord.wire.lines import SkippedMessage
+from accord.wire.session_file import MessageDirection
 from accord.wire.transcript import RECEIVED, SENT, TranscriptEntry
 
 REMARK: Literal["#"] = "#"
@@ -38,12 +41,16 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Over HTTP: the number of the checker's request that it belongs to."""
     case: str = ""
     """The name of the case in which it was sent; empty in ordinary traffic."""
+    number: int | None = None
+    """The number of its entry in the session file; None if it is in none."""
 
-    def line(self) -> str:
+    def line(self) -> EvidenceLine:
         """Return the message as a line of a transcript."""
         if self.direction == REMARK:
-            return f"# {self.raw.decode() if isinstance(self.raw, bytes) else self.raw.reason}"
-        return TranscriptEntry(self.direction, self.raw, self.at).render(_WIDTH)
+            text = f"# {self.raw.decode() if isinstance(self.raw, bytes) else self.raw.reason}"
+        else:
+            text = TranscriptEntry(self.direction, self.raw, self.at).render(_WIDTH)
+        return EvidenceLine(text, () if self.number is None else (self.number,))
 
 
 class LoggedResponse(msgspec.Struct, kw_only=True):
@@ -61,6 +68,12 @@ class LoggedResponse(msgspec.Struct, kw_only=True):
     """The headers of the request, with names in lower case."""
     error: str = ""
     """Why there is no response, or why it is incomplete."""
+    url: str = ""
+    """The URL of the request, if it is not that of the session."""
+    entries: list[int] = msgspec.field(default_factory=list)
+    """The numbers of the entries of the session file with the request and the response."""
+    answered: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Set when the status and the headers have been received, or the response has ended."""
     started: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     """Set when the first event has been received, or the response has ended."""
     closed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
@@ -129,6 +142,48 @@ class MessageLog:
         """The client capabilities of the session."""
         self.stderr: str = ""
         self.exit_code: int | None = None
+        self._session: SessionRecorder | None = None
+        self._recorder: ConnectionRecorder | None = None
+        self._recorded_case = ""
+        self._entries: dict[int, list[int]] = defaultdict(list)
+        """Over HTTP: the numbers of the recorded entries of each request with its response."""
+
+    def record(self, recorder: SessionRecorder | None, name: str, client: MessageDirection = "sent") -> None:
+        """Write the log to a session file, too; `name` is the peer, `client` the direction of the client's messages."""
+        if recorder is not None:
+            self._session = recorder
+            self._recorder = recorder.connection(client)
+            self._recorder.opened(name, self.transport)
+
+    def close(self, stderr: str = "", exit_code: int | None = None) -> None:
+        """Store how the session ended; nothing is logged afterwards."""
+        self.stderr, self.exit_code = stderr, exit_code
+        if self._recorder is not None:
+            for line in stderr.splitlines():
+                self._recorder.stderr(line)
+            if exit_code is not None:
+                self._recorder.remark(f"the process ended with {exit_code}")
+            self._recorder.closed()
+
+    def add_request(self, response: LoggedResponse, url: str) -> None:
+        """Add the response of an HTTP request that is sent to a URL."""
+        self.responses.append(response)
+        if self._recorder is not None:
+            response.entries = self._entries[response.stream]
+            self._recorder.on_request(response.stream, response.method, url, response.request_headers, None, 0)
+            self._note_entry(response.stream)
+
+    def add_response(self, response: LoggedResponse) -> None:
+        """Add the status and the headers of a response, which have arrived."""
+        if self._recorder is not None:
+            self._recorder.on_response(response.stream, response.status, response.headers)
+            self._note_entry(response.stream)
+
+    def add_body(self, response: LoggedResponse) -> None:
+        """Add the body of a response, which is no message."""
+        if self._recorder is not None and response.body:
+            self._recorder.on_message(response.stream, response.body)
+            self._note_entry(response.stream)
 
     def add(
         self,
@@ -140,6 +195,7 @@ class MessageLog:
     ) -> LogEntry:
         """Add one message or one remark."""
         message = decode_json(raw) if direction != REMARK else None
+        number = None if self._recorder is None else self._record(direction, raw, stream, self._recorder)
         entry = LogEntry(
             direction=direction,
             raw=raw,
@@ -148,11 +204,48 @@ class MessageLog:
             misbehaved=misbehaved,
             stream=stream,
             case=self.case,
+            number=number,
         )
         self.entries.append(entry)
         if direction == RECEIVED:
             self.memory.charge_message(raw)
         return entry
+
+    def _record(
+        self, direction: str, raw: bytes | SkippedMessage, stream: int, recorder: ConnectionRecorder
+    ) -> int | None:
+        """Record a message or a remark, and return the number of its entry; None if it has none."""
+        if self.case != self._recorded_case:
+            self._recorded_case = self.case
+            recorder.remark(f"case {self.case}" if self.case else "ordinary traffic")
+        before = self._recorded_entries
+        if direction == REMARK:
+            recorder.remark(raw.decode() if isinstance(raw, bytes) else raw.reason)
+        else:
+            recorder.message(raw, "sent" if direction == SENT else "received", stream)
+        if self._recorded_entries == before:  # the end of a message, or the connection is closed
+            return None
+        if stream:
+            self._entries[stream].append(before)
+        return before
+
+    @property
+    def _recorded_entries(self) -> int:
+        return 0 if self._session is None else self._session.entries
+
+    def _note_entry(self, stream: int) -> None:
+        """Note that the last recorded entry belongs to a request over HTTP."""
+        self._entries[stream].append(self._recorded_entries - 1)
+
+    def record_lines(self, lines: Iterable[str]) -> tuple[EvidenceLine, ...]:
+        """Write lines of evidence that are in no log to the session file, as remarks, and return them."""
+        recorded = []
+        for line in lines:
+            number = self._recorded_entries
+            if self._recorder is not None:
+                self._recorder.remark(str(line))
+            recorded.append(EvidenceLine(line, range(number, self._recorded_entries)))
+        return tuple(recorded)
 
     def add_remark(self, text: str) -> None:
         """Add a remark, which is not a message."""
@@ -180,7 +273,7 @@ class MessageLog:
     def evidence(self, since: int = 0, about: Sequence[LogEntry] = ()) -> tuple[str, ...]:
         """Return messages as lines of a transcript: those in `about`, or the last ones since `since`."""
         entries = list(about) or self.entries[since:]
-        lines = [entry.line() for entry in entries[-_EVIDENCE:]]
+        lines: list[str] = [entry.line() for entry in entries[-_EVIDENCE:]]
         if not about and (self.exit_code is not None):
             lines.append(f"# the process ended with {self.exit_code}")
         return tuple(lines)

@@ -6,6 +6,7 @@ Unknown fields are valid: only missing fields and fields of another type are rep
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -50,12 +51,13 @@ def type_mismatches(log: MessageLog, sender: Sender = "server") -> Iterator[Type
             if not is_heard and "method" in message and _is_id(message.get("id")):
                 asked[_key(message["id"])] = message
             elif is_heard and not entry.misbehaved:
-                yield from _check_message(log.revision, sender, message, asked, entry)
+                yield from message_mismatches(log.revision, sender, message, asked, entry)
 
 
-def _check_message(
+def message_mismatches(
     revision: str, sender: Sender, message: JSONObject, asked: dict[tuple[type, Any], JSONObject], entry: LogEntry
 ) -> Iterator[TypeMismatch]:
+    """Yield what does not match its type in one message; `asked` has the requests that it may answer, by id."""
     method = message.get("method")
     if isinstance(method, str):
         row = table(revision, sender).get(method)
@@ -94,13 +96,26 @@ def _type_of(revision: str, row: Method, request: JSONObject, result: Any) -> An
 def _check_type(
     what: str, value: Any, type_: Any, revision: str, entry: LogEntry, asked: JSONObject | None
 ) -> Iterator[TypeMismatch]:
-    try:
-        msgspec.convert(value, _strict_type(type_, revision))
-    except msgspec.ValidationError as exc:
-        why, _, where = str(exc).partition(" - at ")
+    reason = _mismatch(value, type_, revision)
+    if reason:
+        why, _, where = reason.partition(" - at ")
         yield TypeMismatch(what, where.strip("`") or "$", why, entry, asked)
-    except RecursionError:
-        yield TypeMismatch(what, "$", "nested too deeply", entry, asked)
+
+
+_converting = threading.Lock()
+"""Held while a value is converted: two threads that use a new type of msgspec at once crash the process."""
+
+
+def _mismatch(value: Any, type_: Any, revision: str) -> str:
+    """Return why a value does not match a type; empty if it does."""
+    with _converting:
+        try:
+            msgspec.convert(value, _strict_type(type_, revision))
+        except msgspec.ValidationError as exc:
+            return str(exc)
+        except RecursionError:
+            return "nested too deeply"
+    return ""
 
 
 @cache

@@ -39,9 +39,11 @@ class ProbeFactory(Protocol):
     exit_delay: float
     """Seconds for which the server ran after the end of stdin."""
 
-    async def open_raw(self, kind: Kind = "raw", case: str = "") -> Probe: ...
+    async def open_raw(self, kind: Kind = "raw", case: str = "", *, token: str | None = None) -> Probe: ...
 
-    async def open(self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None) -> Probe: ...
+    async def open(
+        self, kind: Kind = "own", case: str = "", *, capabilities: JSONObject | None = None, token: str | None = None
+    ) -> Probe: ...
 
     async def negotiate(self, probe: Probe) -> None: ...
 
@@ -257,6 +259,10 @@ class Probe(ProbeConnection):
     async def open_another(self, capabilities: JSONObject | None = None) -> Probe:
         """Open another session with the same server; `capabilities` are the client capabilities, all by default."""
         return await self.factory.open("own", self.log.case, capabilities=capabilities)
+
+    async def open_as_other(self) -> Probe:
+        """Open a session of the second principal, in a case with two `principals`."""
+        return await self.factory.open("own", self.log.case, token=self.settings.tokens[1])
 
     async def second(self) -> Probe:
         """Return a second session, which shared cases use: each must not change its state."""

@@ -34,6 +34,9 @@ from accord.wire.lines import SkippedMessage
 from accord.wire.sse import ServerSentEvent
 from accord.wire.transcript import RECEIVED, SENT
 
+WITHHELD: object = object()
+"""In place of a canned result: the request stays without a response."""
+
 _BODY = 300
 """Maximum number of bytes of a body that are shown."""
 _STDERR = 400
@@ -232,8 +235,7 @@ class ProbeConnection:
 
     async def _close(self) -> None:
         await self.wire.close()
-        self.log.stderr = self.wire.stderr
-        self.log.exit_code = self.wire.exit_code
+        self.log.close(self.wire.stderr, self.wire.exit_code)
 
     def _on_message(self, raw: bytes | SkippedMessage, stream: int) -> None:
         if self.log.memory.exhausted:
@@ -298,6 +300,8 @@ class ProbeConnection:
             return
         method = message["method"]
         result = self.canned_results.get(method) if isinstance(method, str) else None
+        if result is WITHHELD:
+            return
         if callable(result):
             result = result(message)
         entry: JSONObject = {"jsonrpc": "2.0", "id": message["id"]}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from accord.check.engine.rule import NotObserved, Violation
+from accord.check.engine.rule import EvidenceLine, NotObserved, Violation
 from accord.check.probes.client_messages import http_headers
 from accord.check.probes.content import preview_json
 from accord.check.probes.message_log import LogEntry, LoggedResponse, MessageLog
@@ -85,13 +85,14 @@ def describe_response(response: LoggedResponse) -> str:
 
 def http_evidence(response: LoggedResponse, *sent: LogEntry) -> tuple[str, ...]:
     """Return the request and the response as lines."""
-    lines = [
+    lines: list[str] = [
         f"# {response.method}, {name}: {value}"
         for name, value in response.request_headers.items()
         if _is_safe_header(name)
     ]
     lines += [entry.line() for entry in sent]
-    lines.append(f"# -> {describe_response(response)}, {response.headers.get('content-type', 'no content type')}")
+    summary = f"# -> {describe_response(response)}, {response.headers.get('content-type', 'no content type')}"
+    lines.append(EvidenceLine(summary, response.entries))
     lines += [f"← {preview_json(message, 2_000)}" for message in response.messages[:_MOST]]
     if len(response.messages) > _MOST:
         lines.append(f"# and {len(response.messages) - _MOST:,} more")
@@ -145,7 +146,7 @@ async def raw_connection(probe: Probe) -> AsyncIterator[Socket]:
     try:
         yield socket
     except Violation as exc:
-        exc.evidence = (*socket.evidence(), *exc.evidence)
+        exc.evidence = (*probe.log.record_lines(socket.evidence()), *exc.evidence)
         raise
     finally:
         socket.abort()

@@ -11,7 +11,7 @@ import msgspec
 
 from accord.check.engine.fleet import Fleet
 from accord.check.engine.report import Report
-from accord.check.reports.wording import encodable
+from accord.visible_text import encodable
 
 FORMAT = 1
 

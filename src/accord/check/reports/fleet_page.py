@@ -7,7 +7,8 @@ from accord.check.engine.report import Report
 from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
 from accord.check.reports.html import Markup, grade, joined, page, sparkline, tag, untrusted_text
 from accord.check.reports.report_page import finding_item
-from accord.check.reports.wording import place_text, truncate, worst_first
+from accord.check.reports.wording import place_text, worst_first
+from accord.visible_text import truncate
 
 _LONGEST_NAME = 120
 _CHANGE_MARKS = {"worse": "▼", "better": "▲", "new": "+", "gone": "-"}

@@ -9,7 +9,7 @@ import click
 
 from accord.check.engine.fleet import Fleet
 from accord.check.reports.fleet_board import FleetRow, fleet_rows, fleet_summary, revisions
-from accord.check.reports.wording import single_line, truncate
+from accord.visible_text import single_line, truncate
 
 _STEPS = "▁▂▃▄▅▆▇█"
 _LONGEST_NAME = 32

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from accord.check.engine.report import Verdict
-from accord.check.reports.wording import WORDS, escape_characters, runs, single_line, visible
+from accord.check.reports.wording import WORDS
+from accord.visible_text import escape_characters, runs, single_line, visible
 
 _WEB = re.compile(r"https?://[!-~]+")
 

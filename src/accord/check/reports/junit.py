@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from accord.check.engine.report import Outcome, Report, Visit, by_rule
-from accord.check.reports.wording import WORDS, is_known, known_places, peer_name, place_text, visible, worst_outcome
+from accord.check.reports.wording import WORDS, is_known, known_places, peer_name, place_text, worst_outcome
+from accord.visible_text import visible
 
 
 def junit(report: Report) -> str:

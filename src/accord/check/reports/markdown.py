@@ -17,11 +17,10 @@ from accord.check.reports.wording import (
     peer_name,
     places_text,
     remarks,
-    single_line,
     summary,
-    truncate,
     worst_first,
 )
+from accord.visible_text import single_line, truncate
 
 _MOST = 60_000
 """The maximum length in characters; GitHub allows 65,536 in a comment."""

@@ -10,7 +10,8 @@ import msgspec
 from accord.check.engine.fleet import CheckedServer
 from accord.check.engine.report import Outcome, Verdict, Visit, counts
 from accord.check.reports.terminal import COLOURS
-from accord.check.reports.wording import MARKS, WORDS, place_text, single_line, tally
+from accord.check.reports.wording import MARKS, WORDS, place_text, tally
+from accord.visible_text import single_line
 
 _BAR = 16
 

@@ -16,10 +16,10 @@ from accord.check.reports.wording import (
     place_text,
     places_text,
     remarks,
-    truncate,
     worst_first,
     worst_outcome,
 )
+from accord.visible_text import truncate
 
 _LONGEST = 20_000
 """The maximum length in characters of a line of evidence."""

@@ -10,7 +10,8 @@ from urllib.parse import quote
 from accord.check.engine.report import Finding, Place, Report
 from accord.check.reports.as_json import encode_indented
 from accord.check.reports.html import is_web
-from accord.check.reports.wording import encodable, place_text, places_text, single_line, truncate, visible, worst_first
+from accord.check.reports.wording import place_text, places_text, worst_first
+from accord.visible_text import encodable, single_line, truncate, visible
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"must": "error", "should": "warning", "may": "note"}

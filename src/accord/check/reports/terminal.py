@@ -16,13 +16,12 @@ from accord.check.reports.wording import (
     WORDS,
     headline,
     places_text,
+    recorded_lines,
     remarks,
-    single_line,
     summary,
-    truncate,
-    visible,
     worst_first,
 )
+from accord.visible_text import single_line, truncate, visible
 
 COLOURS: dict[Verdict, str] = {"fail": "red", "warn": "yellow", "pass": "green"}
 _BOARD: tuple[Verdict, ...] = ("pass", "fail", "warn", "not-observed", "not-applicable")
@@ -109,6 +108,8 @@ def _finding(finding: Finding, report: Report, width: int, verbose: bool) -> Ite
         yield from _labelled("cases", "; ".join(finding.cases), width)
     for line in finding.evidence:
         yield _evidence(line, None if verbose else width)
+    if finding.entries:
+        yield from _labelled("file", f"{recorded_lines(finding.entries)} of the session file", width)
     for url in finding.sources:
         yield _unwrapped("see", url)
     if finding.repeat:

@@ -1,15 +1,11 @@
-"""Texts that all formats of reports share: verdicts, places, the summary, and the order of findings.
-
-Texts of the peer are shown with invisible characters, control characters and direction overrides escaped.
-"""
+"""Texts that all formats of reports share: verdicts, places, the summary, and the order of findings."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator
-from itertools import groupby
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from accord.check.engine.outcomes import NO_AUTHORIZATION
 from accord.check.engine.report import FACTORS, VERDICTS, Finding, Outcome, Place, Report, Verdict, Visit, counts
 
 MARKS: dict[Verdict, str] = {"fail": "✗", "warn": "!", "pass": "✓", "not-observed": "?", "not-applicable": "·"}
@@ -123,6 +119,8 @@ def remarks(report: Report) -> Iterator[Remark]:
             yield Remark("!", f"{where} ended early: {visit.error}")
         yield from (Remark("?", f"{where} left out: {each}") for each in visit.left_out)
         yield from (Remark("?", f"{where} not confirmed: {each}") for each in visit.unconfirmed)
+    if any(each.text == NO_AUTHORIZATION for each in report.outcomes):
+        yield Remark("·", f"{NO_AUTHORIZATION}: the rules about it do not apply")
     for entry in report.stale:
         yield Remark("✗", f"in the baseline, but no longer found: {entry}; remove the entry")
     if report.full_adds:
@@ -154,56 +152,10 @@ def _pair(each: Place) -> tuple[str, str]:
     return each.revision, each.transport
 
 
-_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
-
-
-def is_hidden(character: str) -> bool:
-    """Return whether a character is invisible, a control character, a direction override, or a lone surrogate."""
-    return (not character.isprintable() and character not in "\n\t") or _BLANK.match(character) is not None
-
-
-def visible(text: str) -> str:
-    """Return the text with hidden characters escaped, `\\u200b`. Newlines and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(escape_characters(run) if hidden else run for hidden, run in runs(text))
-
-
-def runs(text: str) -> list[tuple[bool, str]]:
-    """Split the text into runs of hidden and visible characters: whether a run is hidden, and the run."""
-    return [(hidden, "".join(run)) for hidden, run in groupby(text, is_hidden)]
-
-
-def escape_characters(text: str) -> str:
-    """Return each character as a Python escape sequence."""
-    return "".join(_number(ord(each)) for each in text)
-
-
-def single_line(text: str) -> str:
-    """Return the text on one line, with hidden characters escaped and whitespace collapsed."""
-    return visible(" ".join(text.split()))
-
-
-def truncate(text: str, most: int) -> str:
-    """Return a text of at most about `most` characters, with the original length if it was longer."""
-    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
-
-
-def encodable(value: Any) -> Any:
-    """Return JSON data with lone surrogates escaped, which UTF-8 cannot encode."""
-    match value:
-        case str():
-            return value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case dict():
-            return {encodable(key): encodable(each) for key, each in value.items()}
-        case list() | tuple():
-            return [encodable(each) for each in value]
-        case _:
-            return value
-
-
-def _number(point: int) -> str:
-    if point < 0x100:
-        return f"\\x{point:02x}"
-    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+def recorded_lines(entries: Sequence[int]) -> str:
+    """Return the lines of a session file that have these entries: `lines 14 to 16, 20`."""
+    lines = [number + 2 for number in entries]  # counted from 1, after the header
+    starts = [line for line in lines if line - 1 not in lines]
+    ends = [line for line in lines if line + 1 not in lines]
+    parts = [f"{start}" if start == end else f"{start} to {end}" for start, end in zip(starts, ends, strict=True)]
+    return f"{'line' if len(lines) == 1 else 'lines'} {', '.join(parts)}"

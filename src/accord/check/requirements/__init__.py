@@ -7,11 +7,11 @@ extensions. One file per page, one line per sentence, three columns with tabs be
 | kind | the rest |
 | --- | --- |
 | `rule` | the rules that judge it |
-| `get_object` | why nobody outside can see it |
+| `inside` | why nobody outside can see it |
 | `permission` | what is accepted because of it |
 | `person` | what is for people, interfaces, models or operators |
 | `heading` | it announces other sentences, or says what a word means |
-| `authorization` | it waits for the rules about authorization |
+| `third-party` | what only a login shows of an authorization server, or of an identity provider |
 | `advice` | why it has no outward sign |
 """
 
@@ -24,13 +24,13 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-Kind: TypeAlias = Literal["rule", "inside", "permission", "person", "heading", "authorization", "advice"]
+Kind: TypeAlias = Literal["rule", "inside", "permission", "person", "heading", "third-party", "advice"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _NAMED: dict[str, Kind] = {kind: kind for kind in KINDS}
 
-EXTENSIONS: dict[str, str] = {"ext-tasks": "2026-07-28"}
+EXTENSIONS: dict[str, str] = {"ext-tasks": "2026-07-28", "ext-auth": "2026-07-28"}
 """The sources that are no revision, and the revision in which their sentences are judged."""
 
 

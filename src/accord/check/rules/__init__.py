@@ -53,6 +53,12 @@ AREAS: tuple[str, ...] = (
     "http_headers",
     "http_streams",
     "http_framing",
+    "authorization",
+    "authorization_scopes",
+    "authorization_metadata",
+    "tokens",
+    "principals",
+    "principal_requests",
     "generated",
 )
 """Modules of this folder with rules about servers."""
@@ -79,8 +85,18 @@ CLIENT_AREAS: tuple[str, ...] = (
     "schemas",
     "caching",
     "ext_tasks",
+    "auth_requests",
+    "auth_discovery",
+    "auth_metadata",
+    "auth_registration",
+    "auth_scopes",
+    "auth_responses",
+    "auth_tokens",
 )
 """Modules of the folder `clients` with rules about clients."""
+
+AUTHORIZATION_SERVER_AREAS: tuple[str, ...] = ("metadata", "registration", "authorization", "tokens")
+"""Modules of the folder `authorization_servers` with rules about authorization servers."""
 
 
 @cache
@@ -93,6 +109,26 @@ def server_rules() -> tuple[Rule, ...]:
 def client_rules() -> tuple[Rule, ...]:
     """Return the rules about clients."""
     return tuple(_rules(f"{__name__}.clients", CLIENT_AREAS))
+
+
+@cache
+def authorization_server_rules() -> tuple[Rule, ...]:
+    """Return the rules about authorization servers."""
+    return tuple(_rules(f"{__name__}.authorization_servers", AUTHORIZATION_SERVER_AREAS))
+
+
+def rules_by_role() -> dict[str, tuple[Rule, ...]]:
+    """Return all rules, by whom they are about."""
+    return {
+        "servers": server_rules(),
+        "clients": client_rules(),
+        "authorization servers": authorization_server_rules(),
+    }
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Return all rules."""
+    return tuple(rule for rules in rules_by_role().values() for rule in rules)
 
 
 def _rules(folder: str, areas: tuple[str, ...]) -> Iterator[Rule]:

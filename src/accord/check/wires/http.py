@@ -40,7 +40,7 @@ class HTTPWire:
     stderr = ""
     exit_code = None
 
-    def __init__(self, url: str, log: MessageLog, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, log: MessageLog, headers: Headers | None = None) -> None:
         self.on_message: OnMessage = lambda raw, stream: None
         self.on_close: Callable[[], None] = lambda: None
         self.on_response: Callable[[LoggedResponse], None] = lambda response: None
@@ -76,6 +76,25 @@ class HTTPWire:
     async def fetch(self, method: str, body: bytes | None = None, headers: Headers | None = None) -> LoggedResponse:
         """Send any request, and return its response. Never raises: `LoggedResponse.error` has the reason."""
         response = self._begin(method, headers or {})
+        await self._fetch(response, body)
+        return response
+
+    async def fetch_start(self, method: str, body: bytes | None, headers: Headers) -> LoggedResponse:
+        """Send any request, and return its response when it has ended; of an event stream only the headers."""
+        response = self._begin(method, headers)
+        self._start_task(self._fetch(response, body))
+        await response.answered.wait()
+        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            self.close_stream(response.stream)
+        await response.closed.wait()
+        return response
+
+    async def fetch_url(self, method: str, url: str, body: bytes | None = None) -> LoggedResponse:
+        """Send a request to any URL, without the headers of the target, and return its response."""
+        response = LoggedResponse(
+            stream=len(self._log.responses) + 1, method=method, url=url, request_headers={"accept": "application/json"}
+        )
+        self._log.add_request(response, url)
         await self._fetch(response, body)
         return response
 
@@ -119,7 +138,7 @@ class HTTPWire:
         response = LoggedResponse(
             stream=len(self._log.responses) + 1, method=method, request_headers=self.build_headers(headers)
         )
-        self._log.responses.append(response)
+        self._log.add_request(response, self.stream_url if method == "GET" else self.url)
         return response
 
     def _start_task(self, work: Any) -> None:
@@ -134,7 +153,7 @@ class HTTPWire:
         try:
             request = self._http.request(
                 reply.method,
-                self.stream_url if reply.method == "GET" else self.url,
+                reply.url or (self.stream_url if reply.method == "GET" else self.url),
                 data=io.BytesIO(body) if body and len(body) > _LARGE else body,
                 headers=dict(reply.request_headers),
                 allow_redirects=False,
@@ -150,6 +169,7 @@ class HTTPWire:
             reply.error = reply.error or "we closed the connection"
             raise
         finally:
+            reply.answered.set()
             reply.started.set()
             reply.closed.set()
             self.on_response(reply)
@@ -157,6 +177,10 @@ class HTTPWire:
     async def _read(self, reply: LoggedResponse, response: ClientResponse) -> None:
         reply.status = response.status
         reply.headers = {name.lower(): value for name, value in response.headers.items()}
+        if several := response.headers.getall("www-authenticate", ()):
+            reply.headers = {**reply.headers, "www-authenticate": ", ".join(several)}
+        self._log.add_response(reply)
+        reply.answered.set()
         kind = reply.headers.get("content-type", "no content type")
         if reply.status != 200 or reply.method != "POST":
             self._log.add_remark(f"{reply.method} {reply.stream} -> {reply.status}, {kind}")
@@ -169,6 +193,8 @@ class HTTPWire:
             room.charge_message(more)
         if reply.body and decode_json(reply.body) is not None:
             self._receive(reply, reply.body)
+        else:
+            self._log.add_body(reply)
 
     async def _read_events(self, reply: LoggedResponse, response: ClientResponse) -> None:
         parser = SSEParser(BODY_BYTES)
@@ -209,7 +235,7 @@ class SSEWire(HTTPWire):
 
     transport: TransportName = "sse"
 
-    def __init__(self, url: str, log: MessageLog, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, log: MessageLog, headers: Headers | None = None) -> None:
         super().__init__(url, log, headers)
         self.stream: LoggedResponse | None = None
         """The response to the GET."""

@@ -92,7 +92,7 @@ class Socket:
 
     def evidence(self) -> tuple[str, ...]:
         """Return all bytes as lines; of many, the first and the last ones."""
-        lines = [entry.line() for entry in self._entries]
+        lines: list[str] = [entry.line() for entry in self._entries]
         left_out = len(lines) - _EVIDENCE
         if left_out > 0:
             lines[1 : left_out + 1] = [f"# and {left_out:,} more"]
