@@ -28,6 +28,8 @@ _COMMON = homes_of(
             "AccordError ConnectError ConnectionLost DeclarationError InvalidParams OutcomeUnknown ProtocolError "
             "RequestTimeout ResourceNotFound ToolError"
         ),
+        "accord.auth.oauth": "OAuth",
+        "accord.auth.program_grants": "ClientCredentials EnterpriseManaged WorkloadIdentity",
         "accord.limits": "ClientLimits HTTPLimits Limits",
         "accord.messages.content": "AudioContent EmbeddedResource ImageContent Resource ResourceLink TextContent",
         "accord.messages.extension": "Extension",
@@ -37,7 +39,6 @@ _COMMON = homes_of(
         "accord.messages.tools": "CallToolResult Tool ToolAnnotations",
         "accord.schema.forms": "Email Uri",
         "accord.server.compose.argument_schema": "ArgumentChange",
-        "accord.auth.oauth": "OAuth",
         "accord.server.compose.change": "ToolChange",
         "accord.server.compose.provider": "Provided Provider",
         "accord.server.core.content": "CacheHint ToolOutput",
@@ -50,6 +51,9 @@ _COMMON = homes_of(
         "accord.server.files.directory": "Directory",
         "accord.server.core.principal": "Principal",
         "accord.server.auth.api_keys": "APIKeys",
+        "accord.server.auth.introspection": "Introspection",
+        "accord.server.auth.jwt": "JWT",
+        "accord.server.auth.proxy.oauth_proxy": "OAuthProxy",
         "accord.server.http.options": "HTTPOptions",
         "accord.server.input.questions": "Accepted Cancelled Declined Elicit ElicitUrl Roots Sample Sampled",
         "accord.server.input.roots": "RootList",
@@ -66,9 +70,9 @@ _HOMES = _COMMON | homes_of(
     {
         "accord.errors": (
             "AnswerError AuthorizationError EventsGone HTTPError InternalError InvalidResult LifespanError "
-            "LoginNeeded MethodNotFound Mismatch MissingClientCapability NotConnected NotExecuted NotSupported "
-            "OAuthError RateLimited RemoteProtocolError SamplingDeclined SchemaError SessionEnded StoreError "
-            "TargetError UrlElicitationRequired"
+            "LoginNeeded MethodNotFound Mismatch MissingClientCapability ModelError NotConnected NotExecuted "
+            "NotSupported OAuthError PolicyError RateLimited RemoteProtocolError SamplingDeclined SchemaError "
+            "SessionEnded StoreError TargetError UrlElicitationRequired"
         ),
         "accord.auth.credential_store": "CredentialStore",
         "accord.messages.completion": "Completion PromptReference ResourceTemplateReference",
@@ -85,6 +89,7 @@ _HOMES = _COMMON | homes_of(
         ),
         "accord.server.declare.imported": "Imported",
         "accord.server.auth.authentication": "Auth",
+        "accord.server.core.principal": "Upstream",
         "accord.server.auth.refusals": "Forbidden Unauthorized",
         "accord.server.middleware.caching": "Caching MemoryResults ResultStore",
         "accord.server.middleware.errors": "MaskErrors Retry",

@@ -1,5 +1,10 @@
 from accord.auth.credential_store import CredentialStore as CredentialStore
 from accord.auth.oauth import OAuth as OAuth
+from accord.auth.program_grants import (
+    ClientCredentials as ClientCredentials,
+    EnterpriseManaged as EnterpriseManaged,
+    WorkloadIdentity as WorkloadIdentity,
+)
 from accord.client.cache import Cache as Cache
 from accord.client.client import Client as Client
 from accord.client.handlers import ClientContext as ClientContext
@@ -30,11 +35,13 @@ from accord.errors import (
     MethodNotFound as MethodNotFound,
     Mismatch as Mismatch,
     MissingClientCapability as MissingClientCapability,
+    ModelError as ModelError,
     NotConnected as NotConnected,
     NotExecuted as NotExecuted,
     NotSupported as NotSupported,
     OAuthError as OAuthError,
     OutcomeUnknown as OutcomeUnknown,
+    PolicyError as PolicyError,
     ProtocolError as ProtocolError,
     RateLimited as RateLimited,
     RemoteProtocolError as RemoteProtocolError,
@@ -91,13 +98,16 @@ from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool
 from accord.schema.forms import Email as Email, Uri as Uri
 from accord.server.auth.api_keys import APIKeys as APIKeys
 from accord.server.auth.authentication import Auth as Auth
+from accord.server.auth.introspection import Introspection as Introspection
+from accord.server.auth.jwt import JWT as JWT
+from accord.server.auth.proxy.oauth_proxy import OAuthProxy as OAuthProxy
 from accord.server.auth.refusals import Forbidden as Forbidden, Unauthorized as Unauthorized
 from accord.server.compose.argument_schema import ArgumentChange as ArgumentChange
 from accord.server.compose.change import ToolChange as ToolChange
 from accord.server.compose.provider import Provided as Provided, Provider as Provider
 from accord.server.core.content import CacheHint as CacheHint, ToolOutput as ToolOutput
 from accord.server.core.context import Context as Context, RunningServer as RunningServer
-from accord.server.core.principal import Principal as Principal
+from accord.server.core.principal import Principal as Principal, Upstream as Upstream
 from accord.server.declare.completions import Completable as Completable
 from accord.server.declare.handles import Handles as Handles
 from accord.server.declare.header import Header as Header
@@ -147,6 +157,7 @@ from accord.telemetry.otel import OpenTelemetry as OpenTelemetry
 from accord.transport.http.settings import HTTPSettings as HTTPSettings
 
 __all__ = [
+    "JWT",
     "REVISIONS",
     "APIKeys",
     "Accepted",
@@ -161,6 +172,7 @@ __all__ = [
     "Cancelled",
     "Client",
     "ClientContext",
+    "ClientCredentials",
     "ClientLimits",
     "Completable",
     "ConnectError",
@@ -174,6 +186,7 @@ __all__ = [
     "ElicitUrl",
     "Email",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Extension",
     "File",
     "HTTPLimits",
@@ -184,6 +197,7 @@ __all__ = [
     "HostModel",
     "Image",
     "ImageContent",
+    "Introspection",
     "InvalidParams",
     "Limits",
     "ListChanged",
@@ -191,6 +205,7 @@ __all__ = [
     "Missed",
     "Notice",
     "OAuth",
+    "OAuthProxy",
     "OpenTelemetry",
     "OutcomeUnknown",
     "Principal",
@@ -223,6 +238,7 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "Uri",
+    "WorkloadIdentity",
     "choose_model",
 ]
 

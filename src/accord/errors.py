@@ -2,6 +2,7 @@
 
     AccordError
     ├── DeclarationError              a tool, resource or prompt is declared in a way that cannot work (also TypeError)
+    ├── PolicyError                   a policy with an invalid rule (also ValueError)
     ├── TargetError                   a target (command, URL, FILE.py) that is invalid or not found (also ValueError)
     ├── LocalProtocolError            this side would have broken the protocol; nothing was sent
     │   ├── NotSupported              the revision or the peer's capabilities do not have this
@@ -24,6 +25,7 @@
     ├── LifespanError                 the lifespan of a server failed, or the server is not running
     ├── StoreError                    a store of sessions and events failed: a broken file, a full disk
     │   └── EventsGone                the events needed to resume a stream are no longer stored
+    ├── ModelError                    a language model of a host did not answer: refused, overloaded, not reached
     ├── ToolError                     a tool failed: raised in a tool, its text goes to the model without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
@@ -70,6 +72,10 @@ class AccordError(Exception):
 
 class DeclarationError(AccordError, TypeError):
     """An invalid declaration of a tool, resource or prompt; the text says how to write it."""
+
+
+class PolicyError(AccordError, ValueError):
+    """A policy that is refused because a rule of it is invalid; the text names the rule and what was expected."""
 
 
 class TargetError(AccordError, ValueError):
@@ -214,6 +220,24 @@ class StoreError(AccordError):
 
 class EventsGone(StoreError):
     """A stream cannot be resumed: it has ended, has expired, or has lost events that were not read in time."""
+
+
+class ModelError(AccordError):
+    """A language model of a host did not answer. The text names the model and the provider, what happened, and what to
+    do; it never contains the API key.
+
+    `status` is the HTTP status of the provider, None without a response; `code` the provider's name of the error, such
+    as "overloaded_error"; `retry_after` the number of seconds after which the provider allows a retry, None if it does
+    not say. The text has the provider's own words: do not pass it on to a server.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, code: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status: int | None = status
+        self.code: str = code
+        self.retry_after: float | None = retry_after
 
 
 class ToolError(AccordError):

@@ -31,7 +31,7 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """The body of one HTTP request; a larger one is answered with 413."""
     body_nodes: int = 100_000
     """Arrays, objects and members of objects in the body of one HTTP request, and twice as many items of its arrays; a
-    body with more is refused, and so is one with more than 10,000 numbers with an exponent of three digits."""
+    body with more is refused, and so is one with more than 1,000 numbers with an exponent of three digits."""
     bodies_bytes: int = 256 << 20
     """Estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a body that
     answers a request of a handler, until the end of that handler. A further body is answered with 503, unless its
@@ -43,9 +43,11 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """`bodies_bytes` for one address, and for one principal."""
     requests: int = 4_096
     """Requests in flight of all unauthenticated clients together (HTTP, all sessions); a further one is refused, unless
-    its address has fewer than 256, or beyond twice this fewer than 8."""
+    its address has fewer than 256, or beyond twice this fewer than 8. The same limit, on its own, applies to requests
+    that wait for authentication."""
     requests_per_address: int = 2_048
-    """Requests in flight of one address, or of one principal in all its sessions; a further one is refused."""
+    """Requests in flight of one address, or of one principal in all its sessions; a further one is refused. The same
+    limit, on its own, applies to requests of one address that wait for authentication."""
     parked: int = 4_096
     """`Limits.parked` for all principals together; a further one ends the oldest of the address that has the
     most."""

@@ -16,12 +16,14 @@ import logging
 import os
 import re
 import traceback
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from operator import is_
 from string import ascii_letters, digits
 from typing import Any
 
 from accord.errors import AccordError, describe, innermost
+from accord.lazy_patterns import lazy_pattern
 
 REDACTED = "[redacted]"
 
@@ -42,6 +44,26 @@ def redact(value: Any) -> Any:
     return _Redaction().value(value, 0)
 
 
+def may_have_secret(text: str) -> bool:
+    """Return whether `redact` may change a text, or JSON data of which it has all keys and texts; much faster.
+
+    It is false only if the text has no part of a secret name and no known form.
+    """
+    low = text.replace("\u0130", "i").lower()  # its lower case has two letters
+    return (
+        any(stem in low for stem in _STEMS)
+        or any(mark in text for mark in _MARKS)
+        or _FORMS.search(text) is not None
+        or _SPACED_NAMES.search(low) is not None
+        or ("://" in text and any(pattern.search(text) for pattern in _URL_PATTERNS))
+    )
+
+
+def secret_values(variables: Mapping[str, str]) -> list[str]:
+    """Return the values whose names are those of secrets."""
+    return [value for name, value in variables.items() if redact({name: value})[name] != value]
+
+
 def describe_redacted(exc: BaseException) -> str:
     """Return the text for a peer about an unexpected exception: its type and its text, with secrets and absolute file
     paths replaced. The text of an `AccordError`, such as `ToolError`, is unchanged.
@@ -54,7 +76,7 @@ def describe_redacted(exc: BaseException) -> str:
     for filename in (getattr(exc, "filename", None), getattr(exc, "filename2", None)):
         if isinstance(filename, str | bytes) and os.path.isabs(filename):
             message = message.replace(repr(filename), repr(_PATH)).replace(os.fsdecode(filename), _PATH)
-    return f"{redact(name)}{colon}{redact(_compiled(_FILES).sub(_PATH, message))}"
+    return f"{redact(name)}{colon}{redact(_FILES.sub(_PATH, message))}"
 
 
 def redact_record(record: logging.LogRecord) -> bool:
@@ -71,18 +93,17 @@ def redact_record(record: logging.LogRecord) -> bool:
     return True
 
 
-_compiled = cache(re.compile)
-"""Return a compiled expression, compiled on first use: most servers log nothing and fail rarely."""
-
 _PATH = "[path]"
 _ROOTS = (
     "home|Users|root|var|etc|tmp|usr|opt|srv|mnt|media|private|Library|Volumes|app|workspace|proc|run|data|code|nix"
 )
-_FILES = rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     # in quotes: it may have blanks
+_FILES = lazy_pattern(
+    rf"""(?x)(?<=["'])/(?:{_ROOTS})/[^"'\n]*+(?=["'])                     # in quotes: it may have blanks
     | (?:(?<![\w./:-])|(?<=file://))/(?:{_ROOTS})/[^\s"'<>|:;,()\[\]{{}}]*+
     | (?:(?<![\w/])|(?<=file:///))(?:[A-Za-z]:\\|[A-Z]:/(?!/))(?:[^\s"'<>|:;,()]|\\)*+  # Windows
     | (?<![\w\\])\\\\[\w.-]++\\[^\s"'<>|:;,()]*+
     """
+)
 """Absolute paths of files; `/v1/users` may be the path of a URL."""
 
 
@@ -91,6 +112,7 @@ class _Redaction:
 
     def __init__(self) -> None:
         self._done: dict[int, Any] = {}
+        self._parameters_done: dict[int, Any] = {}
 
     def value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -104,7 +126,11 @@ class _Redaction:
         return self._done[id(value)]
 
     def _object(self, value: Any, depth: int) -> Any:
-        redacted = {self.value(key, depth): self._member(key, item, depth) for key, item in value.items()}
+        is_key = "kty" in value  # a JSON Web Key
+        redacted = {
+            self.value(key, depth): REDACTED if is_key and key in _PRIVATE_MEMBERS else self._member(key, item, depth)
+            for key, item in value.items()
+        }
         unchanged = (
             len(redacted) == len(value)
             and all(map(is_, redacted, value))
@@ -113,12 +139,36 @@ class _Redaction:
         return value if unchanged else redacted
 
     def _member(self, key: object, item: Any, depth: int) -> Any:
-        if not isinstance(key, str) or len(key) > 2 * _NAME or not _is_secret(key):
-            return self.value(item, depth)
+        if not isinstance(key, str) or not names_secret(key):
+            return self._parameters(item, depth) if key == "properties" else self.value(item, depth)
         if key.lower() == "pass" and not isinstance(item, str):
             return self.value(item, depth)  # the number of passed tests
-        # null, true and false may say whether there is a secret, but do not reveal it
-        return item if isinstance(item, bool | None) or item in ("", REDACTED) else REDACTED
+        return _hidden(item)
+
+    def _parameters(self, value: Any, depth: int) -> Any:
+        """Return the `properties` of a JSON Schema: their names are those of parameters, and their values are schemas,
+        of which only defaults and examples may be secret.
+        """
+        if not isinstance(value, dict) or depth == _DEPTH:
+            return self.value(value, depth)
+        if id(value) not in self._parameters_done:
+            schemas = {
+                name: self._secret_schema(schema, depth + 1)
+                if isinstance(name, str) and len(name) <= 2 * _NAME and _is_secret(name) and _is_schema(schema)
+                else self._member(name, schema, depth + 1)
+                for name, schema in value.items()
+            }
+            unchanged = all(map(is_, schemas.values(), value.values()))
+            self._parameters_done[id(value)] = value if unchanged else schemas
+        return self._parameters_done[id(value)]
+
+    def _secret_schema(self, schema: dict[Any, Any], depth: int) -> Any:
+        """Return the schema of a secret parameter."""
+        redacted = {
+            key: self._member(key, item, depth) if key in _SCHEMA_KEYWORDS else _hidden(item)
+            for key, item in schema.items()
+        }
+        return schema if all(map(is_, redacted.values(), schema.values())) else redacted
 
     def _array(self, value: Any, depth: int) -> Any:
         redacted = [self.value(item, depth) for item in value]
@@ -131,7 +181,8 @@ class _Redaction:
 
 # Each form begins with a plain letter, and each letter occurs once: the search then skips all other characters in a
 # tight loop. `(?<!(?<!\\)\w...)` matches the beginning of a word, also after a line break that is written as `\n`.
-_FORMS = r"""(?x)
+_FORMS = lazy_pattern(
+    r"""(?x)
     -----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY-----(?:[^-]++|-(?!----)){0,1000}+(?:-----END\ [A-Z0-9 ]{0,40}-----)?
     | eyJ(?<!(?<!\\)[\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]++)?              # JWT
     | sk(?:-(?<!(?<!\\)[A-Za-z0-9]sk-)[\w-]{20,}+|_(?:live|test)_\w{16,}+)     # OpenAI, Anthropic; Stripe
@@ -143,7 +194,8 @@ _FORMS = r"""(?x)
     | ya29\.[\w-]{20,}+ | SG\.[\w-]{16,}+\.[\w-]{16,}+                         # Google, SendGrid
     | npm_[A-Za-z0-9]{30,}+ | pypi-[\w-]{50,}+ | hf_[A-Za-z0-9]{20,}+          # npm, PyPI, Hugging Face
     """
-_URL_PASSWORD = re.compile(r"""(://[^\s/:@"'<>]*+:)[^\s/"'<>]+@""")
+)
+_URL_PASSWORD = lazy_pattern(r"""(://[^\s/:@"'<>]*+:)[^\s/"'<>]+@""")
 _PASSWORD_WITH_SLASH = (
     r"""(://(?<!http://)(?<!https://)[^\s/:@"'<>]*+:)(?!\d*+/)[^\s@"'<>]{1,200}+(?:@[^\s/@"'<>]*)*(?=@)"""
 )
@@ -157,6 +209,10 @@ _SENTENCE = (  # a word with letters and digits: "the password is wrong" has no 
     r"(\b(?i:password|passphrase|passwd|secret|token|key)[ ](?i:is|was)[ ][\"']?)"
     r"(?=[^\d\s]{0,64}\d)(?=[^A-Za-z\s]{0,64}[A-Za-z])[^\s\"']{6,}"
 )
+
+_KEY_PARTS = "d|p|q|dp|dq|qi|k"
+"""The private members of a JSON Web Key (RFC 7518, 6)."""
+_PRIVATE_MEMBERS = frozenset(_KEY_PARTS.split("|"))
 
 _MARKED = (
     ("hv", r"()\bhv[sbr]\.[\w-]{16,}+"),  # Vault
@@ -184,6 +240,9 @@ _MARKED = (
     ("hooks.slack.com", r"(hooks\.slack\.com/services/)[\w/-]{20,}+"),
     ("/webhooks/", r"(/webhooks/\d{1,30}/)[\w-]{30,}+"),  # Discord
     ("sig=", r"([?&]sig=)[^\s&\"'<>]++"),  # Azure
+    ("code=", r"([?&]code=)[^\s&\"'<>]{16,}+"),  # OAuth
+    ("state=", r"([?&]state=)[^\s&\"'<>]{16,}+"),  # OAuth
+    ("kty", rf"(\\{{0,3}}[\"'](?:{_KEY_PARTS})\\{{0,3}}[\"'][ ]{{0,3}}:[ ]{{0,3}}\\{{0,3}}[\"'])[\w+/=-]++"),  # JWK
     ("://", _PASSWORD_WITH_SLASH),
     ("://", _TOKEN_AS_USER),
     (" -p", _LOGIN),
@@ -197,13 +256,23 @@ _MARKED = (
 )
 """The second element is searched for in texts that contain the first; the secret follows the first group."""
 
+_MARKS = tuple({mark for mark, _ in _MARKED} - {"://", "key", "Key", " is ", " was ", "login"})
+"""The marks of forms that have no part of a secret name in them."""
+_MARKED_PATTERNS = [(mark, lazy_pattern(pattern)) for mark, pattern in _MARKED]
+_URL_PATTERNS = [_URL_PASSWORD, *(pattern for mark, pattern in _MARKED_PATTERNS if mark == "://")]
+
 # --- secrets by name ----------------------------------------------------------------------------------------------
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 _STEMS = ["pass", "pwd", "secret", "token", "key", "auth", "cookie", "cred", "sess", "jwt", "otp", "verifier"]
-_STEMS += ["signature", "bearer", "basic"]
+_STEMS += ["signature", "bearer", "basic", "saml"]
+_STEMS += [f"{kind}{joint}code" for kind in ("device", "user") for joint in ("", "_", "-")]
+_STEMS += [f"client{joint}assertion" for joint in ("", "_", "-")]
 """Every secret name contains one of these, and so does every credential of HTTP."""
+
+_SPACED_NAMES = lazy_pattern(r"(?:device|user)[^a-z]{1,128}code|client[^a-z]{1,128}assertion")
+"""Secret names that have a stem only if nothing else is between their words."""
 
 _SECRET = {"secret", "secrets", "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "token", "jwt"}
 _SECRET |= {"credential", "credentials", "creds", "cred", "authorization", "cookie", "cookies", "otp", "bearer"}
@@ -217,7 +286,8 @@ _KEYS = ["api", "private", "access", "secret", "signing", "encryption", "ssh", "
 _KEYS += ["shared", "deploy", "hmac", "session", "auth", "storage"]
 _PAIRS = {(kind, key) for kind in _KEYS for key in ("key", "keys")}
 _PAIRS |= {(kind, "tokens") for kind in ("access", "refresh", "auth", "api", "session", "bearer", "id")}
-_PAIRS |= {("session", "id"), ("code", "verifier"), ("amz", "signature")}
+_PAIRS |= {("session", "id"), ("code", "verifier"), ("amz", "signature"), ("device", "code"), ("user", "code")}
+_PAIRS |= {("client", "assertion"), ("saml", "assertion"), ("saml", "response")}
 _PAIRS |= {
     (kind, "pass") for kind in ("", "db", "database", "user", "admin", "root", "smtp", "mail", "ftp", "ssh", "redis")
 }
@@ -232,8 +302,28 @@ _TRAITS |= {"name", "names", "field", "path", "file", "expires", "expiry", "expi
 _TRAITS |= {"enabled", "required", "valid", "used", "usage", "index", "ids", "logprobs", "second", "minute"}
 """Last words of names that are about a secret, but are not secret."""
 
+_SCHEMA_KEYWORDS = {"$ref", "type", "format", "title", "description", "items", "properties", "required", "anyOf"}
+_SCHEMA_KEYWORDS |= {"oneOf", "allOf", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"}
+_SCHEMA_KEYWORDS |= {"readOnly", "writeOnly", "deprecated", "additionalProperties"}
+"""Keywords of JSON Schema whose values are no example of a value."""
+
+
+def _hidden(value: Any) -> Any:
+    """Return the replacement of a secret. null, true and false may say whether there is one, but do not reveal it."""
+    return value if isinstance(value, bool | None) or value in ("", REDACTED) else REDACTED
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint(("type", "$ref", "anyOf", "oneOf", "allOf"))
+
+
 _HEADERS = {"authorization", "cookie"}
 """Headers whose value extends to the end of the line."""
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a name, of a variable or a field, is that of a secret: `apiKey`, `Password`, `ACCESS_TOKEN`."""
+    return len(name) <= 2 * _NAME and _is_secret(name)
 
 
 @lru_cache(1_000)
@@ -252,36 +342,39 @@ def _is_secret(name: str) -> bool:
 # --- names in a text ----------------------------------------------------------------------------------------------
 
 _LETTERS = ascii_letters + digits + "_-"
-_REST = re.compile(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
-_EQUALS = re.compile(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
-_BETWEEN = re.compile(r"[:=> \t]")
-_NEXT_ARGUMENT = re.compile(r"""["'],[ ]?(?=b?["'])""")
-_COUNT = re.compile(r"\d{1,9}(?![\w-])")
-_MARKUP = re.compile(r"[^<]*+")
-_BLANKS = re.compile(r"[ \t]{1,3}")
-_QUOTED = re.compile(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
+_REST = lazy_pattern(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
+_EQUALS = lazy_pattern(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
+_BETWEEN = lazy_pattern(r"[:=> \t]")
+_NEXT_ARGUMENT = lazy_pattern(r"""["'],[ ]?(?=b?["'])""")
+_COUNT = lazy_pattern(r"\d{1,9}(?![\w-])")
+_MARKUP = lazy_pattern(r"[^<]*+")
+_BLANKS = lazy_pattern(r"[ \t]{1,3}")
+_QUOTED = lazy_pattern(r"""(")(?:[^"\\]++|\\.)*+|(')(?:[^'\\]++|\\.)*+|(\\{1,3}["'])[^"'\\]*+""", re.DOTALL)
 """A quoted text; in JSON inside JSON the quote is written `\"`."""
-_PREFIX = re.compile(r"""(?:[bBrRfFuU]{1,2}(?=["']))?""")
+_PREFIX = lazy_pattern(r"""(?:[bBrRfFuU]{1,2}(?=["']))?""")
 """The prefix of a Python literal, such as `b'...'`."""
-_NESTED = re.compile(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
-_PLAIN = re.compile(r"""[^\s&;"'<>]*+""")
-_LINE = re.compile(r"[^\r\n]*+")
-_SCHEME = re.compile(
-    r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/=-]{8})|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
+_NESTED = lazy_pattern(r"""[\[{]\s{0,3}["'\[{\]}\\]""")
+_PLAIN = lazy_pattern(r"""[^\s&;"'<>]*+""")
+_LINE = lazy_pattern(r"[^\r\n]*+")
+_CHALLENGE = "(?:algs|error|error_description|error_uri|realm|resource_metadata|scope)"
+"""Parameters of a challenge (RFC 6750, 3; RFC 9728, 5.1), which stand where credentials do."""
+_SCHEME = lazy_pattern(
+    rf"(?i:bearer)[ \t]{{1,3}}(?!{_CHALLENGE}=)(?=[\w.~+/=-]{{8}})"
+    r"|(?i:basic)[ \t]{1,3}(?=[a-z]{0,40}[A-Z0-9+/=])(?=[\w.~+/=-]{8})"
 )
-_CREDENTIAL = re.compile(r"[\w.~+/=-]*+")
+_CREDENTIAL = lazy_pattern(r"[\w.~+/=-]*+")
 
 
 _HIDDEN = rf"\1{REDACTED}"
 
 
 def _text(text: str) -> str:
-    redacted = _compiled(_FORMS).sub(REDACTED, text)
+    redacted = _FORMS.sub(REDACTED, text)
     if "://" in redacted:
         redacted = _URL_PASSWORD.sub(rf"\1{REDACTED}@", redacted)
-    for mark, pattern in _MARKED:
+    for mark, pattern in _MARKED_PATTERNS:
         if mark in redacted:
-            redacted = _compiled(pattern).sub(_HIDDEN, redacted)
+            redacted = pattern.sub(_HIDDEN, redacted)
     if _BETWEEN.search(redacted):
         redacted = _named(redacted)
     return text if redacted == text else redacted

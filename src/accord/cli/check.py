@@ -43,7 +43,9 @@ Exit codes:
 @click.argument("target", required=False)
 @check_options
 def command(target: str | None, options: CheckOptions) -> int:
-    """Check whether a server or a client conforms to the protocol, in all its revisions and transports.
+    """Check whether a server, a client or an authorization server conforms to the protocol.
+
+    A server and a client are checked in all their revisions and transports.
 
     No tool is called unless you allow it: --call-tools, --call-tool NAME, or --trusted.
     """
@@ -104,9 +106,19 @@ class StopSignal:
 
 async def _check(options: CheckOptions, target: str | None, display: ProgressDisplay, stop: StopSignal) -> Report:
     if target is not None:
+        from accord.check.engine.token_issue import describe_issuer
+        from accord.check.issuer.issuer_server import issuer_url
         from accord.check.server import check_server
 
+        if options.as_issuer:
+            screen.print_line(f"configure the server: {describe_issuer(issuer_url(options.as_issuer))}")
         return await check_server(options.target(target), options.settings, display, label=target, stop=stop.event)
+    if options.authorization_server is not None:
+        from accord.check.authorization_servers.check import check_authorization_server
+
+        return await check_authorization_server(
+            options.authorization_server, options.settings, display, login=options.login
+        )
     from accord.check.clients.client import check_client
 
     if sys.stderr.isatty():

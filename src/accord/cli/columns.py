@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TextIO
 
@@ -44,6 +45,15 @@ def one_line(text: str, most: int = 200) -> str:
     """Return untrusted text in one line, shortened to `most` characters."""
     line = " ".join(printable(text[: 2 * most]).split())  # reads only the beginning of a text of megabytes
     return line if len(line) <= most and len(text) <= 2 * most else f"{line[:most]}…"
+
+
+def wrapped(line: str, room: int) -> list[str]:
+    """Return a line of printable text as lines of at most `room` columns; a wide character takes two of them."""
+    if line.isascii():
+        return textwrap.wrap(line, room, replace_whitespace=False, break_on_hyphens=False) or [""]
+    padded = "".join(f"{each}\0" if unicodedata.east_asian_width(each) in "WF" else each for each in line)
+    parts = textwrap.wrap(padded, room - 1, replace_whitespace=False, break_on_hyphens=False)
+    return [part.replace("\0", "") for part in parts] or [""]
 
 
 def rows(items: Iterable[ColumnRow], *, indent: int = 2) -> Iterator[str]:

@@ -70,7 +70,7 @@ async def _names_of(params: dict[str, Any], kinds: tuple[str, ...]) -> list[tupl
     from accord.cli.run_client import client_for, target_for
 
     values = {field.name: params[field.name] for field in fields(ConnectionSettings) if params.get(field.name)}
-    settings = ConnectionSettings(**{**values, "verbose": 0, "stderr": False})
+    settings = ConnectionSettings(**{**values, "verbose": 0, "stderr": False, "record": None, "unredacted": False})
     async with client_for(target_for(params["target"], settings), settings) as client:
         suggestions = []
         for kind in kinds:

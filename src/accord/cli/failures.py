@@ -10,12 +10,15 @@ from typing import Any
 
 from accord.errors import (
     AccordError,
+    AuthorizationError,
     ConnectError,
     ConnectionLost,
     DeclarationError,
     HTTPError,
+    ModelError,
     NotConnected,
     NotSupported,
+    PolicyError,
     ProtocolError,
     RemoteProtocolError,
     SchemaError,
@@ -32,7 +35,7 @@ Exit codes:
   0    success
   1    the tool returned an error
   2    invalid command line, value or server file
-  3    cannot connect, or connection lost
+  3    cannot connect, no authorization, or connection lost
   4    protocol error, or error response
   5    timeout
   130  interrupted by Ctrl-C"""
@@ -47,10 +50,13 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ConnectError, UNREACHABLE),
     (ConnectionLost, UNREACHABLE),
     (NotConnected, UNREACHABLE),
+    (AuthorizationError, UNREACHABLE),
+    (PolicyError, USAGE),
     (TargetError, USAGE),
     (DeclarationError, USAGE),
     (ProtocolError, PROTOCOL),
     (HTTPError, PROTOCOL),
+    (ModelError, PROTOCOL),
     (RemoteProtocolError, PROTOCOL),
     (NotSupported, PROTOCOL),
     (SchemaError, PROTOCOL),
@@ -98,6 +104,8 @@ def details(error: BaseException) -> dict[str, Any]:
         fields.update(message=error.message, code=error.code, data=error.data)
     if isinstance(error, HTTPError):
         fields.update(status=error.status)
+    if isinstance(error, AuthorizationError):
+        fields.update(step=error.step, reason=error.reason, cure=error.cure or None)
     if isinstance(error, ConnectionLost):
         fields.update(exitCode=error.exit_code, stderr=error.stderr)
     return {key: value for key, value in fields.items() if value is not None}

@@ -83,14 +83,19 @@ async def _review(fields: Sequence[FormField], content: Content) -> bool:
             display_value(field, content[field.name]) if field.name in content else click.style("left out", dim=True)
         )
         screen.print_prompt(f"  {_label(field)}: {value}")
-    return await _decide("Send this?", (_YES, _EDIT, _NO, _CANCEL)) == _YES
+    return await choose("Send this?", (_YES, _EDIT, _NO, _CANCEL)) == _YES
 
 
-async def _decide(question: str, words: Sequence[str]) -> str:
-    """Return the word that the user chose, by its first letters. Raises `PromptRefused` for no and cancel."""
+async def choose(question: str, words: Sequence[str], default: str = "") -> str:
+    """Return the word that the user chose, by its first letters; an empty line is the default, if there is one.
+
+    Raises `PromptRefused` for no and cancel.
+    """
     choices = ", ".join(f"{click.style(word[0], underline=True)}{word[1:]}" for word in words)
+    start = f" [{default}]" if default else ""
     while True:
-        text = (await keyboard.prompt(f"  {click.style(question, bold=True)} ({choices}): ")).strip().casefold()
+        text = await keyboard.prompt(f"  {click.style(question, bold=True)} ({choices}){start}: ")
+        text = text.strip().casefold() or default
         chosen = [word for word in words if text and word.startswith(text)]
         if chosen in ([_NO], [_CANCEL]):
             raise PromptRefused("decline" if chosen == [_NO] else "cancel")
@@ -100,7 +105,7 @@ async def _decide(question: str, words: Sequence[str]) -> str:
 
 async def confirm(question: str) -> None:
     """Return when the user answers yes. Raises `PromptRefused` for no and cancel."""
-    await _decide(question, (_YES, _NO, _CANCEL))
+    await choose(question, (_YES, _NO, _CANCEL))
 
 
 # --- output ----------------------------------------------------------------------------------------------------

@@ -91,15 +91,26 @@ _NO_TERMINAL = "no terminal to answer at"
 
 
 class TerminalHandlers:
-    """The question handlers of a client. `server` is the user's name for the server, not its own."""
+    """The question handlers of a client. `server` is the user's name for the server, not its own.
 
-    def __init__(self, server: str, options: AnswerOptions) -> None:
+    `lock` is held while a question is open; `on_interrupt` says what Ctrl-C does.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        options: AnswerOptions,
+        *,
+        lock: asyncio.Lock | None = None,
+        on_interrupt: str = "ends the command",
+    ) -> None:
         self._server = one_line(server)
         self._options = options
         self._unused_answers: dict[str, str] = dict(options.answer)
-        self._lock = asyncio.Lock()
+        self._lock = lock or asyncio.Lock()
+        self._on_interrupt = on_interrupt
 
-    async def elicit(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
+    async def elicit(self, params: ElicitParams, context: ClientContext | None) -> ElicitResult:
         """Answer an elicitation by form or URL."""
         async with self._lock:
             try:
@@ -127,7 +138,7 @@ class TerminalHandlers:
 
     # --- by kind of question -----------------------------------------------------------------------------------
 
-    async def _fill(self, params: ElicitParams, context: ClientContext) -> dict[str, Any]:
+    async def _fill(self, params: ElicitParams, context: ClientContext | None) -> dict[str, Any]:
         form = fields(params.requested_schema or {})
         answers, errors = self._option_answers(form)
         content = self._defaults(form) | answers
@@ -144,7 +155,7 @@ class TerminalHandlers:
             raise self._report_decline(params.message, error)
         return self._report_answer(params.message, form, content)
 
-    async def _confirm_url(self, url: str, message: str, context: ClientContext) -> None:
+    async def _confirm_url(self, url: str, message: str, context: ClientContext | None) -> None:
         if keyboard.is_interactive() and not self._options.yes:
             with self._question("sends you to a page", message, context):
                 await confirm_url(url, opens=self._options.open)
@@ -204,9 +215,9 @@ class TerminalHandlers:
         return PromptRefused()
 
     @contextmanager
-    def _question(self, action: str, message: str, context: ClientContext) -> Iterator[None]:
+    def _question(self, action: str, message: str, context: ClientContext | None) -> Iterator[None]:
         """Print a question with its server, and how to decline it."""
-        info = context.server_info
+        info = context and context.server_info
         own_name = f" (it calls itself {one_line(info.name, 60)!r})" if info else ""
         with screen.prompting():
             keyboard.discard_typed()
@@ -214,7 +225,7 @@ class TerminalHandlers:
             if message:
                 screen.print_prompt(quoted(message))
             screen.print_prompt(
-                click.style(f"  {keyboard.DECLINE} or Ctrl-D declines, Ctrl-C ends the command", dim=True)
+                click.style(f"  {keyboard.DECLINE} or Ctrl-D declines, Ctrl-C {self._on_interrupt}", dim=True)
             )
             try:
                 yield

@@ -8,12 +8,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Literal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Literal, TypeAlias
 
 from accord.cli.screen import screen
 
 DECLINE = "!"
 """Typed alone, it declines any question; so does Ctrl-D."""
+
+
+Complete: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Returns what the typed line becomes at Tab; None to leave the Tab in it. It may print what fits."""
 
 
 class PromptRefused(Exception):
@@ -37,21 +43,57 @@ async def prompt(prompt: str) -> str:
     return line
 
 
-async def read_line(prompt: str) -> str | None:
-    """Return a line without its end; None for Ctrl-D at its beginning, or when the terminal is gone."""
-    screen.print_prompt(prompt, nl=False)
+async def read_line(
+    prompt: str, *, cancelled: str = "\n  (no longer asked)", complete: Complete | None = None
+) -> str | None:
+    """Return a line without its end; None for Ctrl-D at its beginning, or when the terminal is gone.
+
+    `cancelled` is printed when the call is cancelled. `complete` is called for Tab.
+    """
     line = b""
     try:
-        while not line.endswith(b"\n"):
-            chunk = await _read_chunk(sys.stdin.fileno())
-            if not chunk:  # Ctrl-D: the terminal printed no end of line
-                screen.print_prompt()
-                break
-            line += chunk
+        with _tab_ends_input() if complete is not None else nullcontext():
+            screen.print_prompt(prompt, nl=False)
+            while not line.endswith(b"\n"):
+                chunk = await _read_chunk(sys.stdin.fileno())
+                if not chunk:  # Ctrl-D: the terminal printed no end of line
+                    screen.print_prompt()
+                    break
+                line += chunk
+                if complete is not None and line.endswith(b"\t"):
+                    line = await _completed(prompt, line, complete)
     except asyncio.CancelledError:  # by Ctrl-C, or because the server cancelled the request
-        screen.print_prompt("\n  (no longer asked)")
+        screen.print_prompt(cancelled)
         raise
     return line.decode(sys.stdin.encoding, "replace").rstrip("\r\n") if line else None
+
+
+async def _completed(prompt: str, line: bytes, complete: Complete) -> bytes:
+    """Return a line that ends with Tab as `complete` says, and print it again."""
+    text = await complete(line[:-1].decode(sys.stdin.encoding, "replace"))
+    if text is None:
+        return line
+    screen.print_prompt(f"\r\x1b[2K{prompt}{text}", nl=False)
+    return text.encode(sys.stdin.encoding, "replace")
+
+
+@contextmanager
+def _tab_ends_input() -> Iterator[None]:
+    """Let the terminal hand over at Tab what was typed. It still edits the line, but not what it has handed over."""
+    if sys.platform == "win32":
+        yield
+        return
+    import termios
+
+    before = termios.tcgetattr(sys.stdin.fileno())
+    changed = [*before[:6], [*before[6]]]
+    changed[6][termios.VEOL] = b"\t"
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
 
 
 def discard_typed() -> None:

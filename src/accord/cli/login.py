@@ -3,77 +3,116 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
+from contextlib import suppress
+from ssl import SSLContext
+from urllib.parse import parse_qsl, urlsplit
 
 import click
 
+from accord.auth.credentials import GrantCredentials
 from accord.auth.oauth import OAuth
 from accord.cli import completion
 from accord.cli.failures import EXIT_CODES, printable
+from accord.cli.login_options import LoginOptions, login_options, login_target
+from accord.cli.run_client import warn_on_stderr
 from accord.client.client import Client
-from accord.client.target import Remote, parse
-from accord.errors import TargetError
+from accord.client.target import Remote
+from accord.errors import AuthorizationError
+
+_MAX_LINE = 64 << 10
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("url", shell_complete=completion.target)
-@click.option("--client-id", help="The client ID that you registered with the authorization server.")
-@click.option(
-    "--client-secret",
-    envvar="ACCORD_CLIENT_SECRET",
-    help="Its secret. Better: set ACCORD_CLIENT_SECRET.",
-    metavar="TEXT",
-)
-@click.option("--client-metadata", "client_metadata_url", metavar="URL", help="A client ID metadata document you host.")
-@click.option("--scope", "scopes", multiple=True, metavar="NAME", help="Request this scope; repeat it for several.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="The port of the registered redirect URI.")
+@login_options
 @click.option("--no-browser", is_flag=True, help="Print the URL, and read the URL of the callback from stdin.")
-@click.option("--issuer", metavar="URL", help="Use this authorization server, whatever the server names.")
-@click.option("--resource", metavar="URL", help="Use this resource identifier, whatever the server publishes.")
-@click.option("--assume-pkce", is_flag=True, help="Accept an authorization server that does not state S256.")
-def command(
-    url: str,
-    client_id: str | None,
-    client_secret: str | None,
-    client_metadata_url: str | None,
-    scopes: tuple[str, ...],
-    port: int,
-    no_browser: bool,
-    issuer: str | None,
-    resource: str | None,
-    assume_pkce: bool,
-) -> int:
+@click.option("--device", is_flag=True, help="Print a page and a code, to log in on another device.")
+def command(url: str, login: LoginOptions, no_browser: bool, device: bool) -> int:
     """Log in to the server at URL with your browser.
 
-    The login is stored for this user (in a file with mode 0600), and renewed when it expires.
+    URL is also mcp.json#name, a server of a configuration with its settings.
+    A new login replaces the one of before, for other scopes or as another user.
+    It is stored for this user, and renewed when it expires.
     --issuer, --resource and --assume-pkce relax rules of the specification.
+    If it fails, accord auth explain shows why.
     """
-    target = parse(url)
-    if not isinstance(target, Remote):
-        raise TargetError(f"{url!r} is no URL: only servers at a URL have logins")
-    auth = OAuth(
-        client_id=client_id,
-        client_secret=client_secret,
-        client_metadata_url=client_metadata_url,
-        scopes=scopes or None,
-        port=port,
-        authorize=_authorize_by_hand if no_browser else None,
-        interactive=True,
-        issuer=issuer,
-        resource=resource,
-        assume_pkce=assume_pkce,
-    )
-    asyncio.run(_log_in(target, auth))
-    click.echo(f"logged in to {printable(str(target))}")
+    if no_browser and device:
+        raise click.UsageError("--no-browser and --device are two ways to log in; give one of them")
+    warn_on_stderr()
+    authorize = _authorize_by_hand if no_browser else None
+    target, auth = login_target(url, login, authorize=authorize, device=device, interactive=True)
+    new = NewLogin(auth)
+    asyncio.run(_log_in(target, new))
+    click.echo(f"{'logged in to' if new.is_done else 'no login is needed at'} {printable(str(target))}")
     return 0
 
 
-async def _log_in(target: Remote, auth: OAuth) -> None:
+class NewLogin:
+    """An `auth=` that logs in, also where there is a login."""
+
+    def __init__(self, auth: OAuth) -> None:
+        self._auth = auth
+        self._credentials: GrantCredentials | None = None
+
+    def credentials(self, server: str, *, ssl: SSLContext | None, proxy: str | None) -> GrantCredentials:
+        """See `ClientAuth.credentials`."""
+        self._credentials = self._auth.credentials(server, ssl=ssl, proxy=proxy)
+        self._credentials.ignore_stored_login()
+        return self._credentials
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the user has logged in."""
+        return self._credentials is not None and self._credentials.has_new_login
+
+
+async def _log_in(target: Remote, auth: NewLogin) -> None:
     async with Client(target, auth=auth) as client:
         await client.ping()
 
 
 async def _authorize_by_hand(url: str) -> str:
-    click.echo(f"Visit this URL, log in, and paste the URL that your browser then shows:\n\n    {url}\n", err=True)
-    line: str = await asyncio.to_thread(sys.stdin.readline)
-    return line.strip()
+    click.echo(
+        f"Visit this URL, and log in:\n\n    {url}\n\n"
+        "Your browser then shows a page that cannot be loaded. Paste its URL, which begins with\n"
+        f"{_redirect_uri(url)}?",
+        err=True,
+    )
+    line = (await _read_line()).strip()
+    if not line:
+        reason = "found the end of stdin, expected the URL that the browser shows after the login"
+        raise AuthorizationError("callback", reason, "run accord login in a terminal, or with --device")
+    return line
+
+
+def _redirect_uri(url: str) -> str:
+    """Return where an authorization request sends the browser."""
+    return printable(dict(parse_qsl(urlsplit(url).query)).get("redirect_uri", ""))
+
+
+async def _read_line() -> str:
+    """Return a line of stdin, empty at its end. The thread that waits for it does not keep the process alive."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        found = _read_until_newline()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if line.done() else line.set_result(found))
+
+    threading.Thread(target=read, daemon=True).start()
+    return (await line).decode(errors="backslashreplace")
+
+
+def _read_until_newline() -> bytes:
+    found = b""
+    with suppress(OSError, ValueError):  # stdin is closed
+        descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
+        while len(found) < _MAX_LINE and b"\n" not in found:  # unbuffered: a lock on stdin would stop the exit
+            if not (part := os.read(descriptor, _MAX_LINE)):
+                break
+            found += part
+    return found.partition(b"\n")[0]

@@ -16,7 +16,7 @@ import msgspec
 from accord.cli.failures import printable
 from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings
-from accord.cli.trace import tracing
+from accord.cli.trace import recorder
 from accord.client.client import Client
 from accord.client.target import Command, Remote, Target, parse
 from accord.errors import ConnectionLost, TargetError
@@ -26,7 +26,7 @@ from accord.transport.http.settings import validated_headers
 from accord.transport.process import left_out
 
 if TYPE_CHECKING:
-    from accord.auth.oauth import OAuth
+    from accord.client.target import ClientAuth
 
 TERMINATED = 143
 
@@ -40,7 +40,7 @@ def run_with_client(
     target: str, settings: ConnectionSettings, work: Work, options: Mapping[str, Any] | None = None
 ) -> int:
     """Run `work` with a connected client and return its exit code. `options` are further options of `Client`."""
-    _warn_on_stderr()
+    warn_on_stderr()
     options = options or {}
     parsed = target_for(target, settings)
     if settings.verbose:
@@ -71,24 +71,26 @@ def client_for(target: Target, settings: ConnectionSettings, **options: Any) -> 
         limits = ClientLimits(connect_seconds=seconds, probe_seconds=min(5, seconds / 2))
     return Client(
         target,
-        auth=_stored_login(target),
+        auth=_login(target),
         revisions=[settings.revision] if settings.revision else REVISIONS,
         timeout=seconds,
         limits=Limits(client=limits),
         on_stderr=_show_stderr if settings.stderr else None,
-        record=tracing(settings.verbose),
+        record=recorder(settings.verbose, settings.record, settings.unredacted),
         roots=settings.roots or None,
         **options,
     )
 
 
-def _stored_login(target: Target) -> OAuth | None:
-    """Return the login for a URL, unless the settings already authenticate; only `accord login` asks the user."""
+def _login(target: Target) -> ClientAuth | None:
+    """Return the login for a URL, unless its headers already authenticate; only `accord login` asks the user."""
     if not isinstance(target, Remote) or "authorization" in (target.headers or {}):
         return None
     from accord.auth.oauth import OAuth  # SQLite and what else a command without a URL does not need
 
-    return OAuth(interactive=False)
+    if target.auth is not None and not isinstance(target.auth, OAuth):
+        return target.auth
+    return msgspec.structs.replace(target.auth or OAuth(), interactive=False)
 
 
 def target_for(target: str, settings: ConnectionSettings) -> Target:
@@ -105,7 +107,9 @@ def with_headers(remote: Remote, headers: Sequence[tuple[str, str]], bearer: str
     """Return a URL with its headers; those of the command line override the configuration's. Raises `TargetError`."""
     token = [("authorization", f"Bearer {bearer}")] if bearer else []
     overrides = validated_headers(dict([*token, *headers]))
-    return msgspec.structs.replace(remote, headers={**validated_headers(remote.headers or {}), **overrides} or None)
+    combined = {**validated_headers(remote.headers or {}), **overrides} or None
+    login = None if "authorization" in overrides else remote.auth
+    return msgspec.structs.replace(remote, headers=combined, auth=login)
 
 
 def with_environment(command: Command, env: Sequence[tuple[str, str]], cwd: str | None) -> Command:
@@ -130,7 +134,7 @@ def _show_stderr(line: str) -> None:
     screen.print_line(click.style(printable(line.rstrip("\n")), dim=True))
 
 
-def _warn_on_stderr() -> None:
+def warn_on_stderr() -> None:
     """Print the warnings of the library in the form of the command's own."""
     logger = logging.getLogger("accord")
     if not logger.handlers:

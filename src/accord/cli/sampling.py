@@ -30,12 +30,17 @@ from accord.messages.tools import Tool
 async def type_answer(params: CreateMessageParams) -> CreateMessageResult:
     """Print a sampling request, and return the answer that the user types. Raises `PromptRefused`."""
     screen.print_prompt("\n".join(request_lines(params)))
-    instruction = f"Answer for the model; an empty line or Ctrl-D ends it, {keyboard.DECLINE} declines:"
+    text = await type_text(f"Answer for the model; an empty line or Ctrl-D ends it, {keyboard.DECLINE} declines:")
+    return _text(text, model="a person", stop_reason="endTurn")
+
+
+async def type_text(instruction: str) -> str:
+    """Return the lines that the user types, at least one. Raises `PromptRefused`."""
     screen.print_prompt(f"\n  {click.style(instruction, bold=True)}")
     lines = [await _first_line()]
     while line := await keyboard.read_line("  > "):
         lines.append(line)
-    return _text("\n".join(lines), model="a person", stop_reason="endTurn")
+    return "\n".join(lines)
 
 
 async def _first_line() -> str:

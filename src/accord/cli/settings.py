@@ -28,6 +28,11 @@ class ConnectionSettings:
     cwd: str | None = None
     roots: tuple[str, ...] = ()
     stderr: bool = False
+    record: str | None = None
+    unredacted: bool = False
+
+    def __repr__(self) -> str:
+        return "ConnectionSettings(...)"  # without tokens
 
 
 def _store_flag(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
@@ -91,6 +96,25 @@ header_option: Decorator = click.option(
     help="Send this header with every request to a URL; may be repeated.",
 )  # fmt: skip
 
+
+def _with_record(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """Reject `--unredacted` without `--record`, which click reads first."""
+    if value and not ctx.params.get("record"):
+        raise click.UsageError("--unredacted needs --record FILE")
+    return value
+
+
+RECORD_OPTIONS: Sequence[Decorator] = (
+    click.option(
+        "--record", metavar="FILE", type=click.Path(dir_okay=False), is_eager=True,
+        help="Record all traffic to this session file, without secrets; see `accord replay`.",
+    ),
+    click.option(
+        "--unredacted", is_flag=True, callback=_with_record, help="With --record: do not replace secrets in the file."
+    ),
+)  # fmt: skip
+"""Options of each command that connects to a peer."""
+
 _OPTIONS = (
     json_option,
     click.option("-v", "--verbose", count=True, help="Print each message to stderr; -vv prints them in full."),
@@ -116,6 +140,7 @@ _OPTIONS = (
         help="Offer this directory as a root; may be repeated.",
     ),
     click.option("--stderr", is_flag=True, help="Print the stderr of the server."),
+    *RECORD_OPTIONS,
     traceback_option,
 )  # fmt: skip
 

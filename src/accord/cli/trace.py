@@ -1,7 +1,7 @@
 """`-v` and `-vv`: each message in one line on stderr, `→` sent, `←` received.
 
 -v     readable: the time, the id, the method, and the content, shortened and without `_meta`
--vv    the complete transcript (`accord.wire.transcript`)
+-vv    the complete transcript (`accord.wire.transcript`), with a remark for each HTTP request and response
 
 Notifications of the server in a line each: log messages, changes and others.
 """
@@ -9,10 +9,9 @@ Notifications of the server in a line each: log messages, changes and others.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from functools import partial
+from functools import cache
 from typing import Any, get_args
 
 import click
@@ -27,8 +26,12 @@ from accord.messages.base import LoggingLevel
 from accord.messages.notifications import LoggingMessageParams
 from accord.messages.resources import ResourceUpdatedParams
 from accord.transport.base import SkippedMessage, Transport
-from accord.transport.recording import RecordingTransport
-from accord.wire.transcript import SENT, Transcript, TranscriptEntry
+from accord.transport.recording import SessionRecorder, SessionSink
+from accord.transport.session_queue import SessionQueue
+from accord.transport.session_writer import SessionFileWriter
+from accord.wire.session_file import Entry, HTTPEntry, SessionHeader
+from accord.wire.session_redaction import SessionRedaction
+from accord.wire.transcript import ARROWS, SENT, TranscriptEntry, shortened
 
 _MAX_LINE_LENGTH = 400
 """The maximum length of a line in a file or a pipe in characters."""
@@ -36,33 +39,51 @@ _MAX_LINE_LENGTH = 400
 _COLOURS = {True: "blue", False: "green"}
 
 
-def tracing(verbose: int) -> Callable[[Transport], Transport] | None:
-    """Return a wrapper that prints the messages of a transport, or None."""
-    return partial(_recorded, verbose) if verbose else None
+@cache
+def recorder(verbose: int, file: str | None, unredacted: bool) -> Callable[[Transport], Transport] | None:
+    """Return what prints the traffic of a transport, or writes it to a session file, or both; None for neither.
+
+    It is the same for all connections of the process: a command with several servers writes one file.
+    """
+    sinks: list[SessionSink] = [TracePrinter(complete=verbose > 1)] if verbose else []
+    if file is not None:
+        sinks.append(SessionQueue(SessionFileWriter(file, redacted=not unredacted)))
+    return SessionRecorder(*sinks) if sinks else None
 
 
-def _recorded(verbose: int, inner: Transport) -> Transport:
-    return RecordingTransport(inner, LiveTranscript(complete=verbose > 1))
-
-
-class LiveTranscript(Transcript):
-    """A transcript that prints each entry instead of storing it."""
+class TracePrinter:
+    """Prints each message; `complete`: as a transcript, with the HTTP exchanges as remarks."""
 
     def __init__(self, *, complete: bool) -> None:
-        super().__init__()
         self._complete = complete
-        self._begun = time.monotonic()
+        self._redaction = SessionRedaction()
 
-    def add(self, entry: TranscriptEntry) -> None:
-        """Print one message."""
-        screen.print_line(printable(entry.render(), as_json=True) if self._complete else self._short(entry))
+    def begin(self, header: SessionHeader) -> None:
+        """See `SessionSink`."""
+
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """See `SessionSink`."""
+
+    def write(self, entry: Entry) -> None:
+        """Print one entry."""
+        if isinstance(entry, HTTPEntry):
+            if self._complete:
+                screen.print_line(printable(self._exchange(entry)))
+        elif (short := shortened(entry)) is not None:
+            screen.print_line(printable(short.render(), as_json=True) if self._complete else self._short(short))
+
+    def _exchange(self, entry: HTTPEntry) -> str:
+        number = f"# {ARROWS[entry.direction]} HTTP {entry.exchange}:"
+        if entry.direction == "sent":
+            return one_line(f"{number} {entry.method} {self._redaction.url(entry.url)}", _MAX_LENGTH)
+        return one_line(f"{number} {entry.status} {entry.headers.get('content-type', '')}".rstrip(), _MAX_LENGTH)
 
     def _short(self, entry: TranscriptEntry) -> str:
-        head = f"{entry.at - self._begun:7.3f} {entry.direction}"
+        head = f"{entry.at:7.3f} {entry.direction}"
         text = printable(message_text(entry.message)).replace("\n", r"\n")
         room = width(sys.stderr) - len(head) - 2 if sys.stderr.isatty() else _MAX_LINE_LENGTH
-        shortened = text if len(text) <= room else f"{text[:room]}…"
-        return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened}"
+        shortened_text = text if len(text) <= room else f"{text[:room]}…"
+        return f"{click.style(head, fg=_COLOURS[entry.direction == SENT])} {shortened_text}"
 
 
 def message_text(message: bytes | SkippedMessage) -> str:

@@ -7,16 +7,15 @@ waits and no timeout runs.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from accord.client.target import Remote
-from accord.errors import AccordError, LoginNeeded, TargetError
+from accord.client.target import ClientAuth, Remote
+from accord.errors import AccordError, AuthorizationError, LoginNeeded, TargetError
+from accord.messages.base import JSONObject
 from accord.transport.http.credentials import BearerToken, Credentials
 from accord.transport.http.settings import HTTPSettings
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from accord.auth.credentials import GrantCredentials
 
 Result = TypeVar("Result")
@@ -25,13 +24,6 @@ _MAX_LOGINS = 3
 """Limit of the authorizations of one operation: "Retry the original request [...] no more than a few times" (Step-Up
 Authorization Flow).
 """
-
-
-class ClientAuth(Protocol):
-    """How a client is authorized: `OAuth()`, `ClientCredentials(...)`."""
-
-    def credentials(self, server: str, *, ssl: SSLContext | None, proxy: str | None) -> GrantCredentials:
-        """Return the credentials of one client for `server`, the URL of an MCP server."""
 
 
 class ClientAuthorization:
@@ -53,12 +45,22 @@ class ClientAuthorization:
         else:
             raise TargetError(f"auth= is a bearer token, or credentials such as OAuth(), not {type(auth).__name__}")
 
+    @property
+    def extensions(self) -> dict[str, JSONObject]:
+        """The extensions of the protocol that are in use, as capabilities."""
+        name = None if self._grant_credentials is None else self._grant_credentials.extension
+        return {} if name is None else {name: {}}
+
     async def after_login(self, error: AccordError, operation: Callable[[], Awaitable[Result]]) -> Result:
-        """Log in if `error` needs a login, and run its operation again. Raises `error` if not, `AuthorizationError`."""
+        """Log in if `error` needs a login, and run its operation again. Raises `AuthorizationError`, or `error` if it
+        has another cause.
+        """
         for _ in range(_MAX_LOGINS):
-            needed = _login_needed(error)
-            if needed is None or self._grant_credentials is None or needed.refusal is None:
+            needed = authorization_error(error)
+            if needed is None:
                 raise error
+            if not isinstance(needed, LoginNeeded) or self._grant_credentials is None or needed.refusal is None:
+                raise needed
             await self._grant_credentials.login(needed.refusal)
             if self.on_login is not None:
                 self.on_login()
@@ -74,8 +76,8 @@ class ClientAuthorization:
             await self.credentials.close()
 
 
-def _login_needed(error: BaseException | None) -> LoginNeeded | None:
-    """Return the `LoginNeeded` that caused an error, or None."""
-    while error is not None and not isinstance(error, LoginNeeded):
+def authorization_error(error: BaseException | None) -> AuthorizationError | None:
+    """Return the `AuthorizationError` that caused an error, or None."""
+    while error is not None and not isinstance(error, AuthorizationError):
         error = error.__cause__
     return error

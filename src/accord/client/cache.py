@@ -9,12 +9,13 @@ a change. Each page of a list is a separate result.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Raw
 
+from accord.client.uri_index import URIIndex
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.meta import CacheableResult
 
@@ -48,6 +49,10 @@ class _CacheEntry(msgspec.Struct):
     stale_at: float
 
 
+_Group: TypeAlias = tuple[Hashable, object, str]
+"""The server, the owner and the method of results."""
+
+
 class Cache:
     """Results by server and request, bounded by `limits`: `cache_entries`, `cache_bytes`, `cache_seconds`.
 
@@ -58,6 +63,8 @@ class Cache:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, off: bool = False) -> None:
         self._limits = msgspec.structs.replace(limits.client, cache_entries=0) if off else limits.client
         self._entries: OrderedDict[_CacheKey, _CacheEntry] = OrderedDict()
+        self._groups: dict[_Group, dict[_CacheKey, None]] = {}
+        self._uris: dict[_Group, URIIndex] = {}
         self._generations: Counter[tuple[Hashable, str]] = Counter()
         self.bytes: int = 0
         """The size of the cached results in bytes."""
@@ -78,18 +85,44 @@ class Cache:
     def _put(self, key: _CacheKey, raw: bytes, stale_at: float) -> None:
         if len(raw) > self._limits.cache_bytes:
             return
+        self._drop([key])
         self._entries[key] = _CacheEntry(raw, stale_at)
         self.bytes += len(raw)
+        group = _group(key)
+        self._groups.setdefault(group, {})[key] = None
+        if key.request.method == READ_METHOD:
+            self._uris.setdefault(group, URIIndex()).add(key.request.key or "")
         while len(self._entries) > self._limits.cache_entries or self.bytes > self._limits.cache_bytes:
             self._drop([next(iter(self._entries))])
 
     def _drop(self, keys: Iterable[_CacheKey]) -> None:
         for key in keys:
             entry = self._entries.pop(key, None)
-            self.bytes -= len(entry.raw) if entry is not None else 0
+            if entry is not None:
+                self.bytes -= len(entry.raw)
+                self._remove_from_index(key)
 
-    def _of(self, server: Hashable, owner: object) -> list[_CacheKey]:
-        return [key for key in self._entries if key.server == server and key.owner in (None, owner)]
+    def _remove_from_index(self, key: _CacheKey) -> None:
+        group = _group(key)
+        if key.request.method == READ_METHOD:
+            self._uris[group].remove(key.request.key or "")
+        del self._groups[group][key]
+        if not self._groups[group]:
+            del self._groups[group]
+            self._uris.pop(group, None)
+
+    def _of(self, group: _Group) -> list[_CacheKey]:
+        return list(self._groups.get(group, ()))
+
+    def _related(self, group: _Group, uri: str) -> list[_CacheKey]:
+        """Return the results of a resource, of its sub-resources, and of those that it is a part of."""
+        server, owner, method = group
+        uris = self._uris[group].related(uri) if group in self._uris else ()
+        return [_CacheKey(server, owner, CacheableRequest(method, each)) for each in uris]
+
+
+def _group(key: _CacheKey) -> _Group:
+    return key.server, key.owner, key.request.method
 
 
 class ClientCache:
@@ -131,16 +164,15 @@ class ClientCache:
 
     def invalidate_method(self, method: str) -> None:
         """Drop the results of `method`, on all pages."""
-        self._invalidate(method, lambda _: True)
+        self._cache._generations[self._server, method] += 1
+        for owner in (self._owner, None):
+            self._cache._drop(self._cache._of((self._server, owner, method)))
 
     def invalidate_resource(self, uri: str) -> None:
         """Drop a changed resource, its sub-resources, and the resources that it is a part of."""
-        self._invalidate(READ_METHOD, lambda cached_uri: is_part(cached_uri, uri) or is_part(uri, cached_uri))
-
-    def _invalidate(self, method: str, is_affected: Callable[[Any], bool]) -> None:
-        self._cache._generations[self._server, method] += 1
-        keys = (key for key in self._cache._of(self._server, self._owner) if key.request.method == method)
-        self._cache._drop([key for key in keys if is_affected(key.request.key)])
+        self._cache._generations[self._server, READ_METHOD] += 1
+        for owner in (self._owner, None):
+            self._cache._drop(self._cache._related((self._server, owner, READ_METHOD), uri))
 
     def on_notification(self, name: str) -> None:
         """Drop the lists that a notification makes stale."""
@@ -151,9 +183,3 @@ class ClientCache:
         """Drop all results of this server, which another server may have replaced."""
         for method in _METHODS:
             self.invalidate_method(method)
-
-
-def is_part(uri: str, of: str) -> bool:
-    """Return whether `uri` is `of` or in it: updates may name "a sub-resource of the one [...] subscribed to"."""
-    base = of.rstrip("/")
-    return uri == of or (uri.startswith(base) and uri[len(base) : len(base) + 1] in ("/", "?", "#"))

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.client.authorization import ClientAuth
 from accord.client.cache import Cache, ClientCache
-from accord.client.connect import Connector
+from accord.client.connect import Connector, RecordTarget
 from accord.client.elicitation import Mode
 from accord.client.input_handlers import InputHandlers
 from accord.client.multi_round_trip import InputResponder
 from accord.client.notifications import Notice, NoticeStream, NotificationRouter
-from accord.client.reconnecting import ReconnectingConnection
+from accord.client.reconnecting import ConnectionState, ReconnectingConnection
 from accord.client.request_methods import RequestMethods
 from accord.client.requests import Requests
 from accord.client.results import ResultReader
@@ -24,8 +23,8 @@ from accord.client.retry import Reconnect
 from accord.client.roots import RootsLike
 from accord.client.subscription import Subscription, subscription_filter
 from accord.client.subscriptions import SubscriptionManager
-from accord.client.target import Command, InProcessServer, PrincipalLike, Remote, Target, identity, parse
-from accord.errors import ConnectionLost, TargetError
+from accord.client.target import ClientAuth, Command, InProcessServer, PrincipalLike, Remote, Target, identity, parse
+from accord.errors import AccordError, ConnectionLost, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import JSONObject, LoggingLevel, Meta
 from accord.messages.capabilities import ServerCapabilities
@@ -64,7 +63,9 @@ class Client(RequestMethods):
 
     `timeout` (seconds) bounds the time without a message before a request fails, and progress resets it;
     `total_timeout` bounds the whole request. `strict` turns warnings about results that violate their own schema into
-    errors. `on_stderr` receives the lines that a child process writes to stderr.
+    errors. `on_stderr` receives the lines that a child process writes to stderr, and `on_state(state, error)` each
+    change of `state`, with the error where one is the cause. `record` is the path of a session file, which is written
+    without secrets, or an `accord.testing.Recording`; `connect` raises `ConnectError` if the file cannot be written.
 
     The handlers decide which capabilities the client declares. `elicitation(params)` asks the user and returns the
     content of the form (a mapping, a record, or a plain value for a form of one field), `None` to decline, or an
@@ -98,7 +99,8 @@ class Client(RequestMethods):
         strict: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         on_stderr: Callable[[str], None] | None = None,
-        record: Callable[[Transport], Transport] | None = None,
+        on_state: Callable[[ConnectionState, AccordError | None], None] | None = None,
+        record: RecordTarget | None = None,
         elicitation: Callable[..., Any] | None = None,
         elicitation_modes: Sequence[Mode] = ("form",),
         on_elicitation_complete: Callable[[str], Any] | None = None,
@@ -119,6 +121,8 @@ class Client(RequestMethods):
         telemetry: Telemetry | None = None,
     ) -> None:
         parsed = parse(target)
+        if auth is None and isinstance(parsed, Remote):
+            auth = parsed.auth
         if reconnect is not None and not isinstance(parsed, Command | Remote | InProcessServer):
             raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
         name = str(getattr(parsed, "name", parsed))
@@ -162,6 +166,7 @@ class Client(RequestMethods):
             lost=self._on_connection_lost,
             prepare_seconds=limits.client.connect_seconds,
         )
+        self._connection.on_state = on_state
         self._cache = ClientCache(
             cache if isinstance(cache, Cache) else Cache(limits, off=not cache),
             _identity(parsed, http, auth, principal),
@@ -235,6 +240,13 @@ class Client(RequestMethods):
     def connection(self) -> Connection:
         """Return the connection. Raises `NotConnected`."""
         return self._connection.connection
+
+    @property
+    def state(self) -> ConnectionState:
+        """Return the state of the connection: "closed", "connecting", "connected", "reconnecting", or "lost" for good
+        unless `connect` is called.
+        """
+        return self._connection.state
 
     @property
     def revision(self) -> str:

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from accord.client.authorization import ClientAuth, ClientAuthorization
-from accord.client.target import Command, InProcessServer, PrincipalLike, Remote, check_principal, identity
+import msgspec
+
+from accord.client.authorization import ClientAuthorization, authorization_error
+from accord.client.target import ClientAuth, Command, InProcessServer, PrincipalLike, Remote, check_principal, identity
 from accord.errors import AccordError, ConnectError, ConnectionLost, HTTPError, TargetError
 from accord.limits import Limits
+from accord.messages.base import JSONObject
 from accord.messages.methods import Method
 from accord.messages.revision import PER_REQUEST
 from accord.session.handshake import ClientHandshake
@@ -36,6 +40,10 @@ from accord.transport.http.streamable import StreamableTransport
 from accord.transport.request_sender import NotificationCallback
 from accord.transport.session_driver import Handler
 from accord.transport.subprocess import SubprocessTransport
+
+RecordTarget: TypeAlias = str | os.PathLike[str] | Callable[[Transport], Transport]
+"""Where a client records its connections: the path of a session file, or what records a transport, such as
+`accord.testing.Recording`."""
 
 _MAX_SERVERS = 1_000
 _TTL_SECONDS = 3_600.0
@@ -120,7 +128,7 @@ class Connector:
         limits: Limits,
         handler: Handler,
         on_stderr: Callable[[str], None] | None = None,
-        record: Callable[[Transport], Transport] | None = None,
+        record: RecordTarget | None = None,
         *,
         on_notification: NotificationCallback | None = None,
         methods: Sequence[Method] = (),
@@ -131,12 +139,11 @@ class Connector:
         check_principal(principal, target)
         self._principal = principal
         self._target = target
-        self._profile = profile
         self._revisions = revisions
         self._limits = limits
         self._handler = handler
         self._on_stderr = on_stderr
-        self._record = record
+        self._record = session_recorder(record) if isinstance(record, str | os.PathLike) else record
         self._on_notification = on_notification
         self._methods = methods
         for name, value in (("http", http), ("auth", auth)):
@@ -144,6 +151,7 @@ class Connector:
                 raise TargetError(f"{name}= is for a server at a URL")
         self._http = http or HTTPSettings()
         self.authorization: ClientAuthorization = ClientAuthorization(target, auth, self._http)
+        self._profile = _with_extensions(profile, self.authorization.extensions)
         self._server = identity(target, self._http)
         self._ends_at_probe: bool | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -244,7 +252,8 @@ class Connector:
             return await self._open_with(remote, ConnectMethod.SSE)
         except ConnectError as second:
             result = "HTTP+SSE likewise" if have_same_response(first, second) else f"and then {second}"
-            raise ConnectError(f"{first}; {result}") from first
+            needs_login = authorization_error(second) is not None
+            raise ConnectError(f"{first}; {result}") from (second if needs_login else first)
 
     async def _open_with(self, remote: Remote, method: ConnectMethod) -> Connection:
         transport = (SSETransport if method is ConnectMethod.SSE else StreamableTransport)(
@@ -271,7 +280,8 @@ class Connector:
         return self._http if remote.headers is None else with_default_headers(remote.headers, self._http)
 
     async def _open(self, transport: Transport, *, handshake: bool) -> Connection:
-        transport = transport if self._record is None else self._record(transport)
+        if self._record is not None:
+            transport = await self._recorded(transport, self._record)
         session = Session(
             "client", self._profile, revisions=self._revisions, limits=self._limits, methods=self._methods
         )
@@ -286,6 +296,14 @@ class Connector:
             await asyncio.shield(connection.close())
             raise
         return connection
+
+    async def _recorded(self, transport: Transport, record: Callable[[Transport], Transport]) -> Transport:
+        """Return a transport that records this one, which is closed if that fails."""
+        try:
+            return record(transport)
+        except BaseException:
+            await asyncio.shield(transport.close())
+            raise
 
     def _make_transport(self) -> Transport:
         target = self._target
@@ -317,6 +335,24 @@ class Connector:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
                 self._serving.cancel()
+
+
+def session_recorder(file: str | os.PathLike[str]) -> Callable[[Transport], Transport]:
+    """Return what records the connections of one or more clients to a session file."""
+    from accord.transport.recording import SessionRecorder
+    from accord.transport.session_queue import SessionQueue
+    from accord.transport.session_writer import SessionFileWriter
+
+    return SessionRecorder(SessionQueue(SessionFileWriter(file)))
+
+
+def _with_extensions(profile: PeerInfo, extensions: dict[str, JSONObject]) -> PeerInfo:
+    """Return the profile of a client that declares these extensions too."""
+    if not extensions:
+        return profile
+    capabilities = profile.capabilities
+    merged = msgspec.structs.replace(capabilities, extensions=extensions | (capabilities.extensions or {}))
+    return PeerInfo(profile.info, merged, profile.instructions)
 
 
 def _report_failure(task: asyncio.Task[None], transport: memory.MemoryTransport) -> None:

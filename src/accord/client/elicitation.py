@@ -3,7 +3,8 @@ request.
 
 A handler declines with `None`, or accepts with the content of the form: a mapping, a record (dataclass, Struct,
 model), or a plain value for a form of one field. For a URL, and for a form without fields, it returns `True` or
-`False`. It may also return an `ElicitResult`, for example with the action "cancel".
+`False`. It may also return an `ElicitResult`, for example with the action "cancel", or a `msgspec.Raw` with the JSON of
+one, which is sent as it is: a tool for developers can so send content that violates the form.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Raw
 
 from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import DeclarationError, InvalidParams, Mismatch, NotSupported, SchemaError
@@ -110,10 +112,13 @@ class ElicitationHandler:
                 f"elicitation/create: the form has more than {self._most_fields} fields (ClientLimits.form_fields)"
             )
 
-    async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult:
+    async def answer(self, params: ElicitParams, context: ClientContext) -> ElicitResult | Raw:
         """Return the user's answer. Raises the handler's errors, and `Mismatch` for content that violates the form."""
         self.expect_page(params.elicitation_id)  # the user may finish before the handler returns
-        result = _result(params, await self._handler(params, context))
+        value = await self._handler(params, context)
+        if isinstance(value, Raw):
+            return value
+        result = _result(params, value)
         if result.action != "accept":
             self._pages.pop(params.elicitation_id or "", None)
             return msgspec.structs.replace(result, content=None)

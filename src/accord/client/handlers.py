@@ -36,6 +36,8 @@ class ClientContext(msgspec.Struct, frozen=True, kw_only=True):
     """The protocol revision in use: "2026-07-28"."""
     method: str | None
     """The client's request that the server needs the answer for: "tools/call". Unknown through 2025-11-25: None."""
+    params: msgspec.Raw | None = None
+    """The params of the server's request as it sent them, with members that accord does not know."""
 
 
 class UserHandler:
@@ -52,7 +54,8 @@ class UserHandler:
         self._threads = threads
         self._arity = min(_parameters(function, name, most), most)
         call_method = getattr(function, "__call__", None)  # noqa: B004  an object with `async def __call__`
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
+        self.is_async: bool = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
+        """Whether the function runs on the event loop."""
 
     async def __call__(self, *args: Any) -> Any:
         """Return the result of the function. Raises its `Exception`; any other exception becomes `InternalError`."""
@@ -64,7 +67,7 @@ class UserHandler:
             raise InternalError(f"the {self._name} handler did not answer: {describe_redacted(exc)}") from exc
 
     async def _invoke(self, arguments: tuple[Any, ...]) -> Any:
-        if self._is_async:
+        if self.is_async:
             return await self._function(*arguments)
         result = await self._threads.call(self._function, *arguments)
         return await result if inspect.isawaitable(result) else result

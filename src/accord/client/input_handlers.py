@@ -76,9 +76,11 @@ class SamplingHandler:
         check_balanced(params.messages)
         return params
 
-    async def answer(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult:
+    async def answer(self, params: CreateMessageParams, context: ClientContext) -> CreateMessageResult | Raw:
         """Return the model's answer. Raises the handler's errors, `SamplingDeclined`, `Mismatch` for another value."""
         result = await self._handler(params, context)
+        if isinstance(result, Raw):
+            return result
         if result is None:
             raise SamplingDeclined
         if isinstance(result, str):
@@ -120,11 +122,16 @@ class IncomingQuestion(msgspec.Struct, frozen=True):
     rules: Rules
     timeout: float
     """The timeout of the answer in seconds."""
+    raw: Raw | None = None
+    """The params as the server sent them."""
 
     async def answer(self, context: ClientContext) -> Raw:
-        """Return the encoded answer for this revision. Raises the errors of the handler, `RequestTimeout`, and
-        `msgspec.ValidationError` for an answer that the revision does not support.
+        """Return the encoded answer for this revision; a `Raw` of the handler is the answer itself, unchecked.
+
+        Raises the errors of the handler, `RequestTimeout`, and `msgspec.ValidationError` for an answer that the
+        revision does not support.
         """
+        context = msgspec.structs.replace(context, params=self.raw)
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
@@ -133,6 +140,8 @@ class IncomingQuestion(msgspec.Struct, frozen=True):
             if not limit.expired():
                 raise
             raise RequestTimeout(f"nobody answered {self.handler.method} in {self.timeout:g} s") from exc
+        if isinstance(answer, Raw):
+            return answer
         # A handler's result is not validated yet, and an older revision may not support it.
         type_: Any = INPUT_RESPONSES[self.handler.method]
         decoded = codec.decoder(type_).decode(codec.encode(answer))
@@ -219,7 +228,8 @@ class InputHandlers:
                 f"{self._server} asks for {method}, which this client does not answer"
                 + (f"; make it with Client(..., {option}=...)" if option else "")
             )
-        return IncomingQuestion(handler.read(params, rules), handler, rules, self._limits.answer_seconds)
+        raw = params if isinstance(params, Raw) else None
+        return IncomingQuestion(handler.read(params, rules), handler, rules, self._limits.answer_seconds, raw)
 
     def context(self, session: Session, method: str | None = None) -> ClientContext:
         """Return the context of the handlers; `method` is the client's request that the answer is for."""

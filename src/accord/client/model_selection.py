@@ -8,21 +8,25 @@ the models and their costs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from accord.messages.sampling import ModelPreferences
+
+_AVERAGE = 0.5
+"""Of a trait that is not given."""
 
 
 class HostModel(msgspec.Struct, frozen=True):
     """A model of the host, with traits from 0 to 1 relative to its others. Raises `ValueError` for any other value."""
 
     name: str
-    cost: float = 0.5
+    cost: float = _AVERAGE
     """1 is the most expensive."""
-    speed: float = 0.5
+    speed: float = _AVERAGE
     """1 is the fastest."""
-    intelligence: float = 0.5
+    intelligence: float = _AVERAGE
     """1 is the most capable."""
 
     def __post_init__(self) -> None:
@@ -32,13 +36,28 @@ class HostModel(msgspec.Struct, frozen=True):
                 raise ValueError(f"{trait} of {self.name!r} is from 0 to 1, not {value}")
 
 
+class NamedModel(Protocol):
+    """What `choose_model` needs of a model: its name. It also reads the traits of `HostModel`, and takes 0.5 for one
+    that the model does not have."""
+
+    @property
+    def name(self) -> str:
+        """Return the name, to which hints are compared."""
+
+
+_Model = TypeVar("_Model", bound=NamedModel)
+
+
 def choose_model(
     preferences: ModelPreferences | None,
-    models: Sequence[HostModel],
+    models: Sequence[_Model],
     *,
     equivalents: Mapping[str, Sequence[str]] | None = None,
-) -> HostModel:
+) -> _Model:
     """Return the model that suits a server's preferences best; of equal ones, the first.
+
+    `models` are `HostModel`s, or any objects with a `name`, such as those of `accord.host`; a trait of `HostModel` that
+    they do not have is 0.5.
 
     The first hint that is part of a name decides, ignoring case; if it matches several names, priorities decide.
     `equivalents` (`{"sonnet": ["gemini-1.5-pro"]}`) applies if no hint matches: it maps part of a hint to parts of
@@ -52,7 +71,7 @@ def choose_model(
     return max(candidates, key=lambda model: _score(model, preferences))
 
 
-def _hinted(hints: Iterable[str], models: Sequence[HostModel]) -> list[HostModel]:
+def _hinted(hints: Iterable[str], models: Sequence[_Model]) -> list[_Model]:
     """Return the models that the first matching hint names."""
     for hint in hints:
         if matching := [model for model in models if hint in model.name.casefold()]:
@@ -67,13 +86,18 @@ def _mapped(hints: Sequence[str], equivalents: Mapping[str, Sequence[str]]) -> I
                 yield from (name.casefold() for name in names)
 
 
-def _score(model: HostModel, preferences: ModelPreferences) -> float:
+def _score(model: NamedModel, preferences: ModelPreferences) -> float:
     """Return a model's traits weighted by the priorities: "higher values prefer cheaper models"."""
     return (
-        _weight(preferences.cost_priority) * (1 - model.cost)
-        + _weight(preferences.speed_priority) * model.speed
-        + _weight(preferences.intelligence_priority) * model.intelligence
+        _weight(preferences.cost_priority) * (1 - _trait(model, "cost"))
+        + _weight(preferences.speed_priority) * _trait(model, "speed")
+        + _weight(preferences.intelligence_priority) * _trait(model, "intelligence")
     )
+
+
+def _trait(model: NamedModel, trait: str) -> float:
+    value: float = getattr(model, trait, _AVERAGE)
+    return value
 
 
 def _weight(priority: float | None) -> float:

@@ -89,7 +89,13 @@ class InputResponder:
                 await clock.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             # "If the InputRequiredResult does not contain a requestState field, the client MUST NOT include one"
-            retry_params = msgspec.structs.replace(params, input_responses=answers, request_state=result.request_state)
+            retry_params = msgspec.structs.replace(
+                codec.narrow(
+                    params, session.rules.revision
+                ),  # now: narrowing decodes, and the answers stay as they are
+                input_responses=answers,
+                request_state=result.request_state,
+            )
             try:
                 return await _send_again(retry_params, sticky, params, send, clock)
             except InputRequiredError as exc:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Raw
 
@@ -24,6 +24,7 @@ from accord.client.retry import (
     Reconnect,
     StickyConnection,
     StickyConnectionLost,
+    TimeAllowance,
     TimeBudget,
     connection_loss,
     is_retry_allowed,
@@ -46,6 +47,9 @@ from accord.errors import (
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")
+
+ConnectionState = Literal["closed", "connecting", "connected", "reconnecting", "lost"]
+"""`lost`: the connection ended, and is not opened again unless `connect` is called."""
 
 _MIN_SESSION_SECONDS = 1.0
 """A session that ends sooner counts as failed: the next one is opened after a pause."""
@@ -81,6 +85,9 @@ class ReconnectingConnection:
         self._changed = asyncio.Event()
         self._failure: ConnectionLost | None = None
         self._opened_before = False
+        self.state: ConnectionState = "closed"
+        self.on_state: Callable[[ConnectionState, AccordError | None], None] | None = None
+        """Called with each new state and, where one is the cause, the error."""
 
     @property
     def is_open(self) -> bool:
@@ -136,21 +143,40 @@ class ReconnectingConnection:
         finally:
             self._opening = None
 
+    def _set_state(self, state: ConnectionState, error: AccordError | None = None) -> None:
+        self.state = state
+        if self.on_state is not None:
+            self.on_state(state, error)
+
     async def _start(self, backoff: Backoff) -> None:
         """Open the connection, and start to watch it."""
-        await self._connect()
+        self._set_state("connecting")
+        try:
+            await self._connect()
+        except BaseException as exc:
+            self._set_state("closed", exc if isinstance(exc, AccordError) else None)
+            raise
         self._watch_task = asyncio.get_running_loop().create_task(self._watch(backoff))
         self._watch_task.add_done_callback(self._on_watch_done)
 
     async def _connect(self) -> None:
         connection = await self._connector.open()
         try:
-            await self._prepare_connection(connection)
+            await self._prepare_authorized(connection)
         except BaseException:
-            await asyncio.shield(connection.close())
+            await asyncio.shield(self._end(connection))
             raise
         self._connection, self._opened_before, self._failure = connection, True, None
+        self._set_state("connected")
         self._notify_waiters()
+
+    async def _prepare_authorized(self, connection: Connection) -> None:
+        """Prepare a connection, after a login if that needs one: a token may have expired meanwhile."""
+        prepare = partial(self._prepare_connection, connection)
+        try:
+            await prepare()
+        except AccordError as exc:
+            await self._connector.authorization.after_login(exc, prepare)
 
     async def _prepare_connection(self, connection: Connection) -> None:
         try:
@@ -179,6 +205,8 @@ class ReconnectingConnection:
         await _cancel_and_wait(self._opening)
         await _cancel_and_wait(self._watch_task)
         connection, self._connection = self._connection, None
+        if self.state != "closed":
+            self._set_state("closed")
         self._notify_waiters()
         if connection is not None:
             await self._end(connection)
@@ -199,6 +227,7 @@ class ReconnectingConnection:
             await connection.ended.wait()
             lost = connection.transport.lost()
             if not self._reopens(connection):
+                self._set_state("lost", lost)
                 return self._on_lost(lost)
             if not await self._reopen(lost, backoff, time() - started):
                 return None
@@ -207,6 +236,7 @@ class ReconnectingConnection:
         """Open the connection again; return False after the last attempt, which is reported."""
         error: AccordError = lost
         while (pause := self._pause(error, backoff, lifetime)) is not None:
+            self._set_state("reconnecting", error)
             log.warning("accord: %s; trying again in %.2g s", log_line(error), pause)
             await self._end(self.connection)
             await asyncio.sleep(pause)
@@ -240,6 +270,7 @@ class ReconnectingConnection:
 
     def _give_up(self, failure: ConnectionLost) -> None:
         self._failure = failure
+        self._set_state("lost", failure)
         self._on_lost(failure)
         self._notify_waiters()
 
@@ -292,7 +323,8 @@ class ReconnectingConnection:
             try:
                 answer = await connection.request(method, params, timeout=timeout, total_timeout=clock.left, **options)
             except LoginNeeded as exc:
-                again = partial(connection.request, method, params, timeout=timeout, total_timeout=None, **options)
+                send = partial(connection.request, method, params, timeout=timeout, **options)
+                again = partial(_within, TimeAllowance(clock.left), send)
                 return await self._connector.authorization.after_login(exc, again)
             except (ConnectionLost, NotConnected) as exc:
                 lost = connection_loss(connection, exc)
@@ -312,6 +344,12 @@ class ReconnectingConnection:
     def _may_retry(self, lost: ConnectionLost) -> bool:
         """Return whether a request may be sent again."""
         return self._reconnect is not None or isinstance(lost, SessionEnded)
+
+
+async def _within(allowance: TimeAllowance, send: Callable[..., Awaitable[Raw]]) -> Raw:
+    """Send a request within what is left of its total time; a login in between takes as long as its user."""
+    with allowance as seconds:
+        return await send(total_timeout=seconds)
 
 
 async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
+
+from msgspec import Raw
 
 from accord.client.cache import READ_METHOD, CacheableRequest
 from accord.client.requests import Requests, always_retry, never_retry
@@ -23,6 +25,7 @@ from accord.messages.completion import (
     ResourceTemplateReference,
 )
 from accord.messages.content import Resource
+from accord.messages.meta import InputResponseParams
 from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
 from accord.messages.resources import (
     ListResourcesResult,
@@ -270,8 +273,14 @@ class RequestMethods:
         """Send a request of the protocol or of an extension; return its result as the type `result`, or as the type
         that an extension registered for its `resultType`. The other methods do not accept results of extensions.
 
-        `repeatable` means that the request may be sent twice. Raises the errors of `call_tool`.
+        With `result=msgspec.Raw`, return the JSON that the server sent, unchanged; input requests of a `tools/call`,
+        `prompts/get` or `resources/read` are answered. `repeatable` means that the request may be sent twice. Raises
+        the errors of `call_tool`.
         """
+        if result is cast(Any, Raw) and isinstance(params, InputResponseParams):
+            options: dict[str, Any] = {"meta": meta, "on_progress": on_progress, "timeout": timeout}
+            options["may_repeat"] = always_retry if repeatable else never_retry
+            return await self._request_json(method, params, total_timeout, options)
         return await self._requests.read_open(
             method,
             result,
@@ -282,3 +291,20 @@ class RequestMethods:
             total_timeout=total_timeout,
             may_repeat=always_retry if repeatable else never_retry,
         )
+
+    async def _request_json(
+        self, method: str, params: InputResponseParams, total_timeout: float | None, options: dict[str, Any]
+    ) -> Any:
+        """Return the JSON of a result, after the rounds in which the server asked for input."""
+
+        async def send(total: float | None) -> Any:
+            return await self._requests.with_input(method, Raw, params, total_timeout=total, **options)
+
+        total = self._requests.total_timeout if total_timeout is None else total_timeout
+        return await (self._mirrored_tools.call(total, send) if method == "tools/call" else send(total))
+
+    def _learn_tools(self, tools: list[Tool]) -> list[Tool]:
+        """Use a list of tools that `request` returned; return those that may be called."""
+        usable = self._mirrored_tools.learn(tools)
+        self._tools.learn(usable, self._tools.generation)
+        return usable

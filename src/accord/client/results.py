@@ -79,7 +79,10 @@ class ResultReader:
         self._kinds: Mapping[str, type[Any]] = kinds or {}
 
     def read(self, method: str, type_: type[T], raw: Raw) -> T:
-        """Return a decoded result. Raises `InvalidResult`."""
+        """Return a decoded result, or the JSON itself as `Raw`. Raises `InvalidResult`."""
+        if type_ is cast(Any, Raw):
+            self._check_kind(method, self._decode(method, Result, raw).result_type, raw)
+            return cast(T, raw)
         result = self._decode(method, type_, raw)
         self._check_kind(method, result.result_type, raw)
         return result

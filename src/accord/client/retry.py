@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Awaitable, Callable
 
@@ -121,13 +122,30 @@ class TimeBudget:
 
     @property
     def left(self) -> float | None:
-        """Return the remaining seconds, at least a millisecond, so that the operation itself raises its timeout."""
-        return None if self._end is None else max(0.001, self._end - _now())
+        """Return the remaining seconds in whole milliseconds, at least one, so that the operation itself raises its
+        timeout.
+        """
+        return None if self._end is None else max(1, math.ceil((self._end - _now()) * 1000)) / 1000
 
     def at_most(self, other: float | None) -> float | None:
         """Return the remaining seconds, or `other` if it is less."""
         candidates = [seconds for seconds in (self.left, other) if seconds is not None]
         return min(candidates, default=None)
+
+
+class TimeAllowance:
+    """The remaining time of one request that is interrupted: `with allowance as seconds` uses it up."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._budget = TimeBudget(seconds)
+
+    def __enter__(self) -> float | None:
+        self._budget = TimeBudget(self._seconds)
+        return self._seconds
+
+    def __exit__(self, *exc: object) -> None:
+        self._seconds = self._budget.left
 
 
 def _now() -> float:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 from urllib.parse import unquote
 
+from msgspec import Raw
+
 from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
 from accord.errors import LocalProtocolError
 from accord.messages import codec
@@ -52,11 +54,12 @@ class RootsHandler:
         """Return the validated params of a request. Raises `InvalidParams`."""
         return codec.decode_params(ListRootsParams, raw)
 
-    async def answer(self, params: ListRootsParams, context: ClientContext) -> ListRootsResult:
+    async def answer(self, params: ListRootsParams, context: ClientContext) -> ListRootsResult | Raw:
         """Return the roots. Raises the errors of the handler, and `LocalProtocolError` for a root that is no folder."""
         if self._handler is None:
             return ListRootsResult(roots=self._fixed)
-        return ListRootsResult(roots=roots_of(await self._handler(context)))
+        roots = await self._handler(context)
+        return roots if isinstance(roots, Raw) else ListRootsResult(roots=roots_of(roots))
 
 
 def roots_of(folders: RootLike | Iterable[RootLike]) -> list[Root]:

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from accord.client.cache import is_part
 from accord.client.notifications import Notice, NotificationRouter
 from accord.client.retry import Backoff, Reconnect
 from accord.client.subscription import ListChanged, Missed, ResourceUpdated, Subscription, event_of
+from accord.client.uri_index import is_part
 from accord.errors import (
     AccordError,
     ConnectionLost,

@@ -6,8 +6,8 @@
 "https://example.com/mcp"         a URL, over any HTTP transport of the server
 {"command": "npx", "args": [...]} an entry of an `mcpServers` configuration; also `env`, `cwd`
 {"url": "https://...", "headers": {...}, "type": "sse"}    likewise; the last two are optional; `serverUrl` and
-                                  `httpUrl` mean `url`. `${NAME}` and `${NAME:-default}` are replaced by environment
-                                  variables in any text of an entry
+                                  `httpUrl` mean `url`; `auth` and `oauth` are its login (`target_auth`). `${NAME}` and
+                                  `${NAME:-default}` are replaced by environment variables in any text of an entry
 a `Server`                        in this process, over memory
 a `Transport`                     any object that sends and receives messages
 """
@@ -15,22 +15,31 @@ a `Transport`                     any object that sends and receives messages
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import urlsplit
 
 import msgspec
 
-from accord.errors import TargetError
+from accord.client.variables import expand
+from accord.errors import TargetError, log_line
 from accord.transport.base import Transport
 from accord.transport.http.redaction import without_credentials, without_credentials_malformed
 from accord.transport.http.settings import HTTPSettings, validated_headers
 from accord.transport.subprocess import display_command
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from accord.auth.credentials import GrantCredentials
+
+log: logging.Logger = logging.getLogger("accord")
 
 
 @runtime_checkable
@@ -52,6 +61,13 @@ class PrincipalLike(Protocol):
     @property
     def scopes(self) -> frozenset[str]:
         """Return the granted scopes."""
+
+
+class ClientAuth(Protocol):
+    """How a client is authorized: `OAuth()`, `ClientCredentials(...)`."""
+
+    def credentials(self, server: str, *, ssl: SSLContext | None, proxy: str | None) -> GrantCredentials:
+        """Return the credentials of one client for `server`, the URL of an MCP server."""
 
 
 def check_principal(principal: PrincipalLike | None, target: Command | Remote | InProcessServer | Transport) -> None:
@@ -120,6 +136,8 @@ class Remote(msgspec.Struct, frozen=True):
     """The headers of each request, from its configuration."""
     sse: bool = False
     """Whether its configuration requires HTTP+SSE."""
+    auth: ClientAuth | None = None
+    """The login of its configuration; a bearer token is in `headers`."""
 
     def __str__(self) -> str:
         """Return the URL for errors and logs, without credentials."""
@@ -227,13 +245,18 @@ def _from_entry(raw: Mapping[str, Any], prefix: str = "") -> Command | Remote:
         if len(servers) != 1 or not isinstance(single := next(iter(servers.values())), Mapping):
             raise TargetError(_choice(raw, servers))
         return _from_entry(single)
-    entry = {key: _expand(value, f"{prefix}{key}") for key, value in raw.items() if key in _FIELDS}
+    entry = {key: expand(value, f"{prefix}{key}") for key, value in raw.items() if key in _FIELDS}
+    _warn_of_unknown(raw, prefix)
     url = next((entry[key] for key in _URL_FIELDS if entry.get(key)), None)
     if url is not None:
         headers = entry.get("headers") or None
         if headers is not None and not isinstance(headers, Mapping):
             raise TargetError(f'{prefix}"headers" of a configuration entry must be an object')
-        return _from_url(str(url), headers and validated_headers(headers), entry.get("type") == "sse")
+        return _with_login(
+            _from_url(str(url), headers and validated_headers(headers), entry.get("type") == "sse"), entry, prefix
+        )
+    if "auth" in entry or entry.get("oauth"):
+        raise TargetError(f'{prefix}"auth" and "oauth" are for a server at a URL; a command gets its secrets by "env"')
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not command:
         raise TargetError(f'{prefix}a configuration entry needs "command" (a string) or "url"')
@@ -249,30 +272,41 @@ def _from_entry(raw: Mapping[str, Any], prefix: str = "") -> Command | Remote:
     return Command((command, *map(str, args)), env, entry.get("cwd"), label)
 
 
+def _with_login(remote: Remote, entry: Mapping[str, Any], prefix: str) -> Remote:
+    """Return a URL with the login of its entry. Raises `TargetError`."""
+    auth, oauth = entry.get("auth"), entry.get("oauth")
+    if auth is None and oauth is None:
+        return remote
+    if any(name.lower() == "authorization" for name in remote.headers or ()):
+        raise TargetError(f"{prefix}the entry has a login and the header Authorization; leave one out")
+    login = _configured_login(auth, oauth, prefix)
+    if isinstance(login, str):
+        return msgspec.structs.replace(remote, headers={**(remote.headers or {}), "authorization": f"Bearer {login}"})
+    return msgspec.structs.replace(remote, auth=login)
+
+
+def _configured_login(auth: Any, oauth: Any, prefix: str) -> ClientAuth | str | None:
+    from accord.client.target_auth import configured_login
+
+    return configured_login(auth, oauth, prefix)
+
+
+def _warn_of_unknown(raw: Mapping[str, Any], prefix: str) -> None:
+    """Log the keys of an entry that have no effect here, unless a host keeps them for itself."""
+    for key in sorted(map(str, raw.keys() - _FIELDS - _HOST_FIELDS)):
+        log.warning("accord: %sthe key %s of a configuration entry has no effect", prefix, log_line(repr(key)))
+
+
 _URL_FIELDS = ("url", "serverUrl", "httpUrl")
-_FIELDS = frozenset((*_URL_FIELDS, "headers", "type", "command", "args", "env", "cwd"))
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-
-
-def _expand(value: Any, path: str) -> Any:
-    """Return the value of an entry with its environment variables replaced. Raises `TargetError`."""
-    if isinstance(value, str):
-        return _VARIABLE.sub(lambda match: _variable(match, path), value)
-    if isinstance(value, Mapping):
-        return {key: _expand(item, f"{path}.{key}") for key, item in value.items()}
-    return [_expand(item, path) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _variable(match: re.Match[str], path: str) -> str:
-    name, default = match.groups()
-    value = os.environ.get(name)
-    if value or (value is not None and default is None):
-        return value
-    if default is None:
-        raise TargetError(
-            f"{path}: the environment variable {name} is not set; set it, or write ${{{name}:-a default}}"
-        )
-    return default  # as in a shell, also if the variable is empty
+_FIELDS = frozenset((*_URL_FIELDS, "headers", "type", "command", "args", "env", "cwd", "auth", "oauth"))
+_HOST_FIELDS = frozenset(
+    ("name", "title", "description", "icon", "version", "gallery", "metadata", "_meta", "tags", "dev", "transport")
+) | frozenset(
+    ("disabled", "enabled", "trust", "timeout", "init_timeout", "initTimeout", "startupTimeout", "keepAlive", "tools")
+) | frozenset(
+    ("alwaysAllow", "alwaysLoad", "autoApprove", "disabledTools", "enabledTools", "includeTools", "excludeTools")
+)  # fmt: skip
+"""What hosts keep in their entries about themselves, and not about the connection."""
 
 
 def _choice(raw: Mapping[str, Any], servers: Mapping[str, Any]) -> str:

@@ -14,6 +14,15 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accord.compat.as_tools import PromptsAsTools as PromptsAsTools, ResourcesAsTools as ResourcesAsTools
+from accord.compat.auth import (
+    AccessToken as AccessToken,
+    JWTVerifier as JWTVerifier,
+    RemoteAuthProvider as RemoteAuthProvider,
+    StaticTokenVerifier as StaticTokenVerifier,
+    TokenVerifier as TokenVerifier,
+    fastmcp_auth,
+    public_url,
+)
 from accord.compat.declared import (
     FunctionResource as FunctionResource,
     Prompt as Prompt,
@@ -48,6 +57,7 @@ from accord.server.input.questions import (
 
 __all__ = [
     "AcceptedElicitation",
+    "AccessToken",
     "Audio",
     "CancelledElicitation",
     "Client",
@@ -61,16 +71,20 @@ __all__ = [
     "FunctionResource",
     "Icon",
     "Image",
+    "JWTVerifier",
     "LocalProvider",
     "Message",
     "NotFoundError",
     "Prompt",
     "PromptError",
     "PromptsAsTools",
+    "RemoteAuthProvider",
     "ResourceError",
     "ResourceSecurity",
     "ResourcesAsTools",
+    "StaticTokenVerifier",
     "TextResource",
+    "TokenVerifier",
     "Tool",
     "ToolError",
     "ToolResult",
@@ -99,7 +113,7 @@ FastMCPError = ProtocolError
 
 _ADVICE = {
     "app": "accord has no apps: see docs/extensions.md for what a server can add",
-    "auth": "pass auth= of accord.Server, and scopes= to @server.tool",
+    "auth": "write accord's @server.tool(scopes={...}), which hides it, or needs={...}",
     "mask_error_details": "write mcp.add_middleware(accord.MaskErrors())",
     "middleware": f"write mcp.add_middleware(it), and it as {REPLACEMENTS['Middleware']}",
     "transforms": "use server.change_tool(name, ToolChange(...))",
@@ -162,12 +176,15 @@ class FastMCP(CompatServer):
         cache_scope: Any = None,
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         providers: Sequence[Any] = (),
+        auth: Any = None,
         **unsupported: Any,
     ) -> None:
         refuse("FastMCP()", significant_options(unsupported, _IGNORED_OPTIONS), _ADVICE)
         options: dict[str, Any] = {"website_url": website_url, "icons": icons, "lifespan": lifespan}
         if cache_ttl is not None:
             options["cache"] = CacheHint(ttl=cache_ttl / 1000, scope=cache_scope or "private")
+        options["auth"] = fastmcp_auth(auth)
+        self._base_url = getattr(auth, "base_url", None)
         super().__init__(name or "FastMCP", str(version or "0.0.0"), instructions=instructions, **without_none(options))
         self._security = resource_security
         for item in tools:
@@ -278,6 +295,9 @@ class FastMCP(CompatServer):
         return self
 
     # --- serving -----------------------------------------------------------------------------------------------
+
+    def _public_url(self, path: str) -> str | None:
+        return public_url(None if self._base_url is None else str(self._base_url).rstrip("/") + path)
 
     def run(self, transport: str | None = None, **options: Any) -> None:
         """Run the server; "http", "streamable-http" and "sse" mean the same."""

@@ -9,12 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from accord.auth.oauth import OAuth
 from accord.client.client import Client as Native
 from accord.client.results import ToolResult
-from accord.compat.differ import refuse
+from accord.compat.differ import Different, refuse
 
 _ADVICE = {
-    "auth": "pass http=HTTPSettings(...) to accord.Client, see docs/client.md",
     "elicitation_handler": "pass elicitation= to accord.Client: a function of the question",
     "log_handler": "pass on_log= to accord.Client",
     "message_handler": "pass on_notification= to accord.Client",
@@ -27,11 +27,13 @@ _ADVICE = {
 class Client(Native):
     """A client whose `call_tool` raises `ToolError` for a tool error, and whose `read_resource` returns a list."""
 
-    def __init__(self, transport: Any, *, timeout: Any = None, roots: Any = None, **unsupported: Any) -> None:
+    def __init__(
+        self, transport: Any, *, auth: Any = None, timeout: Any = None, roots: Any = None, **unsupported: Any
+    ) -> None:
         refuse("Client()", unsupported, _ADVICE)
         target = str(transport) if isinstance(transport, Path) else transport
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        super().__init__(target, timeout=seconds, roots=roots)
+        super().__init__(target, auth=_login(auth), timeout=seconds, roots=roots)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *, raise_on_error: bool = True, **options: Any
@@ -45,3 +47,12 @@ class Client(Native):
     async def read_resource(self, uri: Any, **options: Any) -> Any:
         """Return the contents of a resource as a list."""
         return (await super().read_resource(str(uri), **options)).contents
+
+
+def _login(auth: Any) -> Any:
+    """Return the login for `auth=`: "oauth", a bearer token, or a login of accord. Raises `Different`."""
+    if auth == "oauth":
+        return OAuth()
+    if auth is None or isinstance(auth, str) or hasattr(auth, "credentials"):
+        return auth
+    raise Different(f"Client() takes no {type(auth).__name__} as auth= in accord: give the token, or accord.OAuth()")

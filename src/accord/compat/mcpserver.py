@@ -16,6 +16,13 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from accord.compat import types as types
+from accord.compat.auth import (
+    AccessToken as AccessToken,
+    AuthSettings as AuthSettings,
+    TokenVerifier as TokenVerifier,
+    public_url,
+    sdk_auth,
+)
 from accord.compat.context import ContextSession, NoOpContext, RequestContext as RequestContext
 from accord.compat.declared import (
     FunctionResource as FunctionResource,
@@ -75,8 +82,10 @@ from accord.server.input.questions import (
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "AcceptedElicitation",
+    "AccessToken",
     "AssistantMessage",
     "Audio",
+    "AuthSettings",
     "CacheHint",
     "CallNext",
     "CancelledElicitation",
@@ -107,6 +116,7 @@ __all__ = [
     "ServerRequestContext",
     "ServerSession",
     "TextResource",
+    "TokenVerifier",
     "Tool",
     "ToolError",
     "TransportSecuritySettings",
@@ -127,9 +137,7 @@ ServerSession: TypeAlias = ContextSession
 ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
 
 _ADVICE = {
-    "auth": "pass auth= of accord.Server: see docs/http.md",
-    "auth_server_provider": "accord asks an authorization server, and is none",
-    "token_verifier": "pass auth=: a function of the token, see docs/http.md",
+    "auth_server_provider": "accord.OAuthProxy is the authorization server before a provider: see docs/http.md",
     "event_store": "pass HTTPOptions(events=...) to asgi() or run()",
     "request_state_security": "pass state_keys= of accord.Server",
     "subscriptions": "leave it out: clients are always told of changes",
@@ -179,6 +187,8 @@ class MCPServer(CompatServer):
         middleware: Sequence[Any] = (),
         tools: Sequence[Tool] = (),
         resources: Sequence[FunctionResource] = (),
+        auth: AuthSettings | None = None,
+        token_verifier: Any = None,
         **unsupported: Any,
     ) -> None:
         refuse(type(self).__name__, significant_options(unsupported, _IGNORED_OPTIONS), _ADVICE)
@@ -187,7 +197,9 @@ class MCPServer(CompatServer):
             "description": description,
             "website_url": website_url,
             "icons": icons,
+            "auth": sdk_auth(auth, token_verifier),
         }
+        self._resource_url = None if auth is None else auth.resource_server_url
         self._security = resource_security
         hints = dict(cache_hints or {})
         self._read_hint = hints.pop("resources/read", None)
@@ -268,6 +280,9 @@ class MCPServer(CompatServer):
         if view.requires_scopes or view.has_providers or self.registry.search is not None:
             return await super().list_tools()
         return [define(RULES[LATEST]) for define in view.definitions("tools/list").values()]
+
+    def _public_url(self, path: str) -> str | None:
+        return public_url(self._resource_url)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Run the server; "streamable-http" and "sse" mean the same."""

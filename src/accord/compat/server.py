@@ -11,6 +11,8 @@ from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, NoReturn, TypeVar
 
+import msgspec
+
 from accord.client.client import Client
 from accord.compat.context import CompatContext
 from accord.compat.declared import FunctionResource
@@ -197,9 +199,16 @@ class CompatServer(Server):
 
     def asgi(self, options: HTTPOptions | None = None) -> HTTPApp:
         """Return an ASGI application that serves all revisions, and the routes of `custom_route`."""
+        options = options or HTTPOptions()
+        if options.public_url is None and (url := self._public_url(options.path)) is not None:
+            options = msgspec.structs.replace(options, public_url=url)
         if not self._custom_routes:
             return super().asgi(options)
-        return RoutedApp(self, options or HTTPOptions(), self._custom_routes)
+        return RoutedApp(self, options, self._custom_routes)
+
+    def _public_url(self, path: str) -> str | None:
+        """Return the public URL that the program has configured for its authorization."""
+        return None
 
     def _serve(self, transport: str, host: str, port: int, options: HTTPOptions) -> None:
         if transport == "stdio":

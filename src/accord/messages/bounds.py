@@ -12,11 +12,12 @@ views of a revision, which the checker uses, do not have these limits, because t
 from __future__ import annotations
 
 import re
-import unicodedata
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
+
+from accord.lazy_patterns import lazy_pattern
 
 NAME_LENGTH = 1_024
 URI_LENGTH = 8_192
@@ -62,28 +63,44 @@ RESULT_NODES = 1_000_000
 """Arrays, objects and members in a message of a server, and twice as many items of arrays: 64 MiB of them would take
 more than a gigabyte of memory."""
 
-MEASURED_BYTES = 64 << 10
-"""Messages up to this size are not measured, because decoding them is always fast."""
+DECODED_NODES = 100_000
+"""The same for JSON inside of a text."""
 
-INVISIBLE: re.Pattern[str] = re.compile(
+MAX_EXTREMES = 1_000
+"""Limit of the numbers with an exponent of three digits in one message: msgspec takes a hundred times as long to decode
+1e300 as 1e30."""
+
+MEASURED_BYTES = 5 * MAX_EXTREMES
+"""Messages up to this size are not measured, because decoding them is always fast."""
+_NODES_BYTES = 64 << 10
+"""Up to this size, any structure is decoded fast."""
+
+INVISIBLE: re.Pattern[str] = lazy_pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
 )
 """Characters that Python counts as printable but that are invisible, except those that choose the form of an emoji."""
 
-_NORMALIZED_TOGETHER = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,64}")
+_NORMALIZED_TOGETHER = lazy_pattern(r"[\x00-\x7f]*[^\x00-\x7f]{0,64}")
 """A part of a text that ends before an ASCII character, which does not combine with the character before it."""
 
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+_TEXT = lazy_pattern(_QUOTED, re.DOTALL)
 """It also matches an unterminated text: otherwise each of its quotes would be tried as the beginning of a text."""
 
 
 def normalize(form: UnicodeForm, text: str) -> str:
     """Return a text in a normal form of Unicode, in linear time. `unicodedata` sorts a run of combining characters in
     quadratic time, so more than 64 non-ASCII characters in a row are normalized in parts."""
-    if len(text) <= 64 or text.isascii():
+    if text.isascii():
+        return text
+    import unicodedata
+
+    if len(text) <= 64:
         return unicodedata.normalize(form, text)
     return "".join(unicodedata.normalize(form, part) for part in _NORMALIZED_TOGETHER.findall(text))
 
+
+_TEXT_OR_NAME = lazy_pattern(_QUOTED + rb"([ \t\r\n]*+:)?", re.DOTALL)
 
 NODE_BYTES = 64
 """Approximate memory of a value in addition to its text."""
@@ -127,12 +144,8 @@ def largest_share(total: int, most: int) -> int:
     return most // (_FEW if total <= 2 * most else _VERY_FEW)
 
 
-MAX_EXTREMES = 10_000
-"""Limit of the numbers with an exponent of three digits in one message: msgspec takes a hundred times as long to decode
-5e-310 as 5e-31."""
-
 _SHAPE = bytes.maketrans(b"123456789E+", b"000000000e-")
-_EXTREME = re.compile(rb'e(?<=[0-9.]e)[+-]?0*+[1-9][0-9]{2,}+"?[ \t\r\n]*+[,:}\]]')
+_EXTREME = lazy_pattern(rb'e(?<=[0-9.]e)[+-]?0*+[1-9][0-9]{2,}+"?[ \t\r\n]*+[,:}\]]')
 """The end of a number, or of a name that is one, with an exponent of at least three digits."""
 
 
@@ -140,13 +153,13 @@ def has_more_nodes(message: bytes, limit: int) -> bool:
     """Return whether a message has more than `limit` arrays, objects and members of objects, more than twice as many
     items of arrays, or more than `MAX_EXTREMES` numbers with an exponent of three digits.
 
-    Characters inside texts do not count, unless the message has more than twice as many texts.
+    Characters inside texts do not count, unless the message has more than twice as many texts. Names may be numbers.
     """
     if len(message) <= MEASURED_BYTES:
         return False
     if _has_many_extremes(message):
         return True
-    if not _exceeds(message, limit):
+    if len(message) <= _NODES_BYTES or not _exceeds(message, limit):
         return False
     texts = (message.count(b'"') - message.count(rb"\"")) // 2
     return texts > 2 * limit or _exceeds(_TEXT.sub(b"", message), limit)
@@ -158,6 +171,12 @@ def _has_many_extremes(message: bytes) -> bool:
     shape = message.translate(_SHAPE)  # counts fast what may be such a number
     if shape.count(b"e000") + shape.count(b"e-000") <= MAX_EXTREMES:
         return False
+    if not _exceeds_extremes(message):
+        return False
+    return _exceeds_extremes(_TEXT_OR_NAME.sub(lambda found: found[0] if found[1] else b"", message))
+
+
+def _exceeds_extremes(message: bytes) -> bool:
     return next(islice(_EXTREME.finditer(message.lower()), MAX_EXTREMES, None), None) is not None
 
 

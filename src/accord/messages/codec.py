@@ -7,13 +7,14 @@ that revision does not have; where the view is the type itself, no second conver
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
 
 from accord.errors import InvalidParams
+from accord.locked_cache import locked_cache
+from accord.messages.bounds import DECODED_NODES, has_more_nodes
 from accord.messages.duplicate_members import find_duplicate
 from accord.messages.meta import SERVER_INFO
 from accord.messages.revision import Rules
@@ -24,7 +25,7 @@ T = TypeVar("T")
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
 
-@cache
+@locked_cache
 def decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     """Return the decoder of a type, created on first use: that takes about 50 µs."""
     return msgspec.json.Decoder(type_)
@@ -65,6 +66,17 @@ def decode_result(type_: type[T], params: Any) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc
     return decoded
+
+
+def decode_text(text: str | bytes) -> Any:
+    """Return JSON that a peer sent inside of a text, which is not counted with the structure of its message.
+
+    Raises `msgspec.DecodeError`, also for too much structure, `UnicodeError`, and `RecursionError`.
+    """
+    data = text.encode() if isinstance(text, str) else text
+    if has_more_nodes(data, DECODED_NODES):
+        raise msgspec.DecodeError("JSON in a text has too many values, or too many numbers with a large exponent")
+    return msgspec.json.decode(data)
 
 
 def raw(value: Any) -> Raw:
@@ -118,6 +130,7 @@ def with_meta(params: bytes, meta: bytes) -> bytes:
 
 def convert(type_: type[T], value: Any) -> T | None:
     """Return a value that was decoded without a type as `type_`, or None if it does not match."""
+    decoder(type_)  # builds the type
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError:

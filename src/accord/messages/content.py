@@ -5,13 +5,13 @@ It also converts content that a revision does not have: kinds of blocks, and out
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.base import (
     LIVES,
     Arm,
@@ -227,7 +227,7 @@ def _adapt(block: Any, revision: str) -> Any:
 
 _WRAPS = "x-fastmcp-wrap-result"
 """The mark of a schema that only wraps a value; other implementations read and write it too."""
-_SDK_TITLE = re.compile(r"[a-z_]\w*Output")
+_SDK_TITLE = lazy_pattern(r"[a-z_]\w*Output")
 
 
 def wrap_schema(schema: JSONObject) -> JSONObject:

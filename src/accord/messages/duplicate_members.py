@@ -7,7 +7,6 @@ Such JSON is refused. The check counts colons: outside of texts, each follows th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,6 +48,8 @@ def find_duplicate(text: bytes) -> str | None:
         return None
     if len(text) > _MAX_SEARCHED_BYTES:
         return "..."
+    import json  # takes longer to import than the rest of this module
+
     duplicates: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> None:

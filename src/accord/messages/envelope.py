@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from accord.errors import InvalidRequest, ParseError, ProtocolError
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.bounds import NAME_LENGTH, Name, Token
 from accord.messages.duplicate_members import find_duplicate
 
@@ -107,12 +108,12 @@ class MalformedMessage(Exception):
         self.outlines = outlines
 
 
-_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*+:\s*+)?|\\?\Z)|[{}\[\]]|[^"{}\[\]]++', re.DOTALL)
+_TOKEN = lazy_pattern(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*+:\s*+)?|\\?\Z)|[{}\[\]]|[^"{}\[\]]++', re.DOTALL)
 """A text, a bracket, or the characters between them. It matches at every position, at an unterminated text too, so that
 no byte is read twice."""
 
-_ID = re.compile(rb'(-?\d{1,18})(?![\w.])|"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
-_TAIL = re.compile(
+_ID = lazy_pattern(rb'(-?\d{1,18})(?![\w.])|"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_TAIL = lazy_pattern(
     rb'"id"\s*+:\s*+(?:(-?\d{1,18})|"((?:[^"\\]|\\.)*+)")\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2.0"\s*+)?}\s*+\Z'
 )
 """The end of a message whose id is its last member; the last brace is that of the message itself."""
@@ -120,6 +121,7 @@ _TAIL = re.compile(
 _CLOSES = {b"{": b"}", b"[": b"]"}
 _SHORTEST_MEMBER = len(b',"id":1')
 _SHORTEST_REQUEST = len(b'{"jsonrpc":"2.0","id":1,"method":"","params":}') + _SHORTEST_MEMBER
+_SHORTEST_RESULT = len(b'{"jsonrpc":"2.0","id":1,"result":}') + _SHORTEST_MEMBER
 _MAX_REST_BYTES = 64 << 10
 """Limit of the unknown members together with the id and the method."""
 _MAX_TOKENS = 40_000
@@ -144,20 +146,25 @@ def read(message: bytes | Raw) -> Incoming:
         raise _unreadable_error(message, "not readable: nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise _invalid_error(bytes(message), exc) from exc
-    method, params = incoming.method, incoming.params
+    method = incoming.method
+    # Most requests and results return at once: for them, these comparisons are the same as `_spare_bytes`.
     if method is UNSET:
-        if incoming.result is UNSET and incoming.error is UNSET:
+        result = incoming.result
+        if result is not UNSET:
+            if type(incoming.id) is int and len(message) - len(result) < _SHORTEST_RESULT:
+                return incoming
+        elif incoming.error is UNSET:
             id = None if isinstance(incoming.id, UnsetType) else incoming.id
             what = InvalidRequest("neither method, nor result, nor error")
             raise MalformedMessage(what, id, outlines=[Outline(id, {"jsonrpc"})])
     elif incoming.id is None:
         raise MalformedMessage(InvalidRequest("the id of a request must not be null"))
     elif (
-        params is not UNSET
-        and type(incoming.id) is int
+        type(incoming.id) is int
+        and (params := incoming.params) is not UNSET
         and len(message) - len(params) - len(method) < _SHORTEST_REQUEST
     ):
-        return incoming  # same result as `_spare_bytes`: most requests have this form
+        return incoming
     if _spare_bytes(message, incoming) >= _SHORTEST_MEMBER:
         _check_members(message, incoming)
     return incoming
@@ -168,7 +175,7 @@ def _spare_bytes(message: bytes | Raw, incoming: Incoming) -> int:
     member, no member is duplicate; that costs a tenth of a search for duplicates."""
     id, method, params = incoming.id, incoming.method, incoming.params
     if type(id) is int:
-        length = 24  # with one digit
+        length = 23 + len(str(id))
     elif type(id) is str:
         length = 25 + len(id)
     else:
@@ -185,7 +192,10 @@ def _spare_bytes(message: bytes | Raw, incoming: Incoming) -> int:
 def _check_members(message: bytes | Raw, incoming: Incoming) -> None:
     """Raise `MalformedMessage` for a duplicate member: a reader that takes the first of them would see another
     message."""
+    members = [each for each in msgspec.structs.astuple(incoming) if each is not UNSET]
     content = next((each for each in (incoming.params, incoming.result, incoming.error) if each is not UNSET), Raw())
+    if bytes(message).count(b":") - bytes(content).count(b":") == len(members):
+        return  # outside of texts each colon follows the name of one member: there are no others
     rest = bytes(message).replace(bytes(content), b"0", 1) if len(content) else bytes(message)
     is_response = incoming.method is UNSET
     outline = Outline(None if incoming.id is UNSET else incoming.id, {"jsonrpc", "result" if is_response else "method"})

@@ -6,13 +6,13 @@ types name the known keys: decode a `_meta` (or convert one) with them to read t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Annotated, Literal
 
 from msgspec import field
 
 from accord.errors import LocalProtocolError
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.base import (
     LoggingLevel,
     Meta,
@@ -54,8 +54,8 @@ KNOWN_KEYS = frozenset(
 """Keys under a reserved prefix that the specification itself defines."""
 
 _RESERVED_LABELS = {"modelcontextprotocol", "mcp"}
-_LABEL = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
-_NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_LABEL = lazy_pattern(r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
+_NAME = lazy_pattern(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 
 
 @open_ended

@@ -16,12 +16,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from accord.errors import InvalidArguments, InvalidParams
-from accord.messages.codec import check_duplicate_members
+from accord.messages.codec import check_duplicate_members, decode_text
 from accord.schema import explain
 from accord.schema.convert import convert
 from accord.schema.hints import ConstrainedNode, Field, Node
@@ -121,18 +122,23 @@ class ArgumentDecoder:
     def _convert(self, key: str, node: Node, type_: Any, value: Any, failures: Failures) -> Any:
         try:
             return convert(value, type_)
-        except msgspec.ValidationError:
-            strict = self._strict or (isinstance(node, ConstrainedNode) and node.strict)
+        except msgspec.ValidationError as exc:
+            failed, reason = value, str(exc)
+        strict = self._strict or (isinstance(node, ConstrainedNode) and node.strict)
         exact = strict or explain.size(value) > _MAX_COERCED_BYTES
         for other in () if exact else _coercions(value):
+            if other is value:  # no number changed
+                continue
             try:
                 converted = convert(other, type_)
-            except msgspec.ValidationError:
+            except msgspec.ValidationError as exc:
+                if not isinstance(value, str):
+                    failed, reason = other, str(exc)
                 continue
             if isinstance(value, str) and not self._texts:
                 log.warning("accord: argument %r of %s came as JSON in a string; it was decoded", key, self._name)
             return converted
-        for line in explain.argument(key, node, value if exact else integers_of_floats(value), failures.remaining):
+        for line in explain.argument(key, node, failed, reason, failures.remaining):
             failures.add(line)
         return None
 
@@ -194,20 +200,24 @@ def _coercions(value: Any) -> Iterator[Any]:
     yield integers_of_floats(value)
     if isinstance(value, str):
         try:
-            decoded = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+            decoded = decode_text(value)
+        except (msgspec.DecodeError, UnicodeError):
             return
         if decoded is not None and not isinstance(decoded, str):
             yield decoded
-            yield integers_of_floats(decoded)
+            if (changed := integers_of_floats(decoded)) is not decoded:
+                yield changed
 
 
 def integers_of_floats(value: Any) -> Any:
-    """Return the value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part."""
+    """Return the value with 3.0 as 3: an integer, says JSON Schema, is any number without a fractional part. Return the
+    value itself if there is none."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**63 else value
     if isinstance(value, list):
-        return [integers_of_floats(item) for item in value]
+        items = [integers_of_floats(item) for item in value]
+        return value if all(map(is_, items, value)) else items
     if isinstance(value, dict):
-        return {key: integers_of_floats(item) for key, item in value.items()}
+        members = {key: integers_of_floats(item) for key, item in value.items()}
+        return value if all(map(is_, members.values(), value.values())) else members
     return value

@@ -9,18 +9,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from threading import local
 from typing import Any
 
+from accord.lazy_patterns import lazy_pattern
+
 _MAX_EQUAL_HASHES = 64
 """Limit of different values with one hash: random values stay below it."""
 
-_INTEGER = re.compile(rb"\d{19,4300}")
+_INTEGER = lazy_pattern(rb"\d{19,4300}")
 """An integer of about 64 bits or more: few smaller ones share one hash."""
-_UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}")
+_UUID = lazy_pattern(rb"[0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}")
 
 Outcome = tuple[Any, str | None]
 """The converted value, or the reason why the conversion failed."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from accord.lazy_patterns import lazy_pattern
 from accord.schema.convert import Decodables, convert
 from accord.schema.hints import ArrayNode, ConstrainedNode, EnumNode, MapNode, Node, RecordNode, TupleNode, UnionNode
 
@@ -21,7 +22,7 @@ _WORDS = {
     "datetime": "date-time string", "date": "date string", "time": "time string",
     "timedelta": "duration string", "uuid": "UUID string", "decimal": "decimal number",
 }  # fmt: skip
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+_STEP = lazy_pattern(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _EXCERPT = 60
 _SENTENCE = 300
 """Length of one reason."""
@@ -32,15 +33,15 @@ _SEARCHED_BYTES = 64 << 10
 Path = list[str | int | None]
 
 
-def argument(name: str, node: Node, value: Any, most: int) -> Iterator[str]:
-    """Yield a line for each failure in an argument, at most `most`."""
-    for where, reason in islice(failures(node, value), most):
+def argument(name: str, node: Node, value: Any, message: str, most: int) -> Iterator[str]:
+    """Yield a line for each failure in an argument, at most `most`; `message` is that of its conversion."""
+    for where, reason in islice(failures(node, value, message), most):
         yield f'argument "{shorten(name)}{where}": {reason}'
 
 
-def failures(node: Node, value: Any) -> Iterator[tuple[str, str]]:
+def failures(node: Node, value: Any, message: str) -> Iterator[tuple[str, str]]:
     """Yield the place of each failure in a value, as `.key[0]`, and its reason; of a large value only the first."""
-    return _FailureSearch().search(node, value, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
+    return _FailureSearch().search(node, value, message, "", _LEVELS if size(value) <= _SEARCHED_BYTES else 0)
 
 
 class _FailureSearch:
@@ -50,17 +51,11 @@ class _FailureSearch:
         self._decodables = Decodables()
         self._types: dict[int, Any] = {}
 
-    def search(self, node: Node, value: Any, where: str, levels: int) -> Iterator[tuple[str, str]]:
-        if id(node) not in self._types:
-            self._types[id(node)] = self._decodables.of(node)
-        try:
-            convert(value, self._types[id(node)])
-            return
-        except msgspec.ValidationError as exc:
-            message = str(exc)
+    def search(self, node: Node, value: Any, message: str, where: str, levels: int) -> Iterator[tuple[str, str]]:
         has_failures = False
         for step, inner, part in _parts(node, value) if levels else ():
-            for each in self.search(inner, part, where + step, levels - 1):
+            reason = self._failure(inner, part)
+            for each in () if reason is None else self.search(inner, part, reason, where + step, levels - 1):
                 has_failures = True
                 yield each
         for reason in _wrong_keys(node, value):
@@ -69,6 +64,16 @@ class _FailureSearch:
         if not has_failures:
             place, reason = failure(node, value, message)
             yield where + place, reason
+
+    def _failure(self, node: Node, value: Any) -> str | None:
+        """Return the message of the failed conversion of a value, or None if it succeeds."""
+        if id(node) not in self._types:
+            self._types[id(node)] = self._decodables.of(node)
+        try:
+            convert(value, self._types[id(node)])
+        except msgspec.ValidationError as exc:
+            return str(exc)
+        return None
 
 
 def _parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:

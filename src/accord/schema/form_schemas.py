@@ -20,6 +20,7 @@ from accord.errors import Mismatch, NotSupported, SchemaError
 from accord.messages.revision import Rules
 from accord.schema.cost import count_values
 from accord.schema.form_fields import FormField, Kind, Scalar, check_value, is_number, text_of
+from accord.schema.pattern_work import max_characters
 
 JSONObject = dict[str, Any]
 Schema = Mapping[str, Any]
@@ -51,6 +52,10 @@ _BOUNDS: dict[Kind, dict[str, str]] = {
 
 _REFERENCES = 16
 """Limit of references that are followed one after the other; it ends cycles."""
+_REFERENCE_LENGTH = 8 << 10
+"""Limit of the characters of a reference; a longer one leads nowhere."""
+_VALUE_CHARACTERS = 4_000
+"""1,000 characters, by their upper bound (`max_characters`)."""
 
 
 def requested_schema(fields: Iterable[FormField], rules: Rules) -> JSONObject:
@@ -110,7 +115,8 @@ def fields(requested: Schema) -> list[FormField]:
 
 
 def count_expanded(requested: Schema, depth: int, most: int) -> int:
-    """Return the number of values in a `requestedSchema`, with those of each reference as often as it expands.
+    """Return the number of values in a `requestedSchema`, with those of each reference as often as it expands; there,
+    1,000 characters count as one value.
 
     Raises `SchemaError` for more than `most`, and for deeper nesting.
     """
@@ -119,7 +125,7 @@ def count_expanded(requested: Schema, depth: int, most: int) -> int:
     for reference in _references(requested):
         for target in _targets(reference, requested):
             if id(target) not in sizes:
-                sizes[id(target)] = count_values(target, depth, most)
+                sizes[id(target)] = count_values(target, depth, most) + max_characters(target) // _VALUE_CHARACTERS
             size += sizes[id(target)]
         if size > most:
             raise SchemaError(f"the schema has more than {most:,} values, references counted as often as they expand")
@@ -205,6 +211,8 @@ def _targets(schema: Schema, root: Schema) -> Iterator[Schema]:
     for _ in range(_REFERENCES):
         reference = schema.get("$ref")
         if not isinstance(reference, str):
+            return
+        if len(reference) > _REFERENCE_LENGTH:
             return
         schema = _member(_member(root, "$defs"), reference.removeprefix("#/$defs/"))
         yield schema

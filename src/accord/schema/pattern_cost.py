@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from jsonschema_rs import PatternOptionsType
+from accord.schema.pattern_engine import fits, goes_back
+from accord.schema.pattern_parser import UnknownStatesError, parse
+from accord.schema.pattern_size import pattern_size
 
-PATTERN_BYTES = 1 << 18
-"""Limit of the size of a compiled pattern."""
 FAST = 5
 """Nanoseconds for a character, with a table."""
-SLOWEST = 20_000
-"""Nanoseconds for a character, for the largest pattern that is compiled."""
 
-_SLOW = ((1 << 10, 200), (1 << 14, 2_000))
-"""Bytes of a compiled pattern, and nanoseconds for a character without a table."""
-_STEP = 150
+_SLOW = 200
+"""Nanoseconds for a character of the smallest pattern without a table."""
+_NARROW_STATES, _NARROW = 8, 1_000
+"""Positions of each state of a pattern whose table may be too small for its states, and nanoseconds for a character:
+to add a state, or to follow the positions."""
+BACKTRACKING = 150
 """Nanoseconds for a character, where each part of a pattern is tried in turn: with look-around or back-references."""
 _TABLE_BYTES = 1 << 10
 """Size up to which compiled patterns always have few states."""
@@ -38,9 +35,9 @@ _WORD_BOUNDARY = re.compile(r"\\[bB<>]")
 """Word boundaries: for a text that is not ASCII, the engine has no table of a pattern with these."""
 _MAX_STATES = 256
 """Limit of the states per characters; the engine reads bytes, and needs a few times as many. It keeps thousands."""
-_MAX_STEPS = 100_000
-"""Limit of the positions followed for all patterns of one schema: 50 ms. Further patterns count as slow."""
-_MAX_POSITIONS = 5_000
+_MAX_STEPS = 150_000
+"""Limit of the positions followed for all patterns of one schema: 75 ms. Further patterns count as slow."""
+_MAX_POSITIONS = 10_000
 
 _Ranges = tuple[tuple[int, int], ...]
 _CATEGORIES: dict[str, _Ranges] = {
@@ -64,7 +61,7 @@ class PatternCosts:
 
     def nanoseconds(self, pattern: str) -> int:
         """Return the longest time of a pattern for a character, in nanoseconds, if it does not backtrack."""
-        return max(self.table_nanoseconds(pattern), _STEP if goes_back(pattern) else 0)
+        return max(self.table_nanoseconds(pattern), BACKTRACKING if goes_back(pattern) else 0)
 
     def table_nanoseconds(self, pattern: str) -> int:
         """Return the longest time of those parts of a pattern that the engine can have a table of."""
@@ -73,69 +70,38 @@ class PatternCosts:
         return self._known[pattern]
 
     def _measure(self, pattern: str) -> int:
-        has_table = _WORD_BOUNDARY.search(pattern) is None
-        if has_table and (_fits(pattern, _TABLE_BYTES) or self._has_few_states(pattern)):
+        without_table = nanoseconds_without_table(pattern)
+        if _WORD_BOUNDARY.search(pattern) is not None:
+            return without_table
+        if pattern_size(pattern).bytes <= 16 * _TABLE_BYTES and fits(pattern, _TABLE_BYTES):
             return FAST
-        return next((cost for size, cost in _SLOW if _fits(pattern, size)), SLOWEST)
-
-    def _has_few_states(self, pattern: str) -> bool:
         try:
-            pending = [_parse(pattern)]
-            while pending:
-                part = pending.pop()
-                for backwards in (False, True):
-                    machine = _Machine(part, backwards)
-                    for steps in machine.follow():
-                        self._steps -= steps
-                        if self._steps < 0:
-                            return False
-                pending += machine.looks
-        except _UnknownStatesError:
-            return False
-        return True
+            return min(without_table, self._follow(pattern))
+        except UnknownStatesError:
+            return without_table
+
+    def _follow(self, pattern: str) -> int:
+        """Return the longest time of a pattern by its states. Raises `UnknownStatesError`."""
+        parsed = parse(pattern)
+        if parsed.state.flags & ~_KNOWN_FLAGS:
+            raise UnknownStatesError
+        pending, most = [parsed], 0
+        while pending:
+            part = pending.pop()
+            for backwards in (False, True):
+                machine = _Machine(part, backwards, is_part=part is not parsed)
+                for steps in machine.follow():
+                    self._steps -= steps
+                    if self._steps < 0:
+                        raise UnknownStatesError
+                most = max(most, machine.states)
+            pending += machine.looks
+        return FAST if most <= _MAX_STATES else _NARROW
 
 
-class _UnknownStatesError(Exception):
-    """A pattern has too many states, or constructs whose states are unknown."""
-
-
-@lru_cache(1_000)
-def goes_back(pattern: str) -> bool:
-    """Return whether a pattern needs a backtracking engine (look-around, back-references)."""
-    import jsonschema_rs
-
-    return not _compiles(pattern, jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES))
-
-
-def _fits(pattern: str, size: int) -> bool:
-    import jsonschema_rs
-
-    engine = jsonschema_rs.FancyRegexOptions if goes_back(pattern) else jsonschema_rs.RegexOptions
-    return _compiles(pattern, engine(size_limit=size))
-
-
-def _compiles(pattern: str, options: PatternOptionsType) -> bool:
-    import jsonschema_rs
-
-    try:
-        jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=options)
-    except ValueError:
-        return False
-    return True
-
-
-def _parse(pattern: str) -> Any:
-    """Return the pattern as parsed by Python, which does not support constructs that only ECMA-262 has."""
-    parser: Any = import_module("re._parser")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            parsed = parser.parse(pattern)
-    except (ValueError, RecursionError, OverflowError, Warning, parser.error):
-        raise _UnknownStatesError from None
-    if parsed.state.flags & ~_KNOWN_FLAGS:
-        raise _UnknownStatesError
-    return parsed
+def nanoseconds_without_table(pattern: str) -> int:
+    """Return the longest time of a pattern for a character, where the engine follows all positions."""
+    return max(_SLOW, pattern_size(pattern).nanoseconds)
 
 
 class _Machine:
@@ -144,53 +110,60 @@ class _Machine:
 
     _MATCH, _DEAD = 0, 1
 
-    def __init__(self, parsed: Any, backwards: bool) -> None:
+    def __init__(self, parsed: Any, backwards: bool, *, is_part: bool) -> None:
         self.looks: list[Any] = []
+        self.states: int = 0
+        """The number of states, after `follow`."""
         self._backwards = backwards
         self._flags: int = parsed.state.flags
         self._classes: dict[int, _Ranges] = {}
+        self._sets: dict[tuple[str, int], _Ranges] = {}
         self._targets: list[tuple[int, ...]] = [(), ()]
         self._only_at_start: set[int] = set()
-        self._is_part = False
+        self._is_part = is_part  # it is matched where it stands, and not searched for
         self._left = _MAX_POSITIONS
         self._start = self._sequence(parsed, self._MATCH)
 
     def follow(self) -> Iterator[int]:
-        """Follow all texts, and yield the number of positions of each step. Raise `_UnknownStatesError`."""
+        """Follow all texts, and yield the number of positions of each step. Raise `UnknownStatesError`."""
         ranges = {bound for each in self._classes.values() for low, high in each for bound in (low, high + 1)}
         characters = sorted({0, *ranges} - {sys.maxunicode + 1})
         different = set(self._classes.values())
         yield len(different) * len(characters)
+        characters = _representatives(different, characters)
         members = {each: frozenset(_members(each, characters)) for each in different}
         reads = {at: members[each] for at, each in self._classes.items()}
         restart = () if self._backwards or self._is_part else (self._start,)
-        state = self._closure((self._start,), at_start=True)
-        seen, pending = {state}, [state]
+        state, _ = self._closure((self._start,), at_start=True)
+        seen, pending, widest = {state}, [state], len(state)
         while pending:
             state = pending.pop()
             if self._MATCH in state:  # the search ends here
                 continue
             for character in characters:
                 reached = [self._targets[at][0] for at in state if character in reads.get(at, ())]
-                state_after = self._closure((*reached, *restart), at_start=False)
-                yield 1 + len(state) + len(state_after)
+                state_after, steps = self._closure((*reached, *restart), at_start=False)
+                yield 1 + len(state) + steps
                 if state_after not in seen:
                     seen.add(state_after)
                     pending.append(state_after)
-            if len(seen) > _MAX_STATES:
-                raise _UnknownStatesError
+                    widest = max(widest, len(state_after))
+            if len(seen) > _MAX_STATES and widest > _NARROW_STATES:
+                raise UnknownStatesError
+        self.states = len(seen)
 
-    def _closure(self, positions: Iterable[int], *, at_start: bool) -> tuple[int, ...]:
-        """Return the positions that read, or match, in order of preference."""
+    def _closure(self, positions: Iterable[int], *, at_start: bool) -> tuple[tuple[int, ...], int]:
+        """Return the positions that read, or match, in order of preference, and how many steps led to them."""
         seen: dict[int, None] = {}
-        pending = [*positions][::-1]
+        pending, steps = [*positions][::-1], 0
         while pending:
             at = pending.pop()
+            steps += 1
             if at not in seen and (at_start or at not in self._only_at_start):
                 seen[at] = None
                 if at not in self._classes:
                     pending += self._targets[at][::-1]
-        return tuple(at for at in seen if at in self._classes or at == self._MATCH)
+        return tuple(at for at in seen if at in self._classes or at == self._MATCH), steps
 
     def _sequence(self, parsed: Any, after: int) -> int:
         """Add the positions of a part, from the last one; return the first position."""
@@ -203,7 +176,10 @@ class _Machine:
         match op:
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
                 at = self._add((after,))
-                self._classes[at] = _ranges(op, value, self._flags)
+                key = op, value if isinstance(value, int) else id(value)
+                if key not in self._sets:  # a repetition reads the same set often
+                    self._sets[key] = _ranges(op, value, self._flags)
+                self._classes[at] = self._sets[key]
                 return at
             case "SUBPATTERN" if not value[1] and not value[2]:
                 return self._sequence(value[3], after)
@@ -220,7 +196,7 @@ class _Machine:
             case "GROUPREF":
                 self._is_part = True
                 return after
-        raise _UnknownStatesError
+        raise UnknownStatesError
 
     def _repeat(self, value: tuple[int, int, Any], after: int, *, lazy: bool) -> int:
         low, high, inner = value
@@ -247,7 +223,7 @@ class _Machine:
             return at
         if name in last:  # nothing can follow
             return self._DEAD
-        raise _UnknownStatesError
+        raise UnknownStatesError
 
     def _add(self, targets: tuple[int, ...]) -> int:
         self._take()
@@ -257,7 +233,7 @@ class _Machine:
     def _take(self) -> None:
         self._left -= 1
         if self._left < 0:
-            raise _UnknownStatesError
+            raise UnknownStatesError
 
 
 def _ranges(op: str, value: Any, flags: int) -> _Ranges:
@@ -268,7 +244,8 @@ def _ranges(op: str, value: Any, flags: int) -> _Ranges:
     inside = [each for kind, item in items if kind != "NEGATE" for each in _item_ranges(kind, item)]
     if flags & re.IGNORECASE:
         inside += [each for low, high in inside for each in _other_case(low, high)]
-    return _complement(inside) if op == "NOT_LITERAL" or items[0][0] == "NEGATE" else tuple(inside)
+    outside = _complement(inside)
+    return outside if op == "NOT_LITERAL" or items[0][0] == "NEGATE" else _complement(outside)
 
 
 def _item_ranges(kind: str, item: Any) -> _Ranges:
@@ -279,14 +256,14 @@ def _item_ranges(kind: str, item: Any) -> _Ranges:
     name = str(item).removeprefix("CATEGORY_")
     known = _CATEGORIES.get(name.removeprefix("NOT_"))
     if kind != "CATEGORY" or known is None:
-        raise _UnknownStatesError
+        raise UnknownStatesError
     return _complement(known) if name.startswith("NOT_") else known
 
 
 def _other_case(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the same letters in the other case. Raises `_UnknownStatesError` for characters beyond ASCII."""
+    """Yield the same letters in the other case. Raises `UnknownStatesError` for characters beyond ASCII."""
     if high > 127:
-        raise _UnknownStatesError
+        raise UnknownStatesError
     for first, last, other in ((ord("a"), ord("z"), -32), (ord("A"), ord("Z"), 32)):
         if low <= last and first <= high:
             yield max(low, first) + other, min(high, last) + other
@@ -307,3 +284,12 @@ def _complement(ranges: Sequence[tuple[int, int]]) -> _Ranges:
 def _members(ranges: _Ranges, characters: list[int]) -> Iterator[int]:
     for low, high in ranges:
         yield from characters[bisect_left(characters, low) : bisect_left(characters, high + 1)]
+
+
+def _representatives(classes: Iterable[_Ranges], characters: list[int]) -> list[int]:
+    """Return one character for all that are in the same sets."""
+    belongs: dict[int, list[int]] = {character: [] for character in characters}
+    for number, each in enumerate(classes):
+        for character in _members(each, characters):
+            belongs[character].append(number)
+    return sorted({tuple(sets): character for character, sets in belongs.items()}.values())

@@ -19,6 +19,14 @@ from accord.schema.conversion_cost import check_numbers
 
 JSONObject = dict[str, Any]
 
+_MAX_FAILURES = 100
+"""Number of failures in an error."""
+_MAX_READ_FAILURES = 1_000
+"""Number of failures up to which all are read from pydantic, which takes 3 us for each: there are as many for an item
+as a union has types."""
+_MAX_ITEMS = 3
+"""Number of items of each array whose failures are in the error for a value with more failures."""
+
 JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
 """Advice for a type without JSON."""
 
@@ -31,14 +39,43 @@ def schema(hint: Any, *, output: bool) -> tuple[JSONObject, JSONObject]:
 
 
 def load(hint: Any, value: Any) -> Any:
-    """Convert a JSON value with pydantic. Raises `ValueError`, with all failures."""
+    """Convert a JSON value with pydantic. Raises `ValueError`, with the first failures."""
     adapter = _adapter(hint)
     text = msgspec.json.encode(value)
     check_numbers(text)  # pydantic creates sets of them
     try:
         return adapter.validate_json(text)
     except sys.modules["pydantic"].ValidationError as exc:
-        raise ValueError("; ".join(map(_line, exc.errors(include_url=False)))) from None
+        count = exc.error_count()
+        failures = (
+            _errors(exc)
+            if count <= _MAX_READ_FAILURES
+            else _failures_of(adapter, _beginning(msgspec.json.decode(text)))
+        )
+        rest = [f"and more, {count:,} in all"] if count > _MAX_READ_FAILURES else []
+    raise ValueError("; ".join([*map(_line, failures[:_MAX_FAILURES]), *rest]))
+
+
+def _failures_of(adapter: Any, value: Any) -> list[Any]:
+    """Return the failures of a value that is the beginning of another one, except that it is too short."""
+    try:
+        adapter.validate_json(msgspec.json.encode(value))
+    except sys.modules["pydantic"].ValidationError as exc:
+        if exc.error_count() <= _MAX_READ_FAILURES:
+            return [error for error in _errors(exc) if error["type"] != "too_short"]
+    return []
+
+
+def _errors(exc: Any) -> list[Any]:
+    failures: list[Any] = exc.errors(include_url=False, include_context=False, include_input=False)
+    return failures
+
+
+def _beginning(value: Any) -> Any:
+    """Return a JSON value with the first items of each array."""
+    if isinstance(value, list):
+        return [_beginning(item) for item in value[:_MAX_ITEMS]]
+    return {key: _beginning(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def dump(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """Validation with JSON Schemas that are not Python types: compiled once, and used often.
 
 Peers send schemas, so they are measured first (`cost`), never fetch anything, and their patterns run on an engine
-without backtracking, for as much text as it can read in a second (`pattern_cost`); only a pattern that this engine does
-not support (look-around, back-references) runs on one that counts its backtracking, of which long texts get less. The
-default dialect is 2020-12, as the specification says; older drafts are used if `$schema` names them.
+without backtracking, for as much text as it can read in a second (`pattern_times`); only a pattern that this engine
+does not support (look-around, back-references) runs on one that counts its backtracking, of which long texts get less.
+The default dialect is 2020-12, as the specification says; older drafts are used if `$schema` names them.
 
 `Work` is the cost of checking a value against a schema: for each level of the value, the number of subschemas that
 check one place.
@@ -15,28 +15,22 @@ of 10,000 items. An object of many properties costs one subschema for each, so p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from math import log10
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import (
-    PATTERN,
-    UNEVALUATED,
-    Anchors,
-    Cost,
-    compared_values,
-    has_unique_items,
-    is_resource,
-    looks_again,
-    measure,
-    subschemas,
-)
+from accord.schema.cost import UNEVALUATED, Cost, measure, subschemas
 from accord.schema.keywords import KEYWORDS
-from accord.schema.pattern_cost import PATTERN_BYTES, SLOWEST, PatternCosts, goes_back
-from accord.schema.pattern_work import PatternWork, max_characters
+from accord.schema.pattern_engine import PATTERN_BYTES
+from accord.schema.pattern_size import check_sizes
+from accord.schema.pattern_times import MAX_BACKTRACKS, PatternTimes
+from accord.schema.pattern_work import ReadingWork, max_characters
+from accord.schema.references import References, is_resource
+from accord.schema.subschema_cost import CALLED, UNIQUE_TIME, compared_values, has_unique_items, looks_again
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
@@ -66,11 +60,11 @@ class Work:
 
     def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
         self._whole = whole_width(cost, limits.depth)
-        self._anchors: Anchors = {}
+        self._references = References(schema)
         self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
         self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {
             _PLAIN: (1, {}),
-            _UNIQUE: (1, {"[]": _UNIQUE_GROUP, "*": _UNIQUE_GROUP}),
+            _UNIQUE: (CALLED, {"[]": _UNIQUE_GROUP, "*": _UNIQUE_GROUP}),
         }
         self.steps: int = 0
         """Subschemas that were added to places in the calculation of the widths."""
@@ -130,8 +124,8 @@ class Work:
             if has_unique_items(schema):
                 self._add(inside, {"[]": _UNIQUE_GROUP}, 1)
             factor = UNEVALUATED if looks_again(schema) else 1
-            for step, inner in subschemas(schema, base, self._anchors):
-                group = self._group(inner, base)
+            for step, inner, base_inside in subschemas(schema, base, self._references):
+                group = self._group(inner, base_inside)
                 if step:
                     inside.setdefault(step, Counter()).update(group)
                     continue
@@ -171,28 +165,42 @@ _MAX_FAILURES = 20_000
 """Limit of the failures among which the first is reported: jsonschema-rs creates an object for each, in every arm."""
 _MAX_COPIED = 100_000_000
 """Limit of the bytes of JSON in these failures, times four (`max_characters`)."""
-_MAX_BACKTRACKS = 1_000
-"""Limit of one pattern on one text; each backtrack may take as long as reading the text once."""
-_BACKTRACKED = 100_000_000
-"""Nanoseconds to read texts once, times the number of backtracks of a pattern in them: 0.1 s."""
-_PATTERN_TIME = 1_000_000_000
-"""Nanoseconds for all patterns and texts of a value."""
+_MAX_COPY = 2 * _MAX_COPIED
+"""The same for a single failure, which may be that of the whole value: 0.4 s."""
+_PART_SIZE = 500
+"""A part of a value takes as long to copy as so many of these bytes."""
+_DIGITS = 100
+"""A comparison of a number of so many digits takes a step, and one of more digits in proportion to their square."""
+_MAX_COMPARED = 400_000
+"""Limit of the steps for such numbers."""
+_READING_TIME = 100_000_000
+"""Nanoseconds for all keywords that read texts, except patterns."""
+_COPIES = 4
+"""Copies of a path, or of a part of the schema, in one failure."""
 
 
 def whole_width(cost: Cost, depth: int) -> int:
     """Return an upper bound of the widths of a schema."""
-    return (cost.nodes + cost.compared) * (depth + 1 if cost.unique else 1)
+    return (cost.nodes + cost.compared) * (CALLED * (depth + 1) if cost.unique else 1)
 
 
 _OPTIONS: dict[str, Any] = {"offline": True, "keywords": KEYWORDS, "validate_formats": False}
 """`format` is an annotation, as in 2020-12: older drafts would read each text as often as the schema says."""
 
 
-class Validator:
-    """A compiled schema."""
+class SchemaFailure(NamedTuple):
+    """A place of a value that does not fit a schema: the steps to it, and the reason."""
 
-    def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
+    path: Sequence[str | int]
+    reason: str
+
+
+class Validator:
+    """A compiled schema. `slowest` is the longest time of its patterns for a character, in nanoseconds."""
+
+    def __init__(self, schema: Any, cost: Cost, limits: Limits, slowest: int) -> None:
         self._compiled, self._backtracks = _compile(schema)
+        self._times = PatternTimes(schema, cost, slowest, self._backtracks)
         self._schema = schema
         self._cost = cost
         self._depth = min(limits.depth, cost.depth)
@@ -201,69 +209,110 @@ class Validator:
 
     def validate(self, value: Any) -> None:
         """Raise `Mismatch` for the first failure."""
+        levels = self._check_work(value)
+        compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
+        try:
+            if compiled.is_valid(value):
+                return
+            if self._explains(value, levels):
+                compiled.validate(value)
+        except (ValueError, RecursionError) as exc:
+            raise _mismatch(exc) from None
+        raise self._mismatch_somewhere()
+
+    def failures(self, value: Any, most: int) -> list[SchemaFailure]:
+        """Return up to `most` failures, or only the first one if all of them would take too long.
+
+        Raises `Mismatch` for a value that cannot be checked: too large or too deep for the schema.
+        """
+        levels = self._check_work(value)
+        compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
+        try:
+            if compiled.is_valid(value):
+                return []
+            if self._lists_all(value, levels):
+                return list(islice(_failures_of(compiled.iter_errors(value)), most))
+            if self._explains(value, levels):
+                compiled.validate(value)
+        except (ValueError, RecursionError) as exc:
+            return [SchemaFailure(getattr(exc, "instance_path", ()), _mismatch(exc).reason)]
+        raise self._mismatch_somewhere()
+
+    def _mismatch_somewhere(self) -> Mismatch:
+        reason = ", or takes too much work for its patterns" if self._backtracks else ""
+        return Mismatch(
+            f"does not fit the schema{reason}, at a place that was not searched for, because the value is too large"
+        )
+
+    def _check_work(self, value: Any) -> list[int]:
+        """Return the number of values on each level. Raise `Mismatch` for a value that takes too long to check."""
         levels = list(islice(_levels(value), int(self._depth) + 2))
         if len(levels) > self._depth + 1:
             raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
         if sum(levels) * whole_width(self._cost, len(levels)) > MOST and not self._work.fits(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
-        compiled = self._compiled_for(value) if self._cost.patterns else self._compiled
-        try:
-            if compiled.is_valid(value):
-                return
-            if not self._cost.failures or self._explains(value, levels):
-                compiled.validate(value)
-        except (ValueError, RecursionError) as exc:
-            raise _mismatch(exc) from None
-        raise Mismatch("does not fit the schema, at a place that was not searched for, because the value is too large")
+        if self._cost.numbers and self._compares_too_long_numbers(value, len(levels)):
+            raise Mismatch("its numbers have too many digits for this schema, which compares them with many subschemas")
+        if self._cost.reading and self._reads_too_much(value, len(levels)):
+            raise Mismatch("too much text for this schema, which reads the same texts with too many subschemas")
+        return levels
+
+    def _compares_too_long_numbers(self, value: Any, levels: int) -> bool:
+        times = self._cost.numbers * float(self._cost.branching) ** levels
+        longest = max_characters(value) / _DIGITS
+        return longest**2 * times > _MAX_COMPARED and _digit_work(value) * times > _MAX_COMPARED
+
+    def _lists_all(self, value: Any, levels: list[int]) -> bool:
+        """Return whether all failures are few and small, even if each subschema and each name fails at each place."""
+        places = sum(levels) * float(self._cost.branching) ** len(levels)
+        failures = (self._cost.nodes + self._cost.compared) * places
+        copied = _copied_size(value, levels) + _COPIES * self._cost.path * len(levels) + _COPIES * self._cost.copied
+        return failures <= _MAX_FAILURES and failures * copied <= _MAX_COPIED
 
     def _compiled_for(self, value: Any) -> Compiled:
-        """Return the schema, compiled with fewer backtracks if its patterns check long texts."""
-        most = max_characters(value) * (self._cost.nodes // PATTERN)  # patterns, with references expanded
-        if (
-            most * SLOWEST > _PATTERN_TIME
-            and most * self._pattern_work.slowest > _PATTERN_TIME
-            and self._pattern_work.time(value) > _PATTERN_TIME
-        ):
-            raise Mismatch("too much text for the patterns of this schema, which could take more than a second")
-        if not self._backtracks:
+        """Return the schema, compiled with fewer backtracks if its patterns check long texts. Raise `Mismatch` for too
+        much text."""
+        allowed = self._times.allowed_backtracks(value)
+        if allowed == MAX_BACKTRACKS:
             return self._compiled
-        return self._compiled_counted(_allowed_backtracks(self._backtracking_work.time(value)))
-
-    def _compiled_counted(self, allowed: int) -> Compiled:
-        if allowed == _MAX_BACKTRACKS:
-            return self._compiled
-        if not allowed:
-            raise Mismatch("too much text for the patterns of this schema, which have look-around or back-references")
         if allowed not in self._stricter:
             self._stricter[allowed] = _compile_counted(self._schema, allowed)
         return self._stricter[allowed]
 
-    @cached_property
-    def _pattern_costs(self) -> PatternCosts:
-        return PatternCosts()
+    def _reads_too_much(self, value: Any, levels: int) -> bool:
+        characters = max_characters(value)
+        limit = max(_READING_TIME, characters * UNIQUE_TIME)
+        most = characters * self._cost.reading * (levels if self._cost.unique else 1)
+        return most * float(self._cost.branching) ** levels > limit and self._reading_work.time(value) > limit
 
     @cached_property
-    def _pattern_work(self) -> PatternWork:
-        return PatternWork(self._schema, self._cost, self._pattern_costs.nanoseconds)
-
-    @cached_property
-    def _backtracking_work(self) -> PatternWork:
-        return PatternWork(
-            self._schema,
-            self._cost,
-            lambda pattern: self._pattern_costs.table_nanoseconds(pattern) if goes_back(pattern) else 0,
-        )
+    def _reading_work(self) -> ReadingWork:
+        return ReadingWork(self._schema, self._cost)
 
     @cached_property
     def _work(self) -> Work:
         return Work(self._schema, self._cost, self._limits)
 
     def _explains(self, value: Any, levels: list[int]) -> bool:
-        """Return whether the failures of all arms are few, and small: each has a copy of its part of the value."""
-        failures = self._cost.failures * sum(levels) * float(self._cost.branching) ** len(levels)
-        if self._cost.alternatives and failures > _MAX_FAILURES:
+        """Return whether the failures that are created for the first one are few, and small: each has a copy of its
+        part of the value.
+
+        Without alternatives there is one, but where a pattern goes back too often, there are all.
+        """
+        if self._backtracks:
+            return self._lists_all(value, levels)
+        if not self._cost.choices:
+            return _copied_size(value, levels) <= _MAX_COPY
+        parts = sum(levels) * float(self._cost.branching) ** len(levels) if self._cost.alternatives else 1
+        if parts > 1 and self._cost.failures * parts > _MAX_FAILURES:
             return False
-        return self._cost.failures * max_characters(value) <= _MAX_COPIED
+        copied = self._cost.failures * (_copied_size(value, levels) + _COPIES * self._cost.path * len(levels))
+        return copied + _COPIES * self._cost.copied * parts <= _MAX_COPIED
+
+
+def _copied_size(value: Any, levels: list[int]) -> int:
+    """Return the bytes that take as long to copy as a value."""
+    return max_characters(value) + _PART_SIZE * sum(levels)
 
 
 def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
@@ -272,7 +321,8 @@ def compile(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Validator:
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a JSON Schema must be an object or a boolean, not {type(schema).__name__}")
     _check_dialect(schema)
-    return Validator(schema, measure(schema, limits), limits)
+    cost = measure(schema, limits)
+    return Validator(schema, cost, limits, slowest=check_sizes(cost.patterns))
 
 
 def _check_dialect(schema: Any) -> None:
@@ -292,7 +342,7 @@ def _compile(schema: Any) -> tuple[Compiled, bool]:
         except jsonschema_rs.ValidationError as exc:
             if "regex" not in exc.message:
                 raise
-            return _compile_counted(schema, _MAX_BACKTRACKS), True
+            return _compile_counted(schema, MAX_BACKTRACKS), True
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as exc:
         where = _path(getattr(exc, "instance_path", ()))
         reason = _shorten(str(getattr(exc, "message", exc)))
@@ -306,12 +356,6 @@ def _compile_counted(schema: Any, backtracks: int) -> Compiled:
     return jsonschema_rs.validator_for(schema, pattern_options=counted, **_OPTIONS)
 
 
-def _allowed_backtracks(nanoseconds: int) -> int:
-    """Return the number of backtracks for patterns that read their texts once in this time: 1,000, 100, 10, 1, or 0."""
-    limit = _BACKTRACKED // max(nanoseconds, 1)
-    return next((allowed for allowed in (_MAX_BACKTRACKS, 100, 10, 1) if allowed <= limit), 0)
-
-
 def _mismatch(exc: Exception) -> Mismatch:
     path = getattr(exc, "instance_path", None)
     if path is not None:
@@ -322,6 +366,33 @@ def _mismatch(exc: Exception) -> Mismatch:
             )
         return Mismatch(_shorten(reason), _path(path))
     return Mismatch(f"not a JSON value: {exc}")
+
+
+def _failures_of(errors: Iterable[Any]) -> Iterator[SchemaFailure]:
+    """Yield each failure; for alternatives, those of the only alternative that the value seems to mean."""
+    for error in errors:
+        path, kind = error.instance_path, error.kind
+        branches = getattr(kind, "context", ())
+        meant = [branch for branch in branches if not any(_excludes(each, path) for each in branch)]
+        if len(meant) == 1 and meant[0]:
+            yield from _failures_of(meant[0])
+        elif kind.name == "required":
+            yield SchemaFailure([*path, kind.property], "required, and missing")
+        elif kind.name == "additionalProperties":
+            yield from (SchemaFailure([*path, name], "not a member that the schema allows") for name in kind.unexpected)
+        else:
+            yield SchemaFailure(path, _mismatch(error).reason)
+
+
+def _excludes(error: Any, path: Sequence[str | int]) -> bool:
+    """Return whether an error of an alternative for the value at `path` means that the value is of another kind: it has
+    another type, or a member that names the kind has another value."""
+    below = len(error.instance_path) - len(path)
+    return below < _EXCLUDING.get(error.kind.name, 0)
+
+
+_EXCLUDING = {"type": 1, "falseSchema": 1, "const": 2, "enum": 2}
+"""Keywords whose failures exclude an alternative, up to how many levels below the value."""
 
 
 def _shorten(message: str) -> str:
@@ -339,3 +410,15 @@ def _levels(value: Any) -> Iterator[int]:
         yield len(level)
         containers = [outer for outer in level if isinstance(outer, (dict, list))]
         level = [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]
+
+
+def _digit_work(value: Any) -> float:
+    """Return the steps to compare all long numbers of a value once."""
+    work, pending = 0.0, [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, int):
+            work += (value.bit_length() * log10(2) / _DIGITS) ** 2
+        elif isinstance(value, (dict, list)):
+            pending += value.values() if isinstance(value, dict) else value
+    return work

@@ -52,12 +52,12 @@ class Server(DeclarationMixin, CompositionMixin):
     `cache` is how long clients may cache its lists (2026-07-28); clients are notified of changes nevertheless.
     `state_keys` seal the state that a question leaves with the client (2026-07-28): secrets of at least 16 bytes, the
     first seals and all open; by default one that lives as long as the process. `extensions` and `experimental` are
-    declared as capabilities; see `method` for the methods of extensions. `auth` authenticates clients over HTTP.
-    `telemetry` records requests: `OpenTelemetry()`. `middleware` wraps all requests, see `add_middleware`. `lifespan`
-    is an async context manager, or an async generator, that takes the server: it is entered when the server starts,
-    once for any number of clients, and exited when it stops; the value that it yields is `ctx.lifespan`.
-    `strict_arguments` rejects arguments that need a conversion, see `ToolOptions.strict`. Raises `DeclarationError` for
-    invalid keys, and for an invalid `auth` or `lifespan`.
+    declared as capabilities; see `method` for the methods of extensions. `auth` authenticates clients over HTTP: one
+    method, or a list of alternatives. `telemetry` records requests: `OpenTelemetry()`. `middleware` wraps all requests,
+    see `add_middleware`. `lifespan` is an async context manager, or an async generator, that takes the server: it is
+    entered when the server starts, once for any number of clients, and exited when it stops; the value that it yields
+    is `ctx.lifespan`. `strict_arguments` rejects arguments that need a conversion, see `ToolOptions.strict`. Raises
+    `DeclarationError` for invalid keys, and for an invalid `auth` or `lifespan`.
     """
 
     context_type: ClassVar[type[Context]] = Context
@@ -79,7 +79,7 @@ class Server(DeclarationMixin, CompositionMixin):
         state_keys: Sequence[bytes] | None = None,
         extensions: Sequence[Extension] = (),
         experimental: Mapping[str, JSONObject] | None = None,
-        auth: Auth | None = None,
+        auth: Auth | Sequence[Auth] | None = None,
         telemetry: Telemetry | None = None,
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan | None = None,
@@ -104,6 +104,8 @@ class Server(DeclarationMixin, CompositionMixin):
         """`round_trips`, once a call may have requested input; None on a server that never needed them."""
         self._keyring: Keyring | None = None if state_keys is None else _keyring(state_keys)
         self.cache = cache
+        if isinstance(auth, Sequence) and not isinstance(auth, str):
+            auth = _alternatives(auth)
         if auth is not None and not hasattr(auth, "authenticate"):
             raise DeclarationError(
                 f"{type(auth).__name__} is not an authentication method: write auth=APIKeys({{...}})"
@@ -295,6 +297,12 @@ def _keyring(keys: Sequence[bytes]) -> Keyring:
     from accord.server.input.request_state import Keyring
 
     return Keyring(keys)
+
+
+def _alternatives(parts: Sequence[Auth]) -> Auth:
+    from accord.server.auth.alternatives import Alternatives
+
+    return Alternatives(parts)
 
 
 def _instrumentation(telemetry: Telemetry) -> ServerInstrumentation:

@@ -84,15 +84,14 @@ class IncomingRequests:
             request = self._admit(incoming, meta, None)
         except ProtocolError as error:
             return self.refuse(incoming.id, error)  # type: ignore[arg-type]  # a request has one
-        request.key = object()
-        return self._begin(request, request.key, None)
+        return self._begin(request, object(), None)
 
     def _begin(self, request: PendingRequest, key: object, batch: Batch | None) -> Event:
         """Answer the request in the session, or return it as an event and keep it in flight."""
         answer = self.built_in.get(request.method.name)
         if answer is not None and (event := answer(request)) is not None:
             return event
-        request.batch = batch
+        request.batch, request.key = batch, key
         self.in_flight[key] = request
         if request.method.stays:
             self.subscription_count += 1
@@ -190,7 +189,9 @@ class IncomingRequests:
     def fail(self, request: PendingRequest, error: ProtocolError) -> bytes | None:
         """Return the bytes of an error, or None as for `respond`."""
         request.code = error.code
-        return self._end(request, error_bytes(request.id, error, request.rules), errors=1)
+        if request.stage == "active":
+            self._state.stats.errors_sent += 1
+        return self._end(request, error_bytes(request.id, error, request.rules))
 
     def end_subscription(self, request: PendingRequest, reason: str | None) -> list[bytes]:
         """Return the messages that end a subscription: the cancellation, then the result; none if it had already
@@ -201,19 +202,18 @@ class IncomingRequests:
         cancelled = CancelledParams(request_id=request.id, reason=reason)
         return [codec.encode(Notification("notifications/cancelled", cancelled)), result]
 
-    def _end(self, request: PendingRequest, message: bytes, *, errors: int = 0) -> bytes | None:
+    def _end(self, request: PendingRequest, message: bytes) -> bytes | None:
         stats = self._state.stats
         if not request.end("answer"):
             stats.dropped_results += 1
             return None
         self._forget(request)
         stats.answers_sent += 1
-        stats.errors_sent += errors
         return message if request.batch is None else self.add_to_batch(request.batch, request.id, message)
 
     def _forget(self, request: PendingRequest) -> None:
         """Remove a request that has ended. A request that the session answers itself was never in flight."""
-        if self.in_flight.pop(request.id if request.key is None else request.key, None) is None:
+        if self.in_flight.pop(request.key, None) is None:
             return
         if request.method.stays:
             self.subscription_count -= 1

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType, field
 from accord.errors import InvalidParams
 from accord.messages.base import ProgressToken
 from accord.messages.bounds import META_BYTES, Name
-from accord.messages.codec import check_duplicate_members
+from accord.messages.codec import check_duplicate_members, decoder
 from accord.messages.envelope import RequestId
 from accord.messages.meta import PROTOCOL_VERSION, NotificationMeta, RequestMeta
 
@@ -97,8 +97,6 @@ _raw_meta = msgspec.json.Decoder(_RawMeta).decode
 _text = msgspec.json.Decoder(str).decode
 _raw_request = msgspec.json.Decoder(_RawRequest).decode
 _meta: Callable[[Raw], RequestMeta | None] = msgspec.json.Decoder(cast(Any, RequestMeta | None)).decode
-_request = msgspec.json.Decoder(_RequestParams).decode
-_handshake_request = msgspec.json.Decoder(_HandshakeRequestParams).decode
 _notification = msgspec.json.Decoder(_NotificationParams).decode
 
 
@@ -123,7 +121,7 @@ def request_meta(params: Raw | UnsetType, last: LastMeta | None = None) -> Reque
     except (msgspec.DecodeError, RecursionError):
         pass  # decoded again below, for the path in the error
     try:
-        return _request(params).meta
+        return cast("RequestMeta | None", decoder(_RequestParams).decode(params).meta)
     except (msgspec.DecodeError, RecursionError) as exc:
         return _handshake_meta(params, exc)
 
@@ -152,7 +150,7 @@ def _check_size(params: Raw) -> None:
 def _handshake_meta(params: Raw, cause: Exception) -> RequestMeta | None:
     """Return `_meta` in a revision that knows fewer keys: the others may have any value."""
     try:
-        meta = _handshake_request(params).meta
+        meta = decoder(_HandshakeRequestParams).decode(params).meta
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc
     if meta is None or meta.protocol_version is not None:

@@ -32,6 +32,7 @@ class PeerInfo:
         self.info = info
         self.capabilities = capabilities
         self.instructions = instructions
+        self._declared: dict[str | None, bool] = {}
 
     @cached_property
     def raw_info(self) -> Raw:
@@ -45,7 +46,9 @@ class PeerInfo:
 
     def declares(self, path: str | None) -> bool:
         """Return whether a capability (`"tools"`, `"resources.subscribe"`) is declared; True if no path is given."""
-        return path is None or declares(self.capabilities, path)
+        if path not in self._declared:
+            self._declared[path] = path is None or declares(self.capabilities, path)
+        return self._declared[path]
 
 
 def missing_capability(needs: str, name: str) -> MissingClientCapability:

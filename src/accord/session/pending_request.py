@@ -72,7 +72,7 @@ class PendingRequest(msgspec.Struct, eq=False):
     held_report: bytes | None = None
     """A progress notification that waits for the rate limit."""
     key: Any = None
-    """The key of the request while it is in flight: its id, unless it is a standalone request (HTTP)."""
+    """The key of a request of the peer while it is in flight: its id, unless it is a standalone request (HTTP)."""
     code: int = 0
     """The code of the error response."""
     driver: Any = None

@@ -7,10 +7,12 @@ that many writers cost little more than one.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -26,6 +28,20 @@ Outcome = tuple[Any, BaseException | None]
 
 _MAX_BATCH = 500
 """Limit of the jobs in one transaction."""
+
+
+def create_private_file(path: Path) -> bool:
+    """Create the file of a database for its owner only, and so those that SQLite creates beside it; return False if it
+    exists. Raises `OSError`.
+
+    An existing file is not opened here: closing it would release the locks that another connection of this process has
+    on it (POSIX).
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    return True
 
 
 class DatabaseThread:

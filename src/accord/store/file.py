@@ -11,13 +11,13 @@ Damage in the last transaction cannot be distinguished from an unfinished write.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import struct
 import zlib
 from pathlib import Path
 
 from accord.errors import StoreError
+from accord.store.database_thread import create_private_file
 
 _HEADER = 32
 _FRAME = 24
@@ -158,15 +158,9 @@ def _foreign_error(path: Path) -> StoreError:
 
 
 def _create_private(path: Path) -> None:
-    """Create the file for its owner only, and so those that SQLite creates beside it: messages to clients are private.
-
-    An existing file is not opened here: closing it would release the locks that another connection of this process has
-    on it (POSIX).
-    """
+    """Create the file if needed: messages to clients are private."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        pass
+        create_private_file(path)
     except OSError as exc:
         raise StoreError(f"events cannot be stored in {path}: {exc.strerror}; give a writable path") from exc
 

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from accord.client.client import Client as AsyncClient
 from accord.client.notifications import Notice
+from accord.client.reconnecting import ConnectionState
 from accord.client.request_methods import ProgressCallback
 from accord.client.results import ToolResult
 from accord.client.roots import RootsLike
@@ -112,6 +113,11 @@ class Client:
     def limits(self) -> Limits:
         """Return the limits of this client."""
         return self._client.limits
+
+    @property
+    def state(self) -> ConnectionState:
+        """Return the state of the connection, see `accord.Client.state`."""
+        return self._client.state
 
     @property
     def revision(self) -> str:

@@ -13,6 +13,7 @@ _HOMES = homes_of(
         "accord.testing.recording": "Recording",
         "accord.testing.replayer": "replay",
         "accord.testing.rules": "RuleWarning check_rules",
+        "accord.testing.scripted_model": "ScriptedModel",
         "accord.testing.surfaces": "assert_surface surface",
         "accord.testing.transports": "check_transport",
     }

@@ -4,6 +4,7 @@ from accord.testing.recorded_server import RecordedServer as RecordedServer
 from accord.testing.recording import Recording as Recording
 from accord.testing.replayer import replay as replay
 from accord.testing.rules import RuleWarning as RuleWarning, check_rules as check_rules
+from accord.testing.scripted_model import ScriptedModel as ScriptedModel
 from accord.testing.surfaces import assert_surface as assert_surface, surface as surface
 from accord.testing.transports import check_transport as check_transport
 
@@ -12,6 +13,7 @@ __all__ = [
     "RecordedServer",
     "Recording",
     "RuleWarning",
+    "ScriptedModel",
     "assert_surface",
     "check_rules",
     "check_transport",

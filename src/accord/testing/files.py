@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,15 @@ from accord.errors import visible
 def read_expected(file: Path) -> str:
     """Return the text of a file. Raises `AssertionError` with the command that writes it if it is missing."""
     __tracebackhide__ = True
+    with open_expected(file) as stream:
+        return stream.read().decode()
+
+
+def open_expected(file: Path) -> BufferedReader:
+    """Open a file to read its bytes. Raises `AssertionError` with the command that writes it if it is missing."""
+    __tracebackhide__ = True
     try:
-        return file.read_text(encoding="utf-8")
+        return file.open("rb")
     except FileNotFoundError:
         raise AssertionError(
             f"{file} does not exist: write it with pytest --accord-update, or update=True; then review and commit it"

@@ -145,7 +145,7 @@ def accord_surface(request: pytest.FixtureRequest) -> Check:
 
 @pytest.fixture
 def accord_replay(request: pytest.FixtureRequest) -> Check:
-    """Return a function that replays a transcript against `accord_server`: `accord_replay("forecast.transcript")`.
+    """Return a function that replays a recording against `accord_server`: `accord_replay("forecast.jsonl")`.
 
     `pytest --accord-update` records the file again. See `accord.testing.replay`.
     """

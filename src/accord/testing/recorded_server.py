@@ -17,7 +17,7 @@ from accord.testing.recording import (
     read_messages,
     request_label,
 )
-from accord.transport.base import Transport
+from accord.transport.base import MessageSink, Transport
 
 _ANY_PARAMS = ("initialize", "server/discover", "ping")
 """Requests that are answered whatever their params, because these describe the client."""
@@ -25,17 +25,21 @@ _ANY_PARAMS = ("initialize", "server/discover", "ping")
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
-class RecordedExchange(msgspec.Struct):
+class RecordedExchange(msgspec.Struct, frozen=True):
     """A recorded request, and the server's messages until and after its response."""
 
     request: TranscriptMessage
     responses: list[TranscriptMessage]
-    used: bool = False
 
     @property
     def key(self) -> JSONObject:
         """Return the params without `_meta`, which describes the client."""
         return _key(self.request.message)
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status of the response; 200 if it was not recorded."""
+        return next((message.status for message in self.responses if message.is_answer), 200)
 
 
 class RecordedServer:
@@ -43,7 +47,7 @@ class RecordedServer:
 
     A request gets the response to the first unused recorded request with the same params, or else to the last one, and
     the notifications and requests that the server sent meanwhile. A request that was not recorded gets an error that
-    says so. Raises `AssertionError` for a missing file, and `ValueError` for an invalid transcript.
+    says so. Raises `AssertionError` for a missing file, and `ValueError` for an invalid one.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -53,39 +57,78 @@ class RecordedServer:
     def __repr__(self) -> str:
         return f"<RecordedServer {str(self._file)!r}>"
 
+    @property
+    def exchanges(self) -> list[RecordedExchange]:
+        """The recorded requests, with the messages that followed."""
+        return self._exchanges
+
+    def session(self) -> RecordedSession:
+        """Return a new session, in which no recorded request is used yet."""
+        return RecordedSession(str(self._file), self._exchanges)
+
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends."""
-        for exchange in self._exchanges:
-            exchange.used = False
-        answers: dict[Any, asyncio.Event] = {}
+        session = self.session()
         async with asyncio.TaskGroup() as group:
             while received := await transport.receive():
                 for message in (message for data in received for message in decode_messages(data)):
-                    if "method" not in message:
-                        answers.setdefault(message.get("id"), asyncio.Event()).set()
-                    elif "id" in message:
-                        group.create_task(self._answer(message, transport, answers))
-            for answer in answers.values():
-                answer.set()
+                    if session.is_request(message):
+                        group.create_task(session.answer(session.find(message), message, transport))
+            session.end()
 
-    async def _answer(self, request: JSONObject, transport: Transport, answers: dict[Any, asyncio.Event]) -> None:
-        exchange = self._find(request)
+
+class RecordedSession:
+    """One session with a client, over any transport."""
+
+    def __init__(self, file: str, exchanges: list[RecordedExchange]) -> None:
+        self._file = file
+        self._exchanges = exchanges
+        self._used: set[int] = set()
+        self._answers: dict[Any, asyncio.Event] = {}
+        self._has_ended = False
+
+    def is_request(self, message: JSONObject) -> bool:
+        """Return whether a message of the client needs an answer; a response continues the exchange that waits."""
+        if "method" not in message:
+            self._answered(message.get("id")).set()
+        return "method" in message and "id" in message
+
+    def end(self) -> None:
+        """Wait for no further response of the client."""
+        self._has_ended = True
+        for answer in self._answers.values():
+            answer.set()
+
+    async def answer(
+        self,
+        exchange: RecordedExchange,
+        request: JSONObject,
+        sink: MessageSink,
+        later: MessageSink | None = None,
+    ) -> None:
+        """Send the recorded messages, those after the response to `later`, if given. After a request of the server, the
+        rest follows the client's response.
+        """
         for recorded in exchange.responses:
             message = _adapt(recorded, exchange.request.message, request)
-            transport.send(msgspec.json.encode(message))
-            transport.flush()
-            if recorded.is_request:
-                await answers.setdefault(message["id"], asyncio.Event()).wait()
+            sink.send(msgspec.json.encode(message))
+            sink.flush()
+            if recorded.is_answer and later is not None:
+                sink = later
+            if recorded.is_request and not self._has_ended:
+                await self._answered(message["id"]).wait()
 
-    def _find(self, request: JSONObject) -> RecordedExchange:
+    def _answered(self, id: Any) -> asyncio.Event:
+        return self._answers.setdefault(id if isinstance(id, int | str) else None, asyncio.Event())
+
+    def find(self, request: JSONObject) -> RecordedExchange:
         """Return the recorded exchange for a request, or one with an error response."""
-        same_method = [exchange for exchange in self._exchanges if exchange.request.method == request["method"]]
-        same_params = [exchange for exchange in same_method if exchange.key == _key(request)]
-        match = next(
-            (exchange for exchange in same_params if not exchange.used), same_params[-1] if same_params else None
-        )
-        if match is not None:
-            match.used = True
+        method = request["method"]
+        same_method = [(at, each) for at, each in enumerate(self._exchanges) if each.request.method == method]
+        same_params = [(at, each) for at, each in same_method if each.key == _key(request)]
+        if same_params:
+            at, match = next((each for each in same_params if each[0] not in self._used), same_params[-1])
+            self._used.add(at)
             return match
         recorded = ", ".join(dict.fromkeys(request_label(exchange.request) for exchange in self._exchanges))
         label = request_label(TranscriptMessage(0, True, request))
@@ -98,21 +141,30 @@ class RecordedServer:
 def _key(request: JSONObject) -> JSONObject:
     if request["method"] in _ANY_PARAMS:
         return {}
-    return {key: value for key, value in (request.get("params") or {}).items() if key != "_meta"}
+    params = request.get("params")
+    if not isinstance(params, dict):
+        return {}
+    # Clients write "no arguments" and "no cursor" in several ways.
+    return {key: value for key, value in params.items() if key != "_meta" and value not in (None, {})}
 
 
 def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchange]:
-    """Group the server's messages by the request that they answer, or else by the latest pending one."""
+    """Group the server's messages by the request that they belong to, or else by the latest pending one.
+
+    An unanswered attempt to open a connection is left out: the client tried another way.
+    """
     exchanges: list[RecordedExchange] = []
     pending: dict[Any, RecordedExchange] = {}
     for message in messages:
         if message.by_client and message.is_request:
             exchanges.append(RecordedExchange(message, []))
-            pending[message.message["id"]] = exchanges[-1]
+            pending[message.connection, message.message["id"]] = exchanges[-1]
         elif not message.by_client and exchanges:
-            latest = next(reversed(pending.values()), exchanges[-1])
-            (pending.pop(message.message.get("id"), latest) if message.is_answer else latest).responses.append(message)
-    return exchanges
+            connection = message.connection
+            latest = pending.get((connection, message.request)) or next(reversed(pending.values()), exchanges[-1])
+            answered = pending.pop((connection, message.message.get("id")), latest) if message.is_answer else latest
+            answered.responses.append(message)
+    return [exchange for exchange in exchanges if exchange.responses or exchange.request.method not in _ANY_PARAMS]
 
 
 def _adapt(message: TranscriptMessage, recorded: JSONObject, request: JSONObject) -> JSONObject:

@@ -1,55 +1,131 @@
-"""`Recording`: the messages between a client and its server, to be replayed.
+"""`Recording`: the traffic between a client and its server, to be replayed, and the messages of a recorded file.
 
-The messages of a transcript as JSON, with their sender and their kind.
+A file is a session file (`accord.wire.session_file`) or a transcript (`accord.wire.transcript`), its short form; its
+content shows which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from accord.messages.base import JSONObject
-from accord.testing.files import read_expected, write_expected
+from accord.testing.files import open_expected, write_expected
 from accord.transport.base import Transport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import SessionRecorder
+from accord.transport.session_writer import SESSION_FILE_BYTES, SessionFileWriter
+from accord.wire.session_file import (
+    LINE_BYTES,
+    VERSION,
+    Entry,
+    HTTPEntry,
+    MessageEntry,
+    SessionFile,
+    SessionHeader,
+    encode_line,
+    message_entry,
+    read_session,
+)
 from accord.wire.transcript import SENT, Transcript, parse
 
 
 class Recording:
     """The recording of a client: `Client(target, record=recording)`, and afterwards `recording.save(file)`.
 
-    When the client reconnects, the recording starts again; the messages of the previous connection are dropped.
+    It is limited to 64 MB; what follows is not recorded.
     """
 
     def __init__(self) -> None:
-        self.transcript: Transcript = Transcript()
-        """The messages of the last connection."""
+        self._memory = _EntryList()
+        self._recorder = SessionRecorder(self._memory)
 
     def __call__(self, inner: Transport) -> Transport:
-        self.transcript = Transcript()
-        return RecordingTransport(inner, self.transcript)
+        """Return a transport that records `inner`."""
+        return self._recorder(inner)
 
-    def save(self, file: str | Path) -> None:
-        """Write the transcript. Raises `ValueError` if there are no messages, or so many that some were dropped."""
-        if not len(self.transcript):
+    @property
+    def transcript(self) -> Transcript:
+        """The messages of the last connection."""
+        transcript = Transcript()
+        last = max((entry.connection for entry in self._memory.entries), default=0)
+        for entry in self._memory.entries:
+            if entry.connection == last:
+                transcript.write(entry)
+        return transcript
+
+    def save(self, file: str | Path, *, unredacted: bool = False) -> None:
+        """Write a session file, or, if the suffix is `.transcript`, the messages of the last connection.
+
+        Secrets are replaced in a session file, unless it is `unredacted`; a transcript has the messages as they are.
+        Raises `ValueError` if nothing was recorded, or more than the limit, and `ConnectError` if the file cannot be
+        written.
+        """
+        path = Path(file)
+        self.write(path, short=path.suffix == ".transcript", redacted=not unredacted)
+
+    def write(self, file: Path, *, short: bool, redacted: bool = True) -> None:
+        """Write a transcript if it is `short`, or else a session file."""
+        transcript = self.transcript
+        if self._memory.header is None or not len(transcript):
             raise ValueError("nothing was recorded; create the client with record=recording, and connect it")
-        if self.transcript.dropped:
-            raise ValueError(f"too long to replay: {self.transcript.dropped:,} messages were dropped")
-        write_expected(Path(file), self.transcript.render())
+        if self._memory.is_full:
+            raise ValueError(f"too long to replay: more than {SESSION_FILE_BYTES:,} bytes were recorded")
+        if short:
+            write_expected(file, transcript.render())
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        writer = SessionFileWriter(file, redacted=redacted, limit=2 * SESSION_FILE_BYTES)
+        writer.add_secrets(self._memory.secrets)
+        writer.begin(self._memory.header)
+        for entry in self._memory.entries:
+            writer.write(entry)
+        writer.close()
+
+
+class _EntryList:
+    """The entries of a recording in memory."""
+
+    def __init__(self) -> None:
+        self.header: SessionHeader | None = None
+        self.entries: list[Entry] = []
+        self.secrets: list[str] = []
+        self.is_full: bool = False
+        self._size = 0
+
+    def begin(self, header: SessionHeader) -> None:
+        """See `SessionSink`."""
+        self.header = header
+
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """See `SessionSink`."""
+        self.secrets += secrets
+
+    def write(self, entry: Entry) -> None:
+        """See `SessionSink`."""
+        self._size += len(encode_line(entry))
+        self.is_full = self.is_full or self._size > SESSION_FILE_BYTES
+        if not self.is_full:
+            self.entries.append(entry)
 
 
 PROGRESS = "notifications/progress"
 
 
 class TranscriptMessage(msgspec.Struct, frozen=True):
-    """One message, its number in the transcript from 1 on, and whether the client sent it."""
+    """One message, its number in the file from 1 on, and whether the client sent it."""
 
     number: int
     by_client: bool
     message: JSONObject
+    connection: int = 1
+    request: int | str | None = None
+    """The id of the client's request that it belongs to, if the file has it."""
+    status: int = 200
+    """Over HTTP, the status of the response that had it."""
 
     @property
     def method(self) -> str:
@@ -73,22 +149,58 @@ class TranscriptMessage(msgspec.Struct, frozen=True):
 
 
 def read_messages(file: Path) -> list[TranscriptMessage]:
-    """Return the messages of a transcript. Raises `AssertionError` for a missing file, `ValueError` for an invalid
+    """Return the messages of a recorded file. Raises `AssertionError` for a missing file, `ValueError` for an invalid
     one.
     """
-    try:
-        entries = list(parse(read_expected(file)))
-    except ValueError as exc:
-        raise ValueError(f"{file}: {exc}") from exc
+    session = read_recorded(file)
+    recorded = [entry for entry in session.entries if isinstance(entry, MessageEntry)]
+    statuses = {
+        (entry.connection, entry.exchange): entry.status
+        for entry in session.entries
+        if isinstance(entry, HTTPEntry) and entry.status
+    }
     messages = [
-        TranscriptMessage(number, entry.direction == SENT, message)
-        for number, entry in enumerate(entries, 1)
-        for message in decode_messages(entry.message)
+        TranscriptMessage(
+            number,
+            entry.direction == "sent",
+            message,
+            entry.connection,
+            entry.request,
+            statuses.get((entry.connection, entry.exchange), 200),
+        )
+        for number, entry in enumerate(recorded, 1)
+        for message in decode_messages(entry.data)
     ]
     for message in messages:
         if problem := _problem(message.message):
             raise ValueError(f"{file}: message {message.number} {problem}")
     return messages
+
+
+def read_recorded(file: Path) -> SessionFile:
+    """Return the content of a session file; of a transcript, its messages. Raises as `read_messages` does."""
+    try:
+        with open_expected(file) as stream:
+            is_short = is_transcript(stream.peek(1))
+            if is_short:
+                return _of_transcript(parse(stream.read().decode()))
+            return read_session(iter(partial(stream.readline, LINE_BYTES + 2), b""))
+    except ValueError as exc:
+        raise ValueError(f"{file}: {exc}") from exc
+
+
+def is_transcript(start: bytes) -> bool:
+    """Return whether a file that begins so is a transcript; each line of a session file is a JSON object."""
+    return not start.lstrip().startswith(b"{")
+
+
+def _of_transcript(transcript: Transcript) -> SessionFile:
+    entries: list[Entry] = [
+        message_entry(entry.message, "sent" if entry.direction == SENT else "received", connection=1)
+        for entry in transcript
+        if isinstance(entry.message, bytes)
+    ]
+    return SessionFile(SessionHeader(version=VERSION, at=""), entries)
 
 
 def _problem(message: JSONObject) -> str | None:

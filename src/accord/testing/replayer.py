@@ -8,41 +8,49 @@ in another order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from accord.check.reports.wording import visible
 from accord.client.target import Command, InProcessServer, Remote, Target, parse
 from accord.limits import DEFAULT_LIMITS
 from accord.messages.base import JSONObject
+from accord.redaction import REDACTED
 from accord.sync.background_loop import BackgroundLoop
-from accord.testing.files import differences, write_expected
+from accord.testing.files import differences
 from accord.testing.recording import (
     PROGRESS,
+    Recording,
     TranscriptMessage,
     decode_messages,
+    is_transcript,
     read_messages,
+    read_recorded,
     replace_texts,
     request_label,
 )
 from accord.transport import memory
 from accord.transport.base import Transport
 from accord.transport.http.settings import HTTPSettings
+from accord.transport.http.sse import SSETransport
 from accord.transport.http.streamable import StreamableTransport
-from accord.transport.recording import RecordingTransport
 from accord.transport.subprocess import SubprocessTransport
-from accord.wire.transcript import Transcript
+from accord.visible_text import visible
 
 
 @asynccontextmanager
-async def open_transport(target: Target) -> AsyncIterator[Transport]:
-    """Open a transport to the target. Raises `TargetError`, `ConnectError`."""
+async def open_transport(
+    target: Target, record: Callable[[Transport], Transport] | None = None
+) -> AsyncIterator[Transport]:
+    """Open a transport to the target, recorded or not. Raises `TargetError`, `ConnectError`."""
     async with AsyncExitStack() as stack:
         transport = await _make_transport(target, stack)
+        if record is not None:
+            transport = record(transport)
         stack.push_async_callback(transport.close)
         await transport.open()
         yield transport
@@ -51,10 +59,13 @@ async def open_transport(target: Target) -> AsyncIterator[Transport]:
 async def _make_transport(target: Target, stack: AsyncExitStack) -> Transport:
     parsed = parse(target)
     if isinstance(parsed, Command):
-        return SubprocessTransport(parsed.argv, name=str(parsed), env=parsed.env, cwd=parsed.cwd)
+        return SubprocessTransport(
+            parsed.argv, name=str(parsed), env=parsed.env, cwd=parsed.cwd, inherit_env=parsed.inherit_env
+        )
     if isinstance(parsed, Remote):
         settings = HTTPSettings(headers=dict(parsed.headers or {}))
-        return StreamableTransport(parsed.url, name=str(parsed), settings=settings, limits=DEFAULT_LIMITS)
+        kind = SSETransport if parsed.sse else StreamableTransport
+        return kind(parsed.url, name=str(parsed), settings=settings, limits=DEFAULT_LIMITS)
     if isinstance(parsed, InProcessServer):
         ours, theirs = memory.pair()
         serving = asyncio.ensure_future(parsed.serve(theirs))
@@ -77,35 +88,56 @@ def replay(
 
     `update` writes the new messages to the file instead. `ignore` are paths in messages that may differ, `*` for any
     text: `result.content.*.text`. `timeout` (seconds) bounds the whole replay. Raises `ValueError` for an invalid
-    transcript, `TargetError`, `ConnectError`.
+    file, `TargetError`, `ConnectError`.
     """
     __tracebackhide__ = True
-    path, background = Path(file), BackgroundLoop("replay")
+    path, background, recording = Path(file), BackgroundLoop("replay"), Recording()
     background.start()
     try:
-        player = background.run(_play(read_messages(path), target, None if update else ignore, timeout))
+        mismatches = background.run(play(read_messages(path), target, None if update else ignore, timeout, recording))
     finally:
         background.discard()
-    if player.mismatches:
-        lines = "".join(f"\n{visible(sentence)}" for sentence in player.mismatches)
+    if mismatches:
+        lines = "".join(f"\n{visible(sentence)}" for sentence in mismatches)
         raise AssertionError(
             f"{path}: the messages of the server differ from the recording:{lines}{'' if update else _HOW}"
         )
     if update:
-        write_expected(path, player.transcript.render())
+        rewrite(path, recording)
 
 
-async def _play(
-    messages: list[TranscriptMessage], target: Target, ignore: Sequence[str] | None, seconds: float
-) -> TranscriptPlayer:
-    async with open_transport(target) as transport:
-        player = TranscriptPlayer(transport, ignore)
-        try:
-            async with asyncio.timeout(seconds):
-                await player.play(messages)
-        except TimeoutError:
-            player.mismatches.append(f"not received within {seconds:g} s: {player.awaited}")
-        return player
+def rewrite(file: Path, recording: Recording) -> None:
+    """Write a recording in the form that the file has, or redacted as it is."""
+    with file.open("rb") as stream:
+        is_short = is_transcript(stream.peek(1))
+    recording.write(file, short=is_short, redacted=is_short or read_recorded(file).header.redacted)
+
+
+async def play(
+    messages: list[TranscriptMessage],
+    target: Target,
+    ignore: Sequence[str] | None,
+    seconds: float,
+    record: Callable[[Transport], Transport] | None = None,
+) -> list[str]:
+    """Send the client's messages of each connection again; return the differences, a sentence each. Without `ignore`,
+    nothing is compared. Raises `TargetError`, `ConnectError`.
+    """
+    mismatches: list[str] = []
+    for _, connection in groupby(sorted(messages, key=_connection_of), key=_connection_of):
+        async with open_transport(target, record) as transport:
+            player = TranscriptPlayer(transport, ignore)
+            try:
+                async with asyncio.timeout(seconds):
+                    await player.play(list(connection))
+            except TimeoutError:
+                player.mismatches.append(f"not received within {seconds:g} s: {player.awaited}")
+            mismatches += player.mismatches
+    return mismatches
+
+
+def _connection_of(message: TranscriptMessage) -> int:
+    return message.connection
 
 
 class TranscriptPlayer:
@@ -114,13 +146,11 @@ class TranscriptPlayer:
     """
 
     def __init__(self, transport: Transport, ignore: Sequence[str] | None) -> None:
-        self.transcript: Transcript = Transcript()
-        """The messages of this replay."""
         self.mismatches: list[str] = []
         """The differences from the recording, a sentence each."""
         self.awaited: str = "nothing"
         """The last message that the player waited for."""
-        self._transport = RecordingTransport(transport, self.transcript)
+        self._transport = transport
         self._ignore = ignore
         self._received: list[TranscriptMessage] = []
         self._requests: dict[Any, str] = {}
@@ -171,7 +201,8 @@ class TranscriptPlayer:
             self._ids[was.message["id"]] = now.message["id"]
         _map_opaque(was.message, now.message, self._opaque)
         if self._ignore is not None:
-            changes = differences(replace_texts(was.message, self._opaque), now.message, ["id", *self._ignore])
+            expected = replace_texts(was.message, self._opaque)
+            changes = differences(expected, _redacted_as(expected, now.message), ["id", *self._ignore])
             if changes:
                 self.mismatches.append("\n  ".join([f"{self._name(was)}, differs:", *changes]))
 
@@ -192,6 +223,33 @@ def _map_opaque(was: Any, now: Any, opaque: dict[str, str]) -> None:
     elif isinstance(was, list) and isinstance(now, list):
         for was_item, now_item in zip(was, now, strict=False):
             _map_opaque(was_item, now_item, opaque)
+
+
+def _redacted_as(was: Any, now: Any) -> Any:
+    """Return a value with the recorded text in place of each that matches it: "[redacted]" stands for anything."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return {key: _redacted_as(was.get(key), value) for key, value in now.items()}
+    if isinstance(was, list) and isinstance(now, list):
+        return [_redacted_as(*items) for items in zip(was, now, strict=False)] + now[len(was) :]
+    if was == REDACTED:
+        return was
+    if not isinstance(was, str) or not isinstance(now, str) or REDACTED not in was:
+        return now
+    return was if _matches(now, was.split(REDACTED)) else now
+
+
+def _matches(text: str, parts: list[str]) -> bool:
+    """Return whether a text has these parts in order, the first at its beginning and the last at its end."""
+    first, *others, last = parts
+    if not text.startswith(first):
+        return False
+    end = len(first)
+    for part in others:
+        start = text.find(part, end)
+        if start < 0:
+            return False
+        end = start + len(part)
+    return len(text) - len(last) >= end and text.endswith(last)
 
 
 def _text(message: JSONObject) -> str:

@@ -23,12 +23,12 @@ from accord.check.engine.findings import repeat_command, spec_urls
 from accord.check.engine.report import Outcome, Report, by_rule, worst_verdict
 from accord.check.engine.rule import Rule
 from accord.check.engine.selection import select_rules
-from accord.check.reports.wording import visible
 from accord.check.rules import server_rules
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.client.target import Target
 from accord.errors import AccordError
+from accord.visible_text import visible
 
 
 class RuleWarning(UserWarning):

@@ -6,7 +6,7 @@ receives at a time; any task may send.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
@@ -16,7 +16,7 @@ from accord.messages.envelope import RequestId
 from accord.wire.headers import Mirrored
 from accord.wire.lines import SkippedMessage
 
-__all__ = ["Message", "MessageSink", "SkippedMessage", "Transport", "UnansweredRequest"]
+__all__ = ["Message", "MessageSink", "SkippedMessage", "Transport", "TransportObserver", "UnansweredRequest"]
 
 
 class UnansweredRequest(msgspec.Struct, frozen=True):
@@ -109,6 +109,51 @@ class LossyTransport(Transport, Protocol):
 
     on_missed: Callable[[str], None] | None
     """Called with the reason after such a loss, once the peer is reachable again, or will never be."""
+
+
+class TransportObserver(Protocol):
+    """A receiver of what a transport really sends and receives, and when: for recordings."""
+
+    def on_request(
+        self, exchange: int, method: str, url: str, headers: Mapping[str, str], message: bytes | None, repeats: int
+    ) -> None:
+        """Receive the head of an HTTP request, and the message that it carries; `repeats` is the exchange whose message
+        it sends again, or 0.
+        """
+
+    def on_response(self, exchange: int, status: int, headers: Mapping[str, str]) -> None:
+        """Receive the head of an HTTP response."""
+
+    def on_message(self, exchange: int, message: bytes | SkippedMessage) -> None:
+        """Receive one message of an HTTP response, or a body in its place."""
+
+
+class ObservableTransport(Transport, Protocol):
+    """A transport that reports its messages itself, because it sends them later, or several times: HTTP."""
+
+    observer: TransportObserver | None
+    """Set before `open`."""
+
+
+class ProcessTransport(Transport, Protocol):
+    """A transport to a process of its own."""
+
+    on_stderr: Callable[[str], None] | None
+    """Called with each line that the process writes to stderr."""
+
+    @property
+    def secrets(self) -> Collection[str]:
+        """Return the values of its environment whose names are those of secrets."""
+
+
+def is_observable(transport: Transport) -> TypeGuard[ObservableTransport]:
+    """Return whether a transport is an `ObservableTransport`."""
+    return hasattr(transport, "observer")
+
+
+def has_process(transport: Transport) -> TypeGuard[ProcessTransport]:
+    """Return whether a transport is a `ProcessTransport`."""
+    return hasattr(transport, "on_stderr")
 
 
 def delivers_answers(transport: Transport) -> TypeGuard[AnswerTransport]:

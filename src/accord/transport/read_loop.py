@@ -139,7 +139,10 @@ class ReadLoop:
         while not pending and inbox:
             message = inbox.popleft()
             if isinstance(message, bytes):
-                pending.extend(self._session.receive(message))
+                received = self._session.receive(message)
+                if len(received) == 1:  # nearly always
+                    return received[0]
+                pending.extend(received)
             elif isinstance(message, SkippedMessage):
                 pending.extend(self._session.receive_unreadable(message.reason, message.head, message.tail))
             else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from msgspec import Raw, UnsetType
 
 from accord.errors import AccordError, RequestTimeout, copy_error
@@ -31,54 +32,30 @@ def size_of(event: events.NotificationReceived) -> int:
     return 0 if isinstance(event.params, UnsetType) else len(event.params)
 
 
-class ResponseWaiter:
+class ResponseWaiter(msgspec.Struct, eq=False):
     """A request of this side in flight: its future, its callbacks and its timer."""
 
-    __slots__ = (
-        "deadline",
-        "future",
-        "idle",
-        "of",
-        "on_notification",
-        "on_progress",
-        "params",
-        "paused_at",
-        "pauses",
-        "pauses_begun",
-        "pauses_most",
-        "timer",
-        "total",
-    )
-
-    def __init__(
-        self,
-        future: asyncio.Future[Raw],
-        params: Any,
-        progress: Callback | None,
-        notification: Callback | None,
-        of: PendingRequest | None,
-    ) -> None:
-        self.future: asyncio.Future[Raw] = future
-        self.params: Any = params
-        """The params of the request; an error names the tool, prompt or resource in them."""
-        self.of: PendingRequest | None = of
-        """The peer's request to which it belongs."""
-        self.on_progress: Callback | None = progress
-        self.on_notification: Callback | None = notification
-        self.timer: asyncio.TimerHandle | None = None
-        self.idle: float | None = None
-        self.total: float | None = None
-        self.deadline: float | None = None
-        self.pauses: int = 0
-        """Number of peer's requests that are being answered; meanwhile there is no timer."""
-        self.paused_at: float = 0
-        self.pauses_begun: int = 0
-        self.pauses_most: int = 0
-        """The limit on `pauses_begun`; beyond it, requests of the peer no longer stop or restart the timer."""
+    future: asyncio.Future[Raw]
+    params: Any
+    """The params of the request; an error names the tool, prompt or resource in them."""
+    on_progress: Callback | None
+    on_notification: Callback | None
+    of: PendingRequest | None
+    """The peer's request to which it belongs."""
+    timer: asyncio.TimerHandle | None = None
+    idle: float | None = None
+    total: float | None = None
+    deadline: float | None = None
+    pauses: int = 0
+    """Number of peer's requests that are being answered; meanwhile there is no timer."""
+    paused_at: float = 0
+    pauses_begun: int = 0
+    pauses_most: int = 0
+    """The limit on `pauses_begun`; beyond it, requests of the peer no longer stop or restart the timer."""
 
     def callbacks(self) -> Iterator[Callback]:
         """Return the callbacks of the request."""
-        return (callback for callback in (self.on_progress, self.on_notification) if callback is not None)
+        return filter(None, (self.on_progress, self.on_notification))
 
 
 class RequestSender:

@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO
 
 from accord.errors import ConnectError, ConnectionLost
 from accord.limits import DEFAULT_LIMITS, Limits
+from accord.redaction import secret_values
 from accord.transport.base import Message
 from accord.transport.pipes import LineTransport
 from accord.transport.process import ProcessGroup, child_environment
@@ -47,12 +48,27 @@ class SubprocessTransport(LineTransport):
     ) -> None:
         super().__init__(_shorten(name or display_command(command)), limits)
         self._command = list(command)
+        self._given_environment = env or {}
         self._environment = child_environment(env, inherit=inherit_env)
         self._cwd = cwd
         self._stderr = StderrTail(limits.client.stderr_lines, on_stderr)
         self._group: ProcessGroup | None = None
         self._closing: asyncio.Task[None] | None = None
         self._settled = False
+
+    @property
+    def on_stderr(self) -> Callable[[str], None] | None:
+        """Called with each line of its stderr."""
+        return self._stderr.on_line
+
+    @on_stderr.setter
+    def on_stderr(self, on_stderr: Callable[[str], None] | None) -> None:
+        self._stderr.on_line = on_stderr
+
+    @property
+    def secrets(self) -> Collection[str]:
+        """Return the values in `env` whose names are those of secrets."""
+        return secret_values(self._given_environment)
 
     async def open(self) -> None:
         """Start the process. Raises `ConnectError` if it cannot start; an immediate exit is reported by `lost()`."""
@@ -156,7 +172,7 @@ class StderrTail:
 
     def __init__(self, lines: int, on_line: Callable[[str], None] | None) -> None:
         self._last: deque[str] = deque(maxlen=lines)
-        self._on_line = on_line
+        self.on_line: Callable[[str], None] | None = on_line
         self._lines = LineReader(_STDERR_LINE)
         self.ended: asyncio.Event = asyncio.Event()
 
@@ -179,8 +195,8 @@ class StderrTail:
         for line in lines:
             text = line.decode(errors="replace").rstrip() if isinstance(line, bytes) else f"({line.reason})"
             self._last.append(text)
-            if self._on_line is not None:
-                loop.call_soon(self._on_line, text)  # an exception in it is reported, and has no other effect
+            if self.on_line is not None:
+                loop.call_soon(self.on_line, text)  # an exception in it is reported, and has no other effect
 
 
 def own_descriptor(stream: IO[bytes] | None) -> int:

@@ -175,6 +175,8 @@ def write_to(fd: int, on_gone: Callable[[], None]) -> DescriptorWriter:
 
 def _buffers(messages: list[bytes]) -> list[Buffer]:
     """Return the lines of `messages`: small ones joined, large ones unchanged."""
+    if max(map(len, messages)) < _LARGE:
+        return [b"\n".join(messages) + b"\n"]
     buffers: list[Buffer] = []
     small: list[bytes] = []
     for message in messages:

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import HeaderMismatch
+from accord.lazy_patterns import lazy_pattern
 
 PROTOCOL_VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"
@@ -38,10 +38,10 @@ Arguments = Mapping[str, Any] | bytes | Raw
 """The arguments of a call, decoded or as JSON."""
 
 _PREFIX, _SUFFIX = "=?base64?", "?="
-_PLAIN = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
-_FIELD = re.compile(rb"[\t -~]*").fullmatch
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?").fullmatch
+_PLAIN = lazy_pattern(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+_FIELD = lazy_pattern(rb"[\t -~]*")
+_TOKEN = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NUMBER = lazy_pattern(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 _MAX_SAFE_INTEGER = 2**53 - 1
 _EXCERPT_LENGTH = 100
 """Number of characters of a name in an error."""
@@ -62,7 +62,7 @@ _MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties")
 def encode_value(text: str) -> str:
     """Return a value as a header can carry it: plain if that is safe and unambiguous, else in Base64. Raise
     `ValueError` only for a lone surrogate."""
-    if _PLAIN(text) and not (text.startswith(_PREFIX) and text.endswith(_SUFFIX)):
+    if _PLAIN.fullmatch(text) and not (text.startswith(_PREFIX) and text.endswith(_SUFFIX)):
         return text
     return f"{_PREFIX}{binascii.b2a_base64(text.encode(), newline=False).decode()}{_SUFFIX}"
 
@@ -72,7 +72,7 @@ def decode_value(raw: bytes) -> str:
 
     Raises `ValueError` for characters that no header may have, and for a wrapper without Base64 of UTF-8.
     """
-    if not _FIELD(raw):
+    if not _FIELD.fullmatch(raw):
         raise ValueError("it has characters that are not allowed in a header")
     text = raw.decode("ascii").strip(" \t")
     if not (text.startswith(_PREFIX) and text.endswith(_SUFFIX) and len(text) >= len(_PREFIX + _SUFFIX)):
@@ -125,7 +125,7 @@ def mirrored(input_schema: Any) -> dict[str, tuple[str, ...]]:
         size += len(path)
         if size > _MAX_PATH_NAMES:
             raise ValueError(f"the paths of all {ANNOTATION} have more than {_MAX_PATH_NAMES:,} names together")
-        where = ".".join(path)[:_EXCERPT_LENGTH]
+        where = ".".join(name[:_EXCERPT_LENGTH] for name in path)[:_EXCERPT_LENGTH]
         name = _check_annotation(where, schema)
         if name.lower() in used:
             raise ValueError(f"{where!r} and {used[name.lower()]!r} have the same {ANNOTATION} {name!r}")
@@ -149,7 +149,7 @@ def _check_annotation(where: str, schema: Mapping[str, Any]) -> str:
 
 def check_name(name: str, what: str = "the name of a header") -> None:
     """Raise `ValueError` unless a header can have this name."""
-    if not _TOKEN(name):
+    if not _TOKEN.fullmatch(name):
         raise ValueError(
             f"{what} is {name[:_EXCERPT_LENGTH]!r}: only letters, digits and !#$%&'*+-.^_`|~ may stand there"
         )
@@ -233,7 +233,7 @@ def _is_number(sent: str, value: Any, text: str) -> bool:
     """Return whether the numbers are equal: "servers SHOULD compare the header value and the body value
     numerically"."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and _NUMBER(sent) is not None and Decimal(sent) == Decimal(text)
+    return is_number and _NUMBER.fullmatch(sent) is not None and Decimal(sent) == Decimal(text)
 
 
 def _texts(mirrored: Mirrored, arguments: Arguments) -> Iterator[tuple[str, Any, str | None]]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from typing import Literal, NamedTuple
 
 from accord.errors import DeclarationError
@@ -45,6 +45,18 @@ _ANY = b"*"
 _FORMS = {"host": "example.com, example.com:8443 or [::1]:*", "origin": "https://app.example.com or http://localhost:*"}
 _MAX_CACHED = 256
 """Limit of cached values that were allowed: a client sends the same ones each time."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine by its name, or its address: 127.0.0.0/8, ::1.
+
+    RFC 6761, 6.3: `localhost` and all names below it.
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        name = host.lower().removesuffix(".")
+        return name == "localhost" or name.endswith(".localhost")
 
 
 class _HostPort(NamedTuple):
@@ -179,14 +191,14 @@ def _quote(value: bytes) -> str:
 Headers = list[tuple[bytes, bytes]]
 
 _VARY = (b"vary", b"Origin")
-_EXPOSED = (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate")
+_EXPOSED = (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce")
 """A page reads the id of its session, and how to authenticate."""
 _METHODS = (b"access-control-allow-methods", b"GET, POST, DELETE")
 _MAX_AGE = (b"access-control-max-age", b"7200")
 """Seconds for which a browser may cache the preflight response; browsers accept at most two hours."""
 
 # A wildcard would not include Authorization, and the tools define the names of mirrored parameters (Mcp-Param-*).
-_ALLOWED = re.compile(rb"accept|authorization|content-type|last-event-id|mcp-[a-z0-9!#$%&'*+.^_`|~-]+")
+_ALLOWED = re.compile(rb"accept|authorization|content-type|dpop|last-event-id|mcp-[a-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class CORS:

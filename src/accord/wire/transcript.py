@@ -1,4 +1,5 @@
-"""A record of the messages between two peers, as text that people and programs can read.
+"""A record of the messages between two peers, as text that people and programs can read: the short form of a session
+file.
 
 One line per message, `→` for sent and `←` for received:
 
@@ -20,11 +21,14 @@ from typing import Literal
 import msgspec
 
 from accord.wire.lines import SkippedMessage
+from accord.wire.session_file import Entry, MessageDirection, MessageEntry, SkippedEntry, UnansweredEntry
 
 Direction = Literal["→", "←"]
 SENT: Direction = "→"
 RECEIVED: Direction = "←"
 _DIRECTIONS: dict[str, Direction] = {SENT: SENT, RECEIVED: RECEIVED}
+ARROWS: dict[MessageDirection, Direction] = {"sent": SENT, "received": RECEIVED}
+"""The arrow of each direction in a session file."""
 
 # Control characters, line and paragraph separators, and characters that change the direction of writing.
 _NOT_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -74,12 +78,30 @@ class Transcript:
             self._size -= _size(self._entries.popleft())
             self.dropped += 1
 
+    def write(self, entry: Entry) -> None:
+        """Record the message of an entry of a session file; other entries have no short form."""
+        if (short := shortened(entry)) is not None:
+            self.add(short)
+
     def render(self, width: int | None = None) -> str:
         """Return the transcript as text, one line per message; without `width` it can be parsed again."""
         lines = [entry.render(width) for entry in self._entries]
         if self.dropped:
             lines.insert(0, f"# {self.dropped:,} earlier messages were dropped")
         return "".join(f"{line}\n" for line in lines)
+
+
+def shortened(entry: Entry) -> TranscriptEntry | None:
+    """Return the short form of an entry of a session file, or None if it has none."""
+    match entry:
+        case MessageEntry():
+            return TranscriptEntry(ARROWS[entry.direction], entry.data, entry.at)
+        case SkippedEntry():
+            return TranscriptEntry(ARROWS[entry.direction], SkippedMessage(entry.reason, entry.size), entry.at)
+        case UnansweredEntry():
+            reason = f"no answer to {entry.request!r}: {entry.reason}"
+            return TranscriptEntry(RECEIVED, SkippedMessage(reason, 0), entry.at)
+    return None
 
 
 def parse(text: str) -> Transcript:

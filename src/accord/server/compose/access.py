@@ -161,6 +161,11 @@ def viewer_of(peer: Peer, request: PendingRequest | None = None) -> Viewer:
     return Viewer(NO_SCOPES if principal is None else principal.scopes, peer.visibility)
 
 
+def missing_scopes_text(scopes: Iterable[str]) -> str:
+    """Return the error text for a principal that lacks one of these scopes."""
+    return f"the token lacks a scope: this needs {', '.join(sorted(scopes))}"
+
+
 def _scopes_of_uri(registration: Registration, uri: str) -> frozenset[str] | None:
     """Return the scopes that one URI of a template requires at each server that the template has passed, or None if a
     server hides it.

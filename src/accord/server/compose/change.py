@@ -52,7 +52,8 @@ class ToolRequest(Protocol):
 
 class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change to a tool, for `Server.change_tool`; omitted fields stay. `tags` and `annotations` replace those of the
-    tool, `meta` is merged; `arguments` is keyed by the original names.
+    tool, `meta` is merged; `arguments` is keyed by the original names. `hidden` removes the tool: it is neither listed
+    nor callable.
     """
 
     name: str | None = None
@@ -62,6 +63,7 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     annotations: ToolAnnotations | None = None
     meta: Meta | None = None
     arguments: Mapping[str, ArgumentChange] = {}
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         if self.name is not None:

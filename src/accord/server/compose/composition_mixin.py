@@ -227,6 +227,8 @@ class CompositionMixin:
         registration = self.registry.unchanged_tool(name)
         if registration is not None:
             change.check(registration)
+        if change.hidden:
+            self.disable(name)
         self.registry.tool_changes = {**self.registry.tool_changes, name: change}
         self.registry.invalidate("tools")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
 from accord.server.compose.provider_resolver import ProviderResolver
 from accord.server.compose.ranking import Ranking, words
+from accord.server.compose.tool_definitions import tokens, within_budget, words_of
 from accord.server.core.context import Context
 from accord.server.core.registration import Registration
 from accord.server.declare.declaration import make_tool
@@ -36,18 +37,10 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 SEARCH, CALL = "search_tools", "call_tool"
 
-_BYTES = 4
-"""Estimated bytes of JSON per token, as for English text with most models."""
 _MAX_RANKED = 1_000
 """The most ranked tools that a search considers."""
-_SHORT_FIELDS = ("type", "enum", "const")
-"""The keywords that a shortened definition keeps of an argument."""
 _RANKINGS = 16
 """The most indexes to cache: one for each set of visible tools."""
-_SENTENCE = 200
-"""Characters of the description in a shortened definition."""
-_NAME, _ARGUMENT = 3, 2
-"""The weights of words of a name and of an argument."""
 
 
 class SearchResult(msgspec.Struct):
@@ -127,22 +120,9 @@ class Search:
         """
         catalogue = await self._all()
         best = catalogue.best(query, ctx.viewer)[:_MAX_RANKED]
-        tools = list(self._within_budget([catalogue.tools[key] for key in best], max(1, min(limit, self._limit))))
+        limit = max(1, min(limit, self._limit))
+        tools = list(within_budget([catalogue.tools[key] for key in best], self._budget, limit))
         return SearchResult(tools, len(best) - len(tools))
-
-    def _within_budget(self, tools: Sequence[Tool], limit: int) -> Iterator[JSONObject]:
-        """Yield the first definition, and the following ones within the budget. A definition that does not fit is
-        shortened, so that a good match with a large schema does not give way to a worse one.
-        """
-        left = self._budget
-        for number, tool in enumerate(tools[:limit]):
-            definition = _definition(tool)
-            if tokens(definition) > left:
-                definition = _shorten(definition)
-            left -= tokens(definition)
-            if number and left < 0:
-                return
-            yield definition
 
     async def _all(self) -> Catalogue:
         """Return the catalogue of all tools, indexed again only if the definitions changed."""
@@ -177,7 +157,7 @@ class Catalogue:
             for version, each in _versions(registration):
                 key = _key(name, version)
                 self.tools[key] = each.define(RULES[LATEST])
-                self._texts[key], self._names[key] = list(_words(name, self.tools[key])), list(words(name))
+                self._texts[key], self._names[key] = list(words_of(name, self.tools[key])), list(words(name))
         self._rankings: OrderedDict[tuple[str, ...], Ranking] = OrderedDict()
 
     def update(self, registrations: Mapping[str, Registration]) -> None:
@@ -219,11 +199,6 @@ def _key(name: str, version: str | None) -> str:
     return f"{len(name)} {name} {version or ''}"  # both may contain spaces
 
 
-def tokens(tool: Tool | JSONObject) -> int:
-    """Return the estimated tokens of a definition."""
-    return len(codec.encode(tool)) // _BYTES + 1
-
-
 def rewrite_call_tool(registration: Registration, arguments: Raw) -> tuple[str, Raw]:
     """Return the name and arguments of the tool that a `call_tool` request calls. Raises `InvalidArguments`."""
     (name, inner_arguments), _ = registration.bind(arguments, None)
@@ -242,35 +217,6 @@ def _call(name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
 
 def _definitions(registrations: Mapping[str, Registration]) -> Iterator[Tool]:
     return (registration.define(RULES[LATEST]) for registration in registrations.values())
-
-
-def _words(name: str, tool: Tool) -> Iterator[str]:
-    yield from (*words(name), *words(tool.title or "")) * _NAME
-    yield from words(tool.description or "")
-    for argument, value in tool.input_schema.get("properties", {}).items():
-        yield from (*words(argument),) * _ARGUMENT
-        if isinstance(value, dict) and isinstance(value.get("description"), str):
-            yield from words(value["description"])
-
-
-def _definition(tool: Tool) -> JSONObject:
-    """Return the definition for a model: fields that all revisions have."""
-    fields = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _shorten(definition: JSONObject) -> JSONObject:
-    """Return a definition with only the types of its arguments; a call still validates against the whole schema."""
-    schema = definition["inputSchema"]
-    properties = {
-        name: {key: property_schema[key] for key in _SHORT_FIELDS if key in property_schema}
-        if isinstance(property_schema, dict)
-        else property_schema
-        for name, property_schema in schema.get("properties", {}).items()
-    }
-    required = {"required": schema["required"]} if "required" in schema else {}
-    description = {"description": definition["description"][:_SENTENCE]} if "description" in definition else {}
-    return {**definition, **description, "inputSchema": {"type": "object", "properties": properties, **required}}
 
 
 _ABOUT_SEARCH = (

@@ -13,28 +13,29 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.bounds import normalize
 
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
-_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
-_HOST = re.compile(r"(?<![A-Za-z0-9+.-])[0-9+.-]*+[A-Za-z][A-Za-z0-9+.-]*+:(?://[^/?#]*)?")
+_ESCAPE = lazy_pattern("%([0-9A-Fa-f]{2})")
+_HOST = lazy_pattern(r"(?<![A-Za-z0-9+.-])[0-9+.-]*+[A-Za-z][A-Za-z0-9+.-]*+:(?://[^/?#]*)?")
 """Matches a scheme with its host. A match starts only where a run of scheme characters begins: linear time."""
 _SEGMENT = r"[a-z0-9_~-](?:[a-z0-9._~-]*[a-z0-9_~-])?"
-_ONE_SPELLING = re.compile(rf"[a-z][a-z0-9+.-]*:(?://)?{_SEGMENT}(?:/{_SEGMENT})*")
+_ONE_SPELLING = lazy_pattern(rf"[a-z][a-z0-9+.-]*:(?://)?{_SEGMENT}(?:/{_SEGMENT})*")
 """Matches URIs with only one reading: most URIs, in one step."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_IGNORABLE = re.compile(
+_CONTROL = lazy_pattern(r"[\x00-\x1f\x7f]")
+_IGNORABLE = lazy_pattern(
     "[\u00ad\u034f\u180b-\u180f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff\U0001bca0-\U0001bca3\U000e0000-\U000e0fff]"
 )
 """Characters that IDNA drops."""
 _USERS = (
-    re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\\]*@"),
-    re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@"),
+    lazy_pattern(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\\]*@"),
+    lazy_pattern(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@"),
 )
 """Match user information before a host. A browser ends the host at a backslash, `urllib.parse` does not."""
-_PORT = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):[^/?#\\]*")
+_PORT = lazy_pattern(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):[^/?#\\]*")
 """Matches the port after a host, also an invalid one: `hostname` of `urllib.parse` does not check it."""
-_PARAMETERS = re.compile(r";[^/?#\\]*")
+_PARAMETERS = lazy_pattern(r";[^/?#\\]*")
 _ROUNDS = 4
 """Rounds of decoding: `%252f` is `/` for a program that decodes twice."""
 MAX_SPELLINGS = 64

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from accord.errors import DeclarationError
+from accord.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from accord.messages.revision import Rules
@@ -23,8 +24,8 @@ VERSION = "accord/version"
 VERSIONS = "accord/versions"
 """In the `_meta` of a definition: all versions, the newest last."""
 
-_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.IGNORECASE)
-_PARTS = re.compile(r"\d+|[^\W\d_]+")
+_NUMBERS = lazy_pattern(r"v?(\d+(?:\.\d+)*)", re.IGNORECASE)
+_PARTS = lazy_pattern(r"\d+|[^\W\d_]+")
 
 
 def with_version(kind: str, name: str, registered: Any, registration: Any) -> Registration:

@@ -28,7 +28,6 @@ from accord.server.core.peer import Peer
 from accord.server.core.registration import Completer, Registration
 from accord.server.core.registry import Registry
 from accord.server.core.resolver import Resolver
-from accord.server.declare.templates import Template
 from accord.server.middleware.request import Request, RunMiddleware
 from accord.session.pending_request import PendingRequest
 
@@ -173,6 +172,8 @@ def _expanding(text: str | None, params: CompleteParams, defaults: Mapping[str, 
     """Return a function from a value to its URI, given the other known arguments; it returns None if there is no
     URI.
     """
+    from accord.server.declare.templates import Template
+
     arguments = {**defaults, **_arguments(params)}
     try:
         template = Template(text or "")

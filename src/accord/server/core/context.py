@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, ove
 
 import msgspec
 
+from accord.errors import NotSupported, ToolError
 from accord.messages import codec
 from accord.messages.meta import TRACE, Params
-from accord.server.compose.access import Viewer, outer_names, outer_names_of_all, viewer_of
+from accord.server.compose.access import Viewer, missing_scopes_text, outer_names, outer_names_of_all, viewer_of
 from accord.server.core.types import LivingServer
 from accord.session.pending_request import headers_of
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from accord.messages.tools import Tool
     from accord.server.core.extension_methods import ExtensionMethods
     from accord.server.core.lifetime import Lifetimes
-    from accord.server.core.principal import Principal
+    from accord.server.core.principal import Principal, Upstream
     from accord.server.input.call import HandlerCall
     from accord.server.input.question import InputQuestion
     from accord.server.input.questions import Accepted, Cancelled, Declined, Messages, Sampled
@@ -147,6 +148,20 @@ class Context:
         return self._call.pending.principal  # type: ignore[no-any-return]
 
     @property
+    def upstream(self) -> Upstream:
+        """The user's access at the provider where they logged in: `await ctx.upstream.token()`, to call its API.
+
+        Raises `NotSupported` unless `OAuthProxy` authenticated the request. The token never goes to the client.
+        """
+        principal = self.principal
+        if principal is None or principal.upstream is None:
+            raise NotSupported(
+                "ctx.upstream needs a request that OAuthProxy authenticated: Server(auth=OAuthProxy(...))"
+            )
+        self._call.is_personal = True
+        return principal.upstream
+
+    @property
     def headers(self) -> dict[str, str]:
         """The headers of the HTTP request, by lower-case name; empty over stdio.
 
@@ -194,6 +209,14 @@ class Context:
         if self._call.peer.visibility is not None:
             self._call.record("session")
         return viewer_of(self._call.peer, self._call.pending)
+
+    def need(self, *scopes: str) -> None:
+        """Raise `ToolError` unless the principal has these scopes: `ctx.need("write")`. Clients over stdio have all.
+
+        The error does not lead the client to request them, since its response may have begun; `needs=` of a tool does.
+        """
+        if not self.viewer.has_scopes(frozenset(scopes)):
+            raise ToolError(missing_scopes_text(scopes))
 
     def sees(self, tool: str) -> bool:
         """Return whether the client may see a tool of this server: no rule hides it, and `principal` has its scopes."""

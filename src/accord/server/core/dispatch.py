@@ -35,6 +35,7 @@ from accord.messages.notifications import SetLevelParams
 from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
 from accord.redaction import describe_redacted, redact_record
+from accord.server.compose.access import missing_scopes_text, viewer_of
 from accord.server.core.completion import CompletionHandler
 from accord.server.core.content import NO_CACHE
 from accord.server.core.context import RunningServer
@@ -45,6 +46,7 @@ from accord.server.core.registration import CallRewriter, Registration
 from accord.server.core.resolver import Resolver
 from accord.server.core.results import ResultEncoder
 from accord.server.input.attempt import Attempt
+from accord.server.middleware.chain import NO_SCOPES
 from accord.server.notify.subscription_index import SubscriptionIndex
 from accord.server.notify.subscriptions import SubscriptionHandler
 from accord.session.events import NotificationReceived
@@ -184,9 +186,29 @@ class Dispatcher:
                 )
             except InvalidParams as error:  # the model wrote the name and the arguments, and can correct them
                 return self._encoder.encode_text(error.message, pending.rules, is_error=True)
+        needs = registration.metadata.needs
+        if needs and not viewer_of(peer, pending).has_scopes(needs):
+            return self._encoder.encode_text(missing_scopes_text(needs), pending.rules, is_error=True)
         if registration.may_request_input:
             return await self._call_tool_with_input(sent, registration, pending, peer)
         return await self._run_tool(sent, registration, pending, peer, None)
+
+    def missing_scopes(self, pending: PendingRequest, peer: Peer) -> frozenset[str]:
+        """Return all scopes that a call of a tool needs, if its principal lacks one of them; else none. Nothing of the
+        call has run yet, so that the client can request the scopes and send it again.
+        """
+        if pending.method.name != "tools/call":
+            return NO_SCOPES
+        try:
+            sent = read_tool_call(pending.params)
+            registration = self._resolver.declared_tool(sent.name, pending, peer)
+            if registration.rewrite_call is not None:
+                name, _ = registration.rewrite_call(registration, sent.arguments)
+                registration = self._resolver.declared_tool(name, pending, peer)
+        except (InvalidParams, InvalidArguments):  # which the call itself will report
+            return NO_SCOPES
+        marks = registration.metadata
+        return NO_SCOPES if viewer_of(peer, pending).has_scopes(marks.needs) else marks.needs | marks.scopes
 
     async def _rewrite_call(
         self,
@@ -354,8 +376,9 @@ class Dispatcher:
         )
 
 
-_BARE = len(b'{"name":"","arguments":}')
-_SHORTEST_MEMBER = len(b',"name":""')
+_ROOM = len(b'{"name":"","arguments":}') + len(b',"name":""')
+"""Bytes of params beside the values of their members, if another member has room."""
+_ROOM_BESIDE_META = _ROOM + len(b',"_meta":')
 
 
 def read_tool_call(params: Any) -> RawToolCall:
@@ -366,9 +389,9 @@ def read_tool_call(params: Any) -> RawToolCall:
         call = _decode_sent(params)
     except (msgspec.MsgspecError, TypeError, RecursionError):
         return codec.decode_params(RawToolCall, params)
-    carried = len(call.meta)
-    spare = len(params) - len(call.name) - len(call.arguments) - _BARE - (carried + 9 if carried else 0)
-    if spare >= _SHORTEST_MEMBER or call.arguments is NO_ARGUMENTS:  # otherwise there is no room for a duplicate member
+    meta, arguments = call.meta, call.arguments
+    rest = len(params) - len(call.name) - len(arguments) - len(meta)
+    if rest >= (_ROOM_BESIDE_META if meta else _ROOM) or arguments is NO_ARGUMENTS:  # room for a duplicate member
         codec.check_duplicate_members(bytes(params), "params")
     return call
 

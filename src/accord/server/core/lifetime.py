@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from accord.errors import LifespanError, describe
 from accord.redaction import describe_redacted
 from accord.server.core.exit_stack import FastExitStack
+from accord.server.core.per_loop import PerLoop
 from accord.server.core.watchdog import WATCHDOG
 from accord.transport.deadlines import is_cancelled
 
@@ -169,8 +170,8 @@ class Lifetimes:
 
     def __init__(self, server: LivingServer) -> None:
         self._server = server
-        self._running: dict[asyncio.AbstractEventLoop, _ActiveLifetime] = {}
-        self._ending: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
+        self._running: PerLoop[_ActiveLifetime] = PerLoop()
+        self._ending: PerLoop[asyncio.Future[None]] = PerLoop()
 
     def current(self) -> Lifetime:
         """Return the lifetime on the running loop. Raises `LifespanError` if the server does not run there."""
@@ -193,8 +194,7 @@ class Lifetimes:
         loop = asyncio.get_running_loop()
         running = self._running.get(loop)
         if running is None:
-            self._forget_closed_loops()
-            running = self._running[loop] = _ActiveLifetime(self._server, self._ending.pop(loop, None))
+            running = self._running.add(_ActiveLifetime(self._server, self._ending.pop(loop, None)))
             WATCHDOG.watch(loop)
         running.count += 1
         try:
@@ -212,21 +212,13 @@ class Lifetimes:
         if not running.count:
             del self._running[loop]
             WATCHDOG.leave(loop)
-            await self._end(running.lifetime, loop)
+            await self._end(running.lifetime)
 
-    async def _end(self, lifetime: Lifetime, loop: asyncio.AbstractEventLoop) -> None:
+    async def _end(self, lifetime: Lifetime) -> None:
         """Stop a lifetime, even if the caller is cancelled; the next start waits for it."""
         if lifetime.idle:
             return await lifetime.stop()
-        self._ending[loop] = asyncio.ensure_future(lifetime.stop())
-        await asyncio.shield(self._ending[loop])
-        return None
-
-    def _forget_closed_loops(self) -> None:
-        for by_loop in (self._running, self._ending):
-            for loop in list(by_loop):  # another thread may add its own meanwhile
-                if loop.is_closed():
-                    by_loop.pop(loop, None)
+        return await asyncio.shield(self._ending.add(asyncio.ensure_future(lifetime.stop())))
 
 
 class _ActiveLifetime:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -43,6 +43,17 @@ class Claims(Mapping[str, Any]):
 NO_CLAIMS = Claims()
 
 
+class Upstream(Protocol):
+    """The access of a user at the provider where they logged in, for handlers: `ctx.upstream`."""
+
+    async def token(self) -> str:
+        """Return an access token of the provider that is valid for a while, renewed if necessary.
+
+        Raises `AuthorizationError` if the user's login there has ended, or the provider does not answer.
+        """
+        ...
+
+
 class Principal(msgspec.Struct, frozen=True):
     """An authenticated user or program. Sessions, subscriptions, request states and limits belong to `id`: one user or
     program, never a group.
@@ -63,6 +74,10 @@ class Principal(msgspec.Struct, frozen=True):
     """The claims of the token."""
     expires_at: float | None = None
     """The time at which the token expires (`exp`), in seconds since 1970."""
+    thumbprint: str | None = None
+    """The thumbprint of the key to which the token is bound (RFC 9449, `cnf.jkt`); None for a bearer token."""
+    upstream: Upstream | None = None
+    """The user's access at the provider, with `OAuthProxy`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:

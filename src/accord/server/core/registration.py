@@ -40,6 +40,8 @@ class AccessMetadata(msgspec.Struct, frozen=True):
     scopes: frozenset[str] = frozenset()
     """Scopes that a principal needs, all of them; for all others the registration does not exist."""
     version: str | None = None
+    needs: frozenset[str] = frozenset()
+    """Scopes that a call needs, all of them; the registration is visible without them."""
 
 
 NO_METADATA = AccessMetadata()

@@ -147,6 +147,10 @@ class RegistryView:
             for each in registration.versions.values() or (registration,)
         )
         """Whether a registration is hidden from some principals."""
+        self.has_needs: bool = any(
+            each.metadata.needs for tool in self.tools.values() for each in tool.versions.values() or (tool,)
+        )
+        """Whether calls of a tool need scopes."""
         self.has_rules: bool = (
             bool(registry.guards)
             or registry.visibility is not None
@@ -328,8 +332,9 @@ def apply_scopes(name: str, registration: Registration, registry: RegistryParts)
         marks, names = registration.metadata, (*registration.names, *registration.former_names)
         scopes = marks.scopes | required_scopes(guards, names, marks.tags | registration.former_tags)
         registration.metadata = msgspec.structs.replace(marks, scopes=scopes)
-    registration.is_public = (
-        not registration.metadata.scopes and registration.metadata.version is None and registration.rewrite_call is None
+    marks = registration.metadata
+    registration.is_public = not (
+        marks.scopes or marks.needs or marks.version is not None or registration.rewrite_call is not None
     )
 
 

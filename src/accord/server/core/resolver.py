@@ -19,7 +19,7 @@ from accord.server.compose.versions import VERSION, limit_versions
 from accord.server.core.registration import Registration
 from accord.server.core.registry import KINDS
 from accord.server.middleware.chain import NO_SCOPES
-from accord.wire.headers import PROTOCOL_VERSION, check_parameters
+from accord.wire.headers import PROTOCOL_VERSION, Mirrored, check_parameters
 from accord.wire.request_headers import PER_REQUEST_REVISIONS
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ class Resolver:
     async def resolve_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """Return a tool. Raises `InvalidParams`, also for a tool that this client may not see."""
         return _select_version(await self._find_tool(name, pending, peer), "tool", name, pending, peer)
+
+    def declared_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
+        """As `resolve_tool`, without the tools of providers."""
+        return _select_version(self._registry.tools.get(name), "tool", name, pending, peer)
 
     async def _find_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration | None:
         registration = self._registry.tools.get(name)
@@ -205,15 +209,22 @@ class Resolver:
         return ProviderResolver(self._registry, self._limits)
 
 
-def check_headers(registration: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
-    """Raise `HeaderMismatch` if `Mcp-Param-*` headers differ from the arguments of a tool ("Servers MUST reject
-    requests"), and `InternalError` for a tool whose schema cannot be created.
+def mirrored_arguments(registration: Registration) -> Mirrored:
+    """Return the arguments of a tool that headers repeat. Raises `InternalError` for a tool whose schema cannot be
+    created.
     """
     try:
-        if registration.mirrored:
-            check_parameters(registration.mirrored, headers, arguments)
+        return registration.mirrored
     except DeclarationError as exc:
         raise InternalError(str(exc)) from exc
+
+
+def check_headers(registration: Registration, headers: Mapping[bytes, bytes], arguments: Raw) -> None:
+    """Raise `HeaderMismatch` if `Mcp-Param-*` headers differ from the arguments of a tool ("Servers MUST reject
+    requests"), and the error of `mirrored_arguments`.
+    """
+    if mirrored := mirrored_arguments(registration):
+        check_parameters(mirrored, headers, arguments)
 
 
 def _select_version(

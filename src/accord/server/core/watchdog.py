@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
+from accord.server.core.per_loop import PerLoop
 from accord.server.declare.parameters import relative_path
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -126,7 +127,7 @@ class Watchdog:
     """The thread that checks the event loops, while there are any."""
 
     def __init__(self) -> None:
-        self._monitors: dict[asyncio.AbstractEventLoop, LoopMonitor] = {}
+        self._monitors: PerLoop[LoopMonitor] = PerLoop()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -151,10 +152,10 @@ class Watchdog:
             if monitor is not None:
                 monitor.servers -= 1
                 if not monitor.servers:
-                    self._forget(loop)
+                    del self._monitors[loop]
+                    self._stop_if_idle()
 
-    def _forget(self, loop: asyncio.AbstractEventLoop) -> None:
-        del self._monitors[loop]
+    def _stop_if_idle(self) -> None:
         if not self._monitors:
             self._thread = None
             self._stop.set()
@@ -162,8 +163,8 @@ class Watchdog:
     def _run(self, stop: threading.Event) -> None:
         while not stop.wait(_CHECK_SECONDS):
             with self._lock:
-                for loop in [loop for loop in self._monitors if loop.is_closed()]:  # without calls of `leave`
-                    self._forget(loop)
+                self._monitors.drop_closed()  # without calls of `leave`
+                self._stop_if_idle()
                 monitors = list(self._monitors.values())
             for monitor in monitors:
                 self._report(monitor, time.monotonic())

@@ -40,7 +40,7 @@ R = TypeVar("R")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:{]|\{")
 """The beginning of a URI (RFC 3986, section 3.1), or of a URI template whose scheme may contain a variable."""
 
-_PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict")
+_PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict", "needs")
 _PROMPT_FIELDS = ("title", "icons", "meta")
 _TOOL_FIELDS = (*_PROMPT_FIELDS, "annotations")
 
@@ -68,6 +68,7 @@ def make_tool(
     ignore_unknown: bool = False,
     tags: Iterable[str] = (),
     scopes: Iterable[str] = (),
+    needs: Iterable[str] = (),
     version: str | None = None,
     middleware: Sequence[Middleware] = (),
     **about: Any,
@@ -95,7 +96,7 @@ def make_tool(
         **message_fields(about),
     )
     registration = tool_registration(function, read, tool, timeout)
-    set_metadata(registration, tags, scopes, middleware, version)
+    set_metadata(registration, tags, scopes, middleware, version, needs)
     return tool.name, registration
 
 
@@ -112,7 +113,7 @@ def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -
     for option in given:
         if option in known:
             continue
-        options = [*(_PARAMETERS if kind == "tool" else _PARAMETERS[:-2]), *known]
+        options = [*(_PARAMETERS if kind == "tool" else _PARAMETERS[:-3]), *known]
         close = difflib.get_close_matches(option, options, 1)
         if close and option not in _REPLACEMENTS:
             raise DeclarationError(f"a {kind} has no option {option}=, did you mean {close[0]}=?")
@@ -236,13 +237,24 @@ def set_metadata(
     scopes: Iterable[str],
     middleware: Sequence[Middleware],
     version: str | None = None,
+    needs: Iterable[str] = (),
 ) -> None:
     """Set the access metadata and the middleware of a registration. Raises `DeclarationError`."""
     if version is not None and not isinstance(version, str):
         raise DeclarationError(f"version= must be a string: write version={str(version)!r}")
-    if tags or scopes or version is not None:
-        registration.metadata = AccessMetadata(words("tags", tags), words("scopes", scopes), version)
+    if tags or scopes or needs or version is not None:
+        registration.metadata = AccessMetadata(
+            words("tags", tags), _scopes("scopes", scopes), version, _scopes("needs", needs)
+        )
     registration.middleware = middleware_steps(middleware)
+
+
+def _scopes(option: str, scopes: Iterable[str]) -> frozenset[str]:
+    if not scopes:
+        return frozenset()
+    from accord.server.auth.scope_hierarchy import scope_set
+
+    return scope_set(option, scopes)
 
 
 def message_fields(about: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,10 @@ class PromptOptions(TypedDict, total=False):
 class ToolOptions(PromptOptions, total=False):
     """The options of a tool; see `Server.tool`."""
 
+    needs: Iterable[str]
+    """Scopes that a call needs. All clients see the tool; over HTTP, a call without these scopes receives 403
+    `insufficient_scope`, so that the client can request them and try again.
+    """
     annotations: ToolAnnotations | None
     """Hints about its behavior: `ToolAnnotations(read_only_hint=True)`."""
     timeout: float | None

@@ -11,6 +11,8 @@ from inspect import cleandoc
 
 import msgspec
 
+from accord.lazy_patterns import lazy_pattern
+
 _ARGUMENTS = {
     "args",
     "arguments",
@@ -32,11 +34,11 @@ _LEFT_OUT = {
     "warns",
     "attributes",
 }
-_GOOGLE = re.compile(r"(\w[\w ]*):\s*$")
-_DASHES = re.compile(r"-{3,}\s*$")
-_FIELD = re.compile(r":(\w+)(?:\s+([^:]*))?:\s?(.*)$")
-_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*))?$")
-_NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?$")
+_GOOGLE = lazy_pattern(r"(\w[\w ]*):\s*$")
+_DASHES = lazy_pattern(r"-{3,}\s*$")
+_FIELD = lazy_pattern(r":(\w+)(?:\s+([^:]*))?:\s?(.*)$")
+_ENTRY = lazy_pattern(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*))?$")
+_NUMPY_ENTRY = lazy_pattern(r"\*{0,2}(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?$")
 
 
 class Docstring(msgspec.Struct, frozen=True):

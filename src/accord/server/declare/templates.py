@@ -31,15 +31,16 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from accord.errors import DeclarationError
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.bounds import normalize
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
-_PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
+_PART = lazy_pattern(r"\{([^{}]*)\}|([^{}]+)|([{}])")
 _NAME = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+"
-_FIELD = re.compile(rf"({_NAME}(?:\.{_NAME})*)(?:(\*)|:([1-9][0-9]{{0,3}}))?")
-_NOT_LITERAL = re.compile('[\0-\x20"<>\\\\^`|\x7f-\x9f\ud800-\udfff]')
-_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_FIELD = lazy_pattern(rf"({_NAME}(?:\.{_NAME})*)(?:(\*)|:([1-9][0-9]{{0,3}}))?")
+_NOT_LITERAL = lazy_pattern('[\0-\x20"<>\\\\^`|\x7f-\x9f\ud800-\udfff]')
+_BARE_PERCENT = lazy_pattern(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPES = lazy_pattern(r"(?:%[0-9A-Fa-f]{2})+")
 
 # An escaped ASCII character, or one that has to be, is the unit U+DC00 above it, where text has none.
 _LIFT = {code: 0xDC00 + code for code in range(128)}
@@ -241,7 +242,7 @@ class Template:
         return {name: values[name] for name in self.variables if name in values}
 
 
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = lazy_pattern(r"[A-Za-z]:")
 _ROUNDS = 3
 """The number of times escapes are decoded in the text of several values."""
 
@@ -422,14 +423,14 @@ def _track(parts: Sequence[str | _Expression]) -> Iterator[str | _Slot]:
     """Yield the literals and slots of a template for matching: the variables of `{/a,b}` and `{.a,b}` are separate
     slots.
     """
+    last = {part.operator.first: at for at, part in enumerate(parts) if not isinstance(part, str)}
     for at, part in enumerate(parts):
         if isinstance(part, str):
             yield _units(part) or ""
             continue
         operator, stops = part.operator, part.operator.stops
         if operator is _OPERATORS["+"]:
-            later = {other.operator.first for other in parts[at:] if not isinstance(other, str)}
-            stops = "".join(later & {"?", "#"})
+            stops = "".join(sign for sign in "?#" if last.get(sign, -1) > at)
         alone = [(field,) for field in part.fields] if operator.first in (".", "/") else [part.fields]
         for fields in alone:
             explode = fields[0].explode and operator.first in (".", "/")

@@ -3,6 +3,7 @@
     /mcp                2025-03-26 to 2026-07-28; also the root, for an app that is mounted under a path
     /sse, /messages     2024-11-05
     /health, /ready     for monitoring
+    /.well-known/...    metadata, where tokens are verified (`auth/protected_resource`)
 
 Each path also works with a trailing slash. The app works without the ASGI lifespan: it starts with the first request,
 and ends with its event loop.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context as ContextVariables
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from accord.messages.revision import HANDSHAKE, LATEST, NO_SESSIONS, RULES
 from accord.redaction import redact_record
 from accord.server.auth.authentication import identify
 from accord.server.auth.refusals import AuthRefused
+from accord.server.core.per_loop import PerLoop
 from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
 from accord.server.http.http_context import HTTPContext, HTTPServer
 from accord.session.incoming import error_bytes
@@ -31,6 +33,7 @@ from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Recei
 from accord.transport.asgi.responses import send_json, send_text
 
 if TYPE_CHECKING:
+    from accord.server.auth.protected_resource import ProtectedResource
     from accord.server.http.options import HTTPOptions
 
 log: logging.Logger = logging.getLogger("accord")
@@ -50,9 +53,11 @@ class HTTPApp:
         self._server = server
         self._host_check = options.gate()
         self._cors = options.cors() if options.origins else None
-        self._endpoints: dict[asyncio.AbstractEventLoop, HTTPEndpoint] = {}
-        self._ending: set[asyncio.AbstractEventLoop] = set()
+        self._endpoints: PerLoop[HTTPEndpoint] = PerLoop(lambda endpoint: endpoint.context.close())
+        self._ending: PerLoop[bool] = PerLoop()
         self._public_root = options.public_root()
+        self._resource = None if server.auth is None else _protected_resource(server, options)
+        self._public_routes: dict[str, RouteHandler] = {} if self._resource is None else self._resource.routes
         self._routes: dict[str, RouteHandler] = {}
         routes: dict[str, RouteHandler] = {
             options.path.rstrip("/"): self._mcp,
@@ -62,9 +67,12 @@ class HTTPApp:
             "/health": self._health,
             "/ready": self._ready,
         }
+        self._public_urls: dict[str, str | None] = {}
         for root in {"", self._public_root}:  # a proxy may or may not strip its part of the path
             for path, route in routes.items():  # some frameworks add a trailing slash
                 self._routes |= {root + path: route, f"{root}{path}/": route}
+                url = options.public_url if route == self._mcp else options.public_url_of(path)
+                self._public_urls |= {root + path: url, f"{root}{path}/": url}
 
     @property
     def draining(self) -> bool:
@@ -78,28 +86,38 @@ class HTTPApp:
         request = ASGIRequest(scope, receive, send)
         if self._server.instrumentation is not None:
             self._server.instrumentation.http_request_received(request)
-        if self._cors is not None:
-            send = request.send = self._with_cors(send, request.headers.get(b"origin"))
+        if self._cors is not None and request.path not in self._public_routes:
+            request.send = self._with_cors(send, request.headers.get(b"origin"))
         try:
             await self._route(request)(request)
         except RequestRejected as exc:
-            await self._reject(exc, send)
+            await self._reject(exc, request.send)
         except AuthRefused as exc:
-            challenge = ((b"www-authenticate", exc.challenge.encode()),) if exc.challenge else ()
-            await self._reject(RequestRejected(exc.status, str(exc), challenge), send)
+            challenge = exc.challenge if self._resource is None else self._resource.challenge(exc, request)
+            headers = ((b"www-authenticate", challenge.encode()),) if challenge else ()
+            await self._reject(RequestRejected(exc.status, str(exc), headers), request.send)
         except StoreError as exc:
             log.error("accord: %s", exc)
             await self._reject(
-                RequestRejected(503, "the store of the server is not available; try again later", RETRY_LATER), send
+                RequestRejected(503, "the store of the server is not available; try again later", RETRY_LATER),
+                request.send,
             )
         except (LifespanError, DeclarationError) as exc:
             log.error("accord: %s", exc, exc_info=exc.__cause__)
-            await self._reject(RequestRejected(503, "the server could not start; its log says why", RETRY_LATER), send)
+            rejected = RequestRejected(503, "the server could not start; its log says why", RETRY_LATER)
+            await self._reject(rejected, request.send)
         except ClientDisconnected:
             with suppress(OSError):  # no client reads it; an outer middleware may wait for a response, and log it
-                await send_text(send, _CLIENT_CLOSED_REQUEST, "")
+                await send_text(request.send, _CLIENT_CLOSED_REQUEST, "")
 
         return None
+
+    def check_public_url(self) -> None:
+        """Raise `DeclarationError` for a server that other machines reach, and that verifies tokens, without a public
+        URL.
+        """
+        if self._resource is not None:
+            self._resource.check_public_url()
 
     async def _other_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -110,9 +128,12 @@ class HTTPApp:
     def _route(self, request: ASGIRequest) -> RouteHandler:
         """Return the handler of an allowed request. Raises `RequestRejected`."""
         headers = request.headers
-        refusal = self._host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
+        public = self._public_routes.get(request.path) if self._public_routes else None
+        refusal = self._host_check.refusal(headers.get(b"host"), None if public else headers.get(b"origin"))
         if refusal is not None:
             raise RequestRejected(403, refusal)
+        if public is not None:
+            return public
         if request.conflicting_header is not None:
             raise RequestRejected(
                 400, f"the header {request.conflicting_header.decode('latin-1')} occurs twice with different values"
@@ -186,9 +207,21 @@ class HTTPApp:
             await send_text(request.send, 200, "ready\n")
 
     async def _authenticate(self, request: ASGIRequest) -> None:
-        """Set the principal, if there is `auth`. Raises `AuthRefused`."""
-        if self._server.auth is not None:
-            request.principal = await identify(self._server.auth, request, self._server.limits.http.auth_seconds)
+        """Set the principal, if there is `auth`. Raises `AuthRefused`, `RequestRejected`."""
+        auth = self._server.auth
+        if auth is None:
+            return
+        request.public_url = self._public_urls.get(request.path)
+        if self._resource is not None:
+            request.resource = self._resource.identifier(request)
+        pending = (await self._start_endpoint()).context.pending_authentications
+        request.account = pending.add(request)
+        try:
+            request.principal = await identify(auth, request, self._server.limits.http.auth_seconds)
+        finally:
+            pending.remove(request.account)
+            if request.response_headers:
+                request.send = _with_headers(request.send, request.response_headers)
 
     # --- CORS --------------------------------------------------------------------------------------------------
 
@@ -200,14 +233,7 @@ class HTTPApp:
 
     def _with_cors(self, send: Send, origin: bytes | None) -> Send:
         """Return a `send` that adds the CORS headers for this origin."""
-        extra = self._cors.answer(origin) if self._cors is not None else []
-
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *extra]
-            await send(message)
-
-        return send_with_headers
+        return _with_headers(send, self._cors.answer(origin) if self._cors is not None else [])
 
     # --- lifetime ----------------------------------------------------------------------------------------------
 
@@ -228,9 +254,7 @@ class HTTPApp:
             await events.close()
             await self._server.lifetimes.leave()
             return endpoint
-        self._forget_closed_loops()
-        endpoint = self._endpoints[loop] = HTTPEndpoint(HTTPContext(self._server, self.options, events))
-        return endpoint
+        return self._endpoints.add(HTTPEndpoint(HTTPContext(self._server, self.options, events)))
 
     async def _start_endpoint(self) -> HTTPEndpoint:
         """Return the endpoint of this loop for a request; see `start`.
@@ -245,16 +269,9 @@ class HTTPApp:
             endpoint = await asyncio.create_task(self.start(), context=ContextVariables())
         return endpoint
 
-    def _forget_closed_loops(self) -> None:
-        """Drop the endpoints of closed loops: without a lifespan, no event announces the end of a loop."""
-        for loop in list(self._endpoints):  # another thread may add its own loop meanwhile
-            if loop.is_closed() and (endpoint := self._endpoints.pop(loop, None)) is not None:
-                endpoint.context.close()
-        self._ending = {loop for loop in list(self._ending) if not loop.is_closed()}
-
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._ending.discard(asyncio.get_running_loop())
+        self._ending.pop(asyncio.get_running_loop(), None)
         try:
             await self.start()
         except (StoreError, LifespanError, DeclarationError) as exc:
@@ -273,9 +290,8 @@ class HTTPApp:
 
         `/ready` then returns 503; `/health` still returns 200. Other loops are not affected.
         """
-        loop = asyncio.get_running_loop()
-        self._ending.add(loop)
-        endpoint = self._endpoints.get(loop)
+        self._ending.add(True)
+        endpoint = self._endpoints.get(asyncio.get_running_loop())
         if endpoint is None:
             return True
         endpoint.context.subscription_index.flush()  # send pending change notifications before the streams end
@@ -288,6 +304,8 @@ class HTTPApp:
 
     async def close(self) -> None:
         """Close everything that remains on this loop."""
+        if self._resource is not None:
+            await self._resource.close()
         endpoint = self._endpoints.pop(asyncio.get_running_loop(), None)
         if endpoint is None:
             return
@@ -296,6 +314,25 @@ class HTTPApp:
             await endpoint.context.events.close()  # the store may be shared
         finally:
             await self._server.lifetimes.leave()
+
+
+def _with_headers(send: Send, extra: Sequence[tuple[bytes, bytes]]) -> Send:
+    """Return a `send` that adds headers to the response."""
+
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *extra]
+        await send(message)
+
+    return send_with_headers
+
+
+def _protected_resource(server: HTTPServer, options: HTTPOptions) -> ProtectedResource | None:
+    """Return the protected resource of a server that verifies tokens. Raises `DeclarationError`."""
+    from accord.server.auth.protected_resource import protected_resource
+
+    info = server.profile().info
+    return protected_resource(server.auth, "" if info is None else info.title or info.name, options)
 
 
 def _session_id(request: ASGIRequest) -> str:

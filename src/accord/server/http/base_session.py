@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
+import time
 from base64 import urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from hmac import compare_digest
@@ -46,6 +48,9 @@ from accord.transport.session_driver import SessionDriver
 if TYPE_CHECKING:
     from accord.server.core.principal import Principal
     from accord.server.http.quotas import BodyCharge
+
+STREAM_SECONDS = 3_600.0
+"""How long a stream may last whose token has no time of expiry."""
 
 _SMALL_HANDSHAKE_BYTES = 1 << 8
 """The most bytes of an `initialize` that is not charged. A session keeps it decoded, in up to 32 times
@@ -233,6 +238,22 @@ def is_own_id(id: str) -> bool:
 def _signature(secret: str) -> str:
     digest = blake2b(secret.encode(errors="replace"), key=_KEY, digest_size=_SIGNATURE_BYTES)
     return urlsafe_b64encode(digest.digest()).decode()
+
+
+@contextmanager
+def until_expiry(principal: Principal | None, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end`, which ends a stream, when the token that opened it expires. A token without a time of expiry may be
+    revoked all the same: its streams are opened anew after an hour.
+    """
+    left = None if principal is None else principal.seconds_left(time.time())
+    if left is None and principal is not None and principal.issuer is not None:
+        left = STREAM_SECONDS
+    timer = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), end)
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def end_session_requests(driver: SessionDriver, reason: str) -> None:

@@ -134,12 +134,13 @@ class EventStream:
         finally:
             self.detach(stream)
 
-    def close_response(self, retry: int | None = None) -> None:
+    def close_response(self, retry: int | None = None, *, of: SSEResponse | None = None) -> None:
         """End the response after its pending messages; the client reconnects for the rest after `retry` milliseconds.
+        With `of`, end it only if it is this one.
 
         Pending messages are sent first: a client without an event id could not reconnect.
         """
-        if self._response is not None:
+        if self._response is not None and of in (None, self._response):
             self._closing = (self._response, self._retry_milliseconds if retry is None else retry)
             self._start_pump()
 

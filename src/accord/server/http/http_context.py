@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from accord.errors import InvalidRequest
 from accord.limits import Limits
 from accord.messages.capabilities import without_sessions
+from accord.server.auth.refusals import InsufficientScope
+from accord.server.compose.access import missing_scopes_text
 from accord.server.core.dispatch import DispatchedServer, Dispatcher
 from accord.server.core.peer import ClientNotifications, Peer, PeerChannel
 from accord.server.core.results import ResultEncoder
-from accord.server.http.quotas import AccountFinder, BodyBudget, account_of, is_address
+from accord.server.http.quotas import AccountFinder, BodyBudget, PendingAuthentications, account_of, is_address
 from accord.server.http.slow_readers import SlowReaders
+from accord.server.middleware.chain import NO_SCOPES
 from accord.server.notify.subscription_index import ChangeBus, SubscriptionIndex, make_subscription_index
 from accord.session.peer_info import PeerInfo
 from accord.session.rate import RateLimiter, RequestLoad
@@ -29,10 +34,13 @@ from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
     from accord.server.auth.authentication import Auth
+    from accord.server.auth.token_verifier import TokenVerifier
     from accord.server.core.instrumentation import ServerInstrumentation
     from accord.server.core.principal import Principal
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
+    from accord.session.pending_request import PendingRequest
+    from accord.transport.asgi.request import ASGIRequest
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -77,13 +85,15 @@ class HTTPContext:
         """Event streams whose clients read too slowly."""
         self.account: AccountFinder = partial(account_of, proxied=options.public_url is not None)
         """Returns the account whose quotas a request uses."""
+        self.pending_authentications: PendingAuthentications = PendingAuthentications(self.limits, self.account)
         self._load = RequestLoad(self.limits.http.requests, self.limits.http.bodies_bytes)
         self._loads: WeakValueDictionary[str, RequestLoad] = WeakValueDictionary()
         self._warned_about_workers = False
         self._limiters: dict[str, tuple[RateLimiter, RateLimiter]] = {}
-        if server.auth is None and server.registry.view.requires_scopes:
+        if server.auth is None and (server.registry.view.requires_scopes or server.registry.view.has_needs):
             log.warning(
-                "accord: %r has items that need scopes, and no auth= to grant them: no client sees these items", server
+                "accord: %r has items that need scopes, which nothing grants without `auth`: no client can use them",
+                server,
             )
         profile = server.profile()
         self.subscription_index: SubscriptionIndex = server.change_bus.join(
@@ -152,6 +162,29 @@ class HTTPContext:
         )
         peer = self._peer(driver, principal, account)
         return driver, peer
+
+    def admit(
+        self, requests: Iterable[PendingRequest], request: ASGIRequest, driver: SessionDriver, peer: Peer
+    ) -> None:
+        """Give the requests of one POST its principal and its headers: permissions are those of this POST, not of the
+        first one of its session.
+
+        Raises `InsufficientScope`, which ends them all, if one of them calls a tool whose scopes the principal lacks.
+        """
+        for pending in requests:
+            pending.principal, pending.headers = request.principal, request.headers
+        if self.server.registry.view.has_needs:
+            needs = NO_SCOPES.union(*(self.dispatcher.missing_scopes(pending, peer) for pending in requests))
+            if needs:
+                for pending in requests:
+                    driver.session.fail(pending, InvalidRequest(missing_scopes_text(needs)))
+                raise InsufficientScope(needs | self._required_scopes(request.principal))
+
+    def _required_scopes(self, principal: Principal | None) -> frozenset[str]:
+        """Return the scopes that every request of a principal needs."""
+        verifiers: Sequence[TokenVerifier] = getattr(self.server.auth, "verifiers", ())
+        required = (each.required_scopes for each in verifiers if principal and each.issuer == principal.issuer)
+        return NO_SCOPES.union(*required)
 
     def _peer(self, driver: SessionDriver, principal: Principal | None, account: str) -> Peer:
         """Return the peer for a channel. Rate limits apply per principal, not per channel."""

@@ -50,6 +50,10 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
     client (elicitation, sampling, roots), subscriptions, log levels, list changes, HTTP+SSE, and resuming streams.
     2026-07-28 has no sessions, and is served as usual.
     """
+    authorization_server_metadata: bool = False
+    """Whether the metadata of the first authorization server of `auth` is published at the root of this server, for
+    clients of 2025-03-26, which look for it there.
+    """
     access_log: bool = False
     """Whether each request is logged as a line of JSON."""
     retry_seconds: float | None = None
@@ -82,6 +86,11 @@ class HTTPOptions(msgspec.Struct, frozen=True, kw_only=True):
         path = (match[2] or "").rstrip("/") if match is not None else ""
         own = self.path.rstrip("/")
         return path.removesuffix(own) if path.endswith(own) else ""
+
+    def public_url_of(self, path: str) -> str | None:
+        """Return the public URL of a path other than that of Streamable HTTP, or None without a public URL."""
+        match = _PUBLIC.fullmatch(self.public_url or "")
+        return None if match is None else f"{match[1]}{self.public_root()}{path}"
 
     def cors(self) -> CORS:
         """Return the CORS policy for the listed origins. Pages of the public URL itself do not need it."""

@@ -23,6 +23,7 @@ import msgspec
 
 from accord.limits import Limits
 from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, largest_share, memory_of
+from accord.session.rate import FEW, MANY
 from accord.transport.asgi.request import RequestRejected
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ call's time.
 """
 
 _FEW_REQUESTS = 64
-"""The most requests in progress for `_MEDIUM_BYTES` to apply."""
+"""The most requests in progress for `_MEDIUM_BYTES` to apply, and to wait for authentication without an account."""
 
 _FEW_FIELDS = 32
 """Header fields of a request that are not counted."""
@@ -164,6 +165,42 @@ class BodyBudget:
 
 
 AccountFinder = Callable[["ASGIRequest"], str]
+
+
+class PendingAuthentications:
+    """The requests that wait for authentication, such as for an authorization server: they wait on after their client
+    has disconnected.
+    """
+
+    def __init__(self, limits: Limits, find_account: AccountFinder) -> None:
+        self._most = limits.http.requests
+        self._most_of_one = limits.http.requests_per_address
+        self._find_account = find_account
+        self._of: dict[str, int] = {}
+        self.total: int = 0
+        """The number of these requests."""
+
+    def add(self, request: ASGIRequest) -> str:
+        """Count a request; return its address, or an empty string while there are few. Raises `RequestRejected` (503)
+        over the limits of requests in flight.
+        """
+        account = self._find_account(request) if self.total >= _FEW_REQUESTS else ""
+        if account:
+            of_one = self._of.get(account, 0)
+            share = self._most if self.total < self._most else MANY if self.total < 2 * self._most else FEW
+            if of_one >= min(share, self._most_of_one):
+                raise RequestRejected(503, "too many requests wait for authentication; try again later", _LATER)
+            self._of[account] = of_one + 1
+        self.total += 1
+        return account
+
+    def remove(self, account: str) -> None:
+        """Remove a request that `add` has counted for this account."""
+        self.total -= 1
+        if account:
+            self._of[account] -= 1
+            if not self._of[account]:
+                del self._of[account]
 
 
 class BodyCharge(msgspec.Struct, eq=False):

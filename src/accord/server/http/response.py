@@ -86,9 +86,7 @@ class PostResponse:
 
     async def _serve_one(self, pending: PendingRequest) -> bytes | None:
         """Handle a request in this task, and return its response, or None if it was cancelled."""
-        http_request = self._http_request
-        # The permissions are those of this POST, not of the first one of its session.
-        pending.principal, pending.headers, pending.sink = http_request.principal, http_request.headers, self
+        pending.sink = self
         response = self.driver.serve(pending)
         try:
             waits_for = response.send(None)
@@ -122,13 +120,13 @@ class PostResponse:
         """Start what happens while a handler waits: see the head of this module."""
         loop = asyncio.get_running_loop()
         if pending.rules.disconnect_cancels:
-            return loop.create_task(wait_for_disconnect(self._http_request.receive, partial(self._cancel, pending)))
+            return loop.create_task(wait_for_disconnect(self._http_request.receive, partial(self.cancel, pending)))
         if pending.rules.primes_streams:
             return loop.call_later(self.driver.limits.http.patience_seconds, self._prime, pending)
         return None
 
-    def _cancel(self, pending: PendingRequest) -> None:
-        """Cancel a request whose client has disconnected."""
+    def cancel(self, pending: PendingRequest) -> None:
+        """Cancel a request whose client has disconnected, or whose token has expired."""
         self.driver.session.incoming_requests.abandon(pending)
         if pending.driver is not None:
             pending.driver.cancel()
@@ -173,7 +171,7 @@ class PostResponse:
         """Cancel a request that is still active: its client does not read, and was disconnected."""
         for pending in self._requests:
             if pending.rules.disconnect_cancels and pending.stage == "active":
-                self._cancel(pending)
+                self.cancel(pending)
 
     async def finish(self, message: bytes | None, status: int = 200) -> None:
         """Send the last message, and end the response."""

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from accord.messages import codec
 from accord.messages.envelope import RequestId
 from accord.messages.revision import RULES
 from accord.server.core.visibility import Visibility, VisibilityRules
-from accord.server.http.base_session import BaseHTTPSession, SessionRecord
+from accord.server.http.base_session import BaseHTTPSession, SessionRecord, until_expiry
 from accord.server.http.event_stream import EventStream
 from accord.server.http.http_context import SEVERAL_WORKERS
 from accord.server.http.response import PostResponse
@@ -105,6 +106,7 @@ class HTTPSession(BaseHTTPSession):
                 requests = [event.pending]
             elif not (requests := await self._process(events, request.send)):
                 return
+            self.context.admit(requests, request, self.driver, self.peer)
             response = PostResponse(requests, self.driver, request, self.headers, self._make_stream)
             message = await response.serve()
             await self._save_changes(requests)
@@ -169,6 +171,7 @@ class HTTPSession(BaseHTTPSession):
         max_streams = self.context.limits.http.streams
         if self.open_requests >= max_streams:
             raise RequestRejected(429, f"too many streams are open: the limit is {max_streams}", _LATER)
+        self.peer.identity = request.principal  # only what this token may read is notified on its stream
         with self, self.with_stream():
             stream = SSEResponse(request.send, self.context.limits, self.headers, self.driver.on_unsent)
             if last is None:
@@ -176,7 +179,8 @@ class HTTPSession(BaseHTTPSession):
                 event_stream.attach(stream)
             else:
                 event_stream = await self._resume(last, stream)
-            await event_stream.write(stream, request.receive)
+            with until_expiry(request.principal, partial(event_stream.close_response, of=stream)):
+                await event_stream.write(stream, request.receive)
 
     async def _resume(self, last: bytes, stream: SSEResponse) -> EventStream:
         """Resume the stream of an event from there on, and return it.

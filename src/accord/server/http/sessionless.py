@@ -88,6 +88,7 @@ class SessionlessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(request.send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
+        self._context.admit([event.pending], request, client.driver, client.peer)
         return await PostResponse([event.pending], client.driver, request).answer()
 
     async def _batch(self, body: bytes, rules: Rules, request: ASGIRequest) -> None:
@@ -103,6 +104,7 @@ class SessionlessHandler:
                     client.driver.event_handlers[type(event)](event)
             if not requests:
                 return await send_text(request.send, 202, "")
+            self._context.admit(requests, request, client.driver, client.peer)
             return await PostResponse(requests, client.driver, request).answer()
 
 

@@ -14,7 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from accord.server.http.base_session import BaseHTTPSession
+from accord.server.http.base_session import BaseHTTPSession, until_expiry
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest, Receive
@@ -42,7 +42,7 @@ class SSESession(BaseHTTPSession):
         """Write the stream until the client disconnects or the session is closed."""
         address = f"{quote(endpoint)}?session_id={self.id}"
         self._stream.send_event(sse.encode(address.encode(), event="endpoint"))
-        with self, self.with_stream():
+        with self, self.with_stream(), until_expiry(self.peer.identity, self._expire):
             await write_until_disconnect(self._stream, receive)
 
     async def post(self, body: bytes, request: ASGIRequest, charge: BodyCharge) -> None:
@@ -51,9 +51,10 @@ class SSESession(BaseHTTPSession):
         """
         events = self.receive(body, request, charge)
         self.check_answer(events)
+        requests = [event.pending for event in events if type(event) is RequestReceived]
+        self.context.admit(requests, request, self.driver, self.peer)
         for event in events:
             if type(event) is RequestReceived:
-                event.pending.principal, event.pending.headers = request.principal, request.headers
                 task = asyncio.get_running_loop().create_task(self._serve(event.pending))
                 event.pending.driver = task
                 self._tasks.add(task)
@@ -82,6 +83,11 @@ class SSESession(BaseHTTPSession):
             for message in session.end_subscription(pending, "the server is shutting down"):
                 self.driver.sink.send(message)
             pending.driver.cancel()
+
+    def _expire(self) -> None:
+        """End the stream after the running calls: the token that opened it has expired."""
+        self.drain()
+        self._ending = asyncio.get_running_loop().create_task(self.finish())
 
     async def finish(self) -> None:
         """Wait for running calls, then end the stream."""

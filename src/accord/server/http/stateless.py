@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, InvalidParams, InvalidRequest, ProtocolError
@@ -13,8 +14,8 @@ from accord.messages.revision import RULES, Rules
 from accord.server.core.dispatch import read_tool_call
 from accord.server.core.peer import Peer
 from accord.server.core.principal import Principal
-from accord.server.core.resolver import check_headers
-from accord.server.http.base_session import end_session_requests
+from accord.server.core.resolver import check_headers, mirrored_arguments
+from accord.server.http.base_session import end_session_requests, until_expiry
 from accord.server.http.response import PostResponse
 from accord.session import peek
 from accord.session.events import NotificationReceived, ReplyReady, RequestReceived
@@ -178,6 +179,7 @@ class StatelessHandler:
         if isinstance(event, ReplyReady):
             return await send_json(request.send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
+        self._context.admit([event.pending], request, client.driver, client.peer)
         if event.pending.method.stays:
             return await self._listen(event.pending, client, request)
         return await PostResponse([event.pending], client.driver, request).answer()
@@ -203,7 +205,7 @@ class StatelessHandler:
                 # Tools that are not public are checked once it is known that the principal may see them
                 # (`Resolver.resolve_call`): an error would disclose that they exist.
                 registration = self._context.server.registry.tools.get(subject or "")
-                if registration is not None and registration.is_public:
+                if registration is not None and registration.is_public and mirrored_arguments(registration):
                     check_headers(registration, request.headers, read_tool_call(incoming.params).arguments)
         return params
 
@@ -230,7 +232,10 @@ class StatelessHandler:
         response.driver, peer = self._context.connect(client.session, response, request.principal, client.peer.account)
         self._listening[pending] = response
         try:
-            with self._context.subscription_index.with_peer(peer, request.size):
+            # Closing the stream without a result tells the client to subscribe again, with another token: "a transport
+            # that closes without it indicates an unexpected disconnect" (Subscriptions, Graceful Closure).
+            expiring = until_expiry(request.principal, partial(response.cancel, pending))
+            with self._context.subscription_index.with_peer(peer, request.size), expiring:
                 await response.answer()
         finally:
             del self._listening[pending]

@@ -18,6 +18,7 @@ from msgspec import Raw
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.revision import Rules
+from accord.server.core.per_loop import PerLoop
 from accord.server.input.base import EncodedQuestion, UnavailableInput
 from accord.server.input.call import HandlerCall
 from accord.server.input.direct import DirectInput, URLElicitations
@@ -42,7 +43,7 @@ class MultiRoundTrip:
 
     def __init__(self, audience: str, keyring: Keyring, limits: Limits) -> None:
         self._limits = limits
-        self._suspended_by_loop: dict[asyncio.AbstractEventLoop, SuspendedCalls] = {}
+        self._suspended_by_loop: PerLoop[SuspendedCalls] = PerLoop()
         self.url_elicitations: URLElicitations = URLElicitations()
         self._audience = audience.encode()
         self._states = RequestStates(keyring, limits)
@@ -51,13 +52,8 @@ class MultiRoundTrip:
     @property
     def suspended_calls(self) -> SuspendedCalls:
         """The suspended calls of the running loop: a handler cannot continue on another loop."""
-        loop = asyncio.get_running_loop()
-        calls = self._suspended_by_loop.get(loop)
-        if calls is None:
-            for closed in [each for each in list(self._suspended_by_loop) if each.is_closed()]:
-                self._suspended_by_loop.pop(closed, None)
-            calls = self._suspended_by_loop[loop] = SuspendedCalls(self._limits)
-        return calls
+        calls = self._suspended_by_loop.get(asyncio.get_running_loop())
+        return self._suspended_by_loop.add(SuspendedCalls(self._limits)) if calls is None else calls
 
     async def close(self, peer: Peer, seconds: float) -> None:
         """Cancel the suspended calls of a client that has disconnected, and wait for them at most `seconds`."""

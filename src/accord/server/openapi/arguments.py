@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.messages.base import JSONObject
+from accord.messages.codec import decode_text
 from accord.server.openapi.body import is_written
 from accord.server.openapi.operation import FORMS, APIOperation, APIParameter, RequestBody, is_json
 from accord.server.openapi.schemas import DocumentSchemas
@@ -187,6 +188,6 @@ def _decode(value: Any, schema: Any) -> Any:
     if not isinstance(value, str) or kind not in _NO_STRINGS:
         return value
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return decode_text(value)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return value

@@ -28,6 +28,9 @@ class APIRequest(msgspec.Struct, frozen=True, kw_only=True):
     """By lower-case name."""
     body: bytes | None = None
 
+    def __repr__(self) -> str:
+        return f"APIRequest({self.method} {self.url.partition('?')[0]})"  # the rest may be secret
+
 
 class APIAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A complete response of an API."""

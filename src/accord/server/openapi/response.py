@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from accord.errors import Mismatch, ToolError, visible
+from accord.messages.codec import decode_text
 from accord.messages.content import AudioContent, EmbeddedResource, ImageContent, ResourceContents
 from accord.redaction import redact
 from accord.schema.validate import Validator
@@ -75,7 +76,7 @@ def decode_value(answer: APIAnswer, validator: Validator, *, strict: bool) -> An
     values.
     """
     try:
-        value = msgspec.json.decode(answer.body)
+        value = decode_text(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise Mismatch(f"not JSON: {exc}") from exc
     try:

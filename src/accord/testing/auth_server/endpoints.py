@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from accord.auth.challenge import format_challenge
-from accord.auth.registration import without_port
 from accord.auth.urls import OPENID_CONFIGURATION, RESOURCE_METADATA, SERVER_METADATA, is_loopback
 from accord.testing.auth_server.grants import GRANTS, answer_token_request
 from accord.testing.auth_server.issuer import TokenIssuer
@@ -39,6 +38,10 @@ UserHook = Callable[[AuthorizationAttempt], str | None]
 """Returns the name of the user who consents, or None if the user refuses."""
 
 
+DPoPSupport: TypeAlias = Literal["supported", "required"] | None
+"""Whether the resource states that it accepts proofs of possession, and demands them."""
+
+
 class Endpoints:
     """The endpoints of one issuer, and of one resource that it protects."""
 
@@ -46,6 +49,7 @@ class Endpoints:
         self.tokens = tokens
         self.scopes: list[str] = list(scopes)
         self.user = user
+        self.dpop: DPoPSupport = None
         self.origin: str = ""
         self._by_path: dict[str, tuple[str, Callable[[RecordedRequest], Reply]]] = {}
 
@@ -70,6 +74,7 @@ class Endpoints:
             f"{path}/revoke": ("revocation", self._revoke),
             f"{path}/introspect": ("introspection", self._introspect),
             f"{path}/device": ("device", self._authorize_device),
+            f"{path}/activate": ("activation", self._activate),
             f"{path}/jwks": ("jwks", lambda request: Reply(document=self.tokens.key.public_keys())),
         }
 
@@ -93,14 +98,16 @@ class Endpoints:
     # --- metadata -------------------------------------------------------------------------------------------------
 
     def _resource_metadata(self, request: RecordedRequest) -> Reply:
-        return Reply(
-            document={
-                "resource": self.resource,
-                "authorization_servers": [self.tokens.issuer],
-                "scopes_supported": [scope for scope in self.scopes if scope not in ("openid", "offline_access")],
-                "bearer_methods_supported": ["header"],
-            }
-        )
+        document: dict[str, Any] = {
+            "resource": self.resource,
+            "authorization_servers": [self.tokens.issuer],
+            "scopes_supported": [scope for scope in self.scopes if scope not in ("openid", "offline_access")],
+            "bearer_methods_supported": ["header"],
+        }
+        if self.dpop is not None:
+            document["dpop_signing_alg_values_supported"] = ["ES256"]
+            document["dpop_bound_access_tokens_required"] = self.dpop == "required"
+        return Reply(document=document)
 
     def _metadata(self, request: RecordedRequest) -> Reply:
         issuer = self.tokens.issuer
@@ -148,18 +155,20 @@ class Endpoints:
             and token.authorization.audience == self.resource
             and token.thumbprint == key
             and scheme.lower() == ("bearer" if key is None else "dpop")
+            and (key is not None or self.dpop != "required")
         ):
             return Reply(document={"subject": token.authorization.subject, "scopes": token.scopes})
         if value:
             parameters |= {"error": "invalid_token"}
-        return Reply(401, {"error": "unauthorized"}, {"www-authenticate": format_challenge("Bearer", parameters)})
+        demanded = "DPoP" if self.dpop == "required" else "Bearer"
+        return Reply(401, {"error": "unauthorized"}, {"www-authenticate": format_challenge(demanded, parameters)})
 
     # --- authorization --------------------------------------------------------------------------------------------
 
     def _register(self, request: RecordedRequest) -> Reply:
         """Register a client (RFC 7591, 3)."""
         uris = request.parameters.get("redirect_uris")
-        if not isinstance(uris, list) or not all(isinstance(uri, str) and urlsplit(uri).scheme for uri in uris):
+        if not isinstance(uris, list) or not all(isinstance(uri, str) and _is_allowed(uri) for uri in uris):
             raise Refusal("invalid_redirect_uri")
         method = request.parameters.get("token_endpoint_auth_method", "client_secret_basic")
         if method not in _CODE_METHODS:
@@ -235,6 +244,17 @@ class Endpoints:
             }
         )
 
+    def _activate(self, request: RecordedRequest) -> Reply:
+        """Ask the user about a device, on the page that has its code (RFC 8628, 3.3)."""
+        user_code = request.parameters.get("user_code")
+        device = next((each for each in self.tokens.devices.values() if each.user_code == user_code), None)
+        if device is None:
+            raise Refusal("invalid_request", "user_code is unknown: visit the page with the code that the client shows")
+        asked = device.authorization
+        subject = self.user(AuthorizationAttempt(asked.client_id, asked.scopes, asked.audience, ""))
+        device.approved, device.authorization.subject = subject is not None, subject or ""
+        return Reply(document={"login": "refused" if subject is None else f"{subject} is logged in on the device"})
+
     # --- tokens ---------------------------------------------------------------------------------------------------
 
     def _revoke(self, request: RecordedRequest) -> Reply:
@@ -271,4 +291,17 @@ class Endpoints:
 def _matches(registered: str, found: str) -> bool:
     """Return whether a redirect URI is a registered one; the port of a loopback address may differ (RFC 8252, 7.3)."""
     host = urlsplit(found).hostname
-    return found == registered or bool(host and is_loopback(host) and without_port(found) == without_port(registered))
+    same = _without_port(found) == _without_port(registered)
+    return found == registered or bool(host and is_loopback(host) and same)
+
+
+def _without_port(url: str) -> tuple[str | None, ...]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.path, parts.query, parts.username
+
+
+def _is_allowed(uri: str) -> bool:
+    """Return whether a redirect URI may be registered: "All redirect URIs MUST be either `localhost` or use HTTPS"."""
+    parts = urlsplit(uri)
+    is_local = parts.scheme == "http" and is_loopback(parts.hostname or "")
+    return (parts.scheme == "https" or is_local) and not parts.fragment

@@ -42,6 +42,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     times: int | None = None
     """The number of responses that are affected; all if it is None."""
 
+    @property
+    def replaces_response(self) -> bool:
+        """Whether the request does not reach the endpoint: it uses up no code and no token."""
+        return self.body is not None or (self.status is not None and self.status >= 300)
+
     def affects(self, endpoint: str, grant: str | None) -> bool:
         """Return whether the responses of an endpoint are affected."""
         matches = endpoint == self.endpoint or endpoint.startswith(f"{self.endpoint}/")
@@ -67,6 +72,10 @@ def _error(error: str, status: int = 400, description: str = "") -> dict[str, An
 
 _CODE = ("authorization_code",)
 _REFRESH = ("refresh_token",)
+_CREDENTIALS = ("client_credentials",)
+_ASSERTION = ("urn:ietf:params:oauth:grant-type:jwt-bearer",)
+_EXCHANGE = ("urn:ietf:params:oauth:grant-type:token-exchange",)
+_DEVICE = ("urn:ietf:params:oauth:grant-type:device_code",)
 _TO_PRIVATE: dict[str, Any] = {"status": 302, "headers": {"location": "http://169.254.169.254/latest/meta-data/"}}
 _TO_OTHER: dict[str, Any] = {"status": 307, "headers": {"location": "{other}/token"}}
 _HTML_PAGE: dict[str, Any] = {"status": 200, "body": _HTML, "headers": {"content-type": "text/html"}}
@@ -164,6 +173,8 @@ _METADATA: dict[str, Fault] = {
 }  # fmt: skip
 
 _REGISTRATION: dict[str, Fault] = {
+    "device_endpoint_missing": _fault("device_authorization_endpoint is absent", "metadata", False,
+        change={"device_authorization_endpoint": ABSENT}),
     "registration_missing": _fault("registration_endpoint is absent", "metadata",
         change={"registration_endpoint": ABSENT}),
     "registration_refused": _fault("registration is refused", "registration",
@@ -227,6 +238,7 @@ _TOKEN: dict[str, Fault] = {
     "token_deep": _fault("the token response is nested 100,000 times", "token", body='{"x":' + "[" * 100_000),
     "token_error_200": _fault("an error has the status 200", "token", **_error("invalid_grant", 200)),
     "token_type_unknown": _fault("token_type is mac", "token", change={"token_type": "mac"}),
+    "token_type_dpop": _fault("token_type is DPoP, without a proof", "token", change={"token_type": "DPoP"}),
     "token_type_null": _fault("token_type is null", "token", change={"token_type": None}),
     "access_token_missing": _fault("access_token is absent", "token", change={"access_token": ABSENT}),
     "access_token_empty": _fault("access_token is empty", "token", change={"access_token": ""}),
@@ -240,6 +252,7 @@ _TOKEN: dict[str, Fault] = {
     "expires_in_text": _fault("expires_in is a text", "token", False, change={"expires_in": "3600"}),
     "expires_in_words": _fault("expires_in is no number", "token", False, change={"expires_in": "soon"}),
     "expires_in_negative": _fault("expires_in is negative", "token", False, change={"expires_in": -1}),
+    "expires_in_zero": _fault("expires_in is 0", "token", False, change={"expires_in": 0}),
     "expires_in_huge": _fault("expires_in is 1e300", "token", False, change={"expires_in": 1e300}),
     "scope_null": _fault("scope is null", "token", False, change={"scope": None}),
     "scope_narrowed": _fault("fewer scopes are granted", "token", False, change={"scope": "read"}),
@@ -255,15 +268,16 @@ _TOKEN: dict[str, Fault] = {
     "refresh_500_once": _fault("the first refresh fails", "token", grants=_REFRESH, times=1, **_FAILURE),
     "refresh_html": _fault("the refresh is HTML", "token", grants=_REFRESH, **_HTML_PAGE),
     "refresh_redirect": _fault("the refresh redirects to another origin", "token", grants=_REFRESH, **_TO_OTHER),
+    "refresh_late": _fault("the refresh takes 0.3 s", "token", False, grants=_REFRESH, delay=0.3),
     "refresh_unrotated": _fault("a refresh returns no refresh token", "token", False, grants=_REFRESH,
         change={"refresh_token": ABSENT}),
 }  # fmt: skip
 
 _OTHER: dict[str, Fault] = {
     "device_slow_down": _fault("polling is too fast, once", "token", False, times=1,
-        grants=("urn:ietf:params:oauth:grant-type:device_code",), **_error("slow_down")),
+        grants=_DEVICE, **_error("slow_down")),
     "device_expired": _fault("the device code has expired", "token",
-        grants=("urn:ietf:params:oauth:grant-type:device_code",), **_error("expired_token")),
+        grants=_DEVICE, **_error("expired_token")),
     "device_uri_javascript": _fault("verification_uri is a javascript: URL", "device",
         change={"verification_uri": "javascript:alert(1)", "verification_uri_complete": "javascript:alert(1)"}),
     "device_500": _fault("the device authorization endpoint fails", "device", **_FAILURE),
@@ -280,7 +294,50 @@ _OTHER: dict[str, Fault] = {
     "introspection_slow": _fault("introspection takes a day", "introspection", delay=_FOREVER),
 }  # fmt: skip
 
-FAULTS: dict[str, Fault] = {**_RESOURCE, **_METADATA, **_REGISTRATION, **_CALLBACK, **_TOKEN, **_OTHER}
+_PROGRAM: dict[str, Fault] = {
+    "program_scope_refused": _fault("the scope is refused", "token", grants=(*_CREDENTIALS, *_ASSERTION),
+        **_error("invalid_scope", 400, "this program may only read")),
+    "program_redirect": _fault("the token endpoint redirects a program", "token", grants=(*_CREDENTIALS, *_ASSERTION),
+        **_TO_OTHER),
+    "program_html": _fault("the token response for a program is HTML", "token", grants=(*_CREDENTIALS, *_ASSERTION),
+        **_HTML_PAGE),
+    "credentials_unauthorized": _fault("the client may not use its credentials", "token", grants=_CREDENTIALS,
+        **_error("unauthorized_client")),
+    "credentials_echo": _fault("an error repeats secret and assertion", "token", grants=_CREDENTIALS,
+        **_error("invalid_client", 401, "found {client_secret} {client_assertion}")),
+    "assertion_refused": _fault("the assertion is refused", "token", grants=_ASSERTION,
+        **_error("invalid_grant", 400, "the assertion {assertion} is not accepted")),
+    "exchange_refused": _fault("the ID token is not exchanged", "token", grants=_EXCHANGE,
+        **_error("access_denied", 403, "the policy refuses {subject_token}")),
+    "exchange_of_another_type": _fault("an access token is issued in place of an ID-JAG", "token", grants=_EXCHANGE,
+        change={"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}),
+    "exchange_without_type": _fault("issued_token_type is absent", "token", grants=_EXCHANGE,
+        change={"issued_token_type": ABSENT}),
+    "exchange_html": _fault("the exchange is HTML", "token", grants=_EXCHANGE, **_HTML_PAGE),
+}  # fmt: skip
+
+_PROOF: dict[str, Fault] = {
+    "token_nonce_endless": _fault("the token endpoint demands ever new nonces", "token",
+        **_error("use_dpop_nonce"), headers={"dpop-nonce": "next"}),
+    "token_nonce_missing": _fault("the token endpoint demands a nonce, and names none", "token",
+        **_error("use_dpop_nonce")),
+    "resource_nonce_endless": _fault("the resource demands ever new nonces", "challenge",
+        **_error("use_dpop_nonce", 401),
+        headers={"dpop-nonce": "next", "www-authenticate": 'DPoP error="use_dpop_nonce"'}),
+    "proof_refused": _fault("the proof is refused", "token", **_error("invalid_dpop_proof")),
+    "proof_ignored": _fault("the token is not bound to the key", "token", False, change={"token_type": "Bearer"}),
+}  # fmt: skip
+
+FAULTS: dict[str, Fault] = {
+    **_RESOURCE,
+    **_METADATA,
+    **_REGISTRATION,
+    **_CALLBACK,
+    **_TOKEN,
+    **_OTHER,
+    **_PROGRAM,
+    **_PROOF,
+}
 """Every fault, by name."""
 
 

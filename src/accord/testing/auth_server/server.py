@@ -23,7 +23,7 @@ from accord.limits import Limits
 from accord.messages.base import JSONObject
 from accord.server.http.serving.address import bind, bound_address, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
-from accord.testing.auth_server.endpoints import AuthorizationAttempt, Endpoints, UserHook
+from accord.testing.auth_server.endpoints import AuthorizationAttempt, DPoPSupport, Endpoints, UserHook
 from accord.testing.auth_server.faults import ABSENT, Effect, select_faults
 from accord.testing.auth_server.issuer import TokenIssuer
 from accord.testing.auth_server.records import (
@@ -53,8 +53,9 @@ class AuthServer:
 
     `faults` are names in `accord.testing.auth_server.faults`. `user` decides about consent; without it, `alice`
     consents. `path` is that of the issuer. `lifetime` is that of access tokens, in seconds, which are JSON Web Tokens
-    (these need `accord[auth]`), or opaque if `jwt` is false. `clock` returns seconds since 1970. Raises `ValueError`
-    for an unknown fault.
+    (these need `accord[auth]`), or opaque if `jwt` is false. `dpop` is whether the resource supports or requires proofs
+    of possession, and `dpop_nonce` the nonce that proofs need. `clock` returns seconds since 1970. `port` 0 is a free
+    one. Raises `ValueError` for an unknown fault.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class AuthServer:
         scopes: Sequence[str] = ("read", "write", "openid", "offline_access"),
         lifetime: float = 3600,
         jwt: bool = True,
+        dpop: DPoPSupport = None,
         dpop_nonce: str | None = None,
         clock: Callable[[], float] = time.time,
+        port: int = 0,
     ) -> None:
         self.requests: list[RecordedRequest] = []
         """Every request, in order."""
@@ -76,9 +79,11 @@ class AuthServer:
         self.other: str = "https://other.example"
         """The origin that faults name in place of this one."""
         self._path = path
+        self._port = port
         self._tokens = TokenIssuer(clock, lifetime, jwt)
         self._tokens.dpop_nonce = dpop_nonce
         self._endpoints = Endpoints(self._tokens, scopes, user)
+        self._endpoints.dpop = dpop
         self._faults = select_faults(faults)
         self._affected: Counter[int] = Counter()
         self._asgi_server: ASGIServer | None = None
@@ -90,7 +95,7 @@ class AuthServer:
     # --- serving --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> AuthServer:
-        address = parse_address("127.0.0.1:0")
+        address = parse_address(f"127.0.0.1:{self._port}")
         sockets = bind(address)
         self.locate(f"http://{bound_address(address, sockets)}")
         self._asgi_server = ASGIServer(self, Limits())
@@ -232,10 +237,11 @@ class AuthServer:
         request = RecordedRequest(endpoint, method, path, headers, parameters)
         self.requests.append(request)
         self.counts[endpoint] += 1
-        answer = refused or self._endpoints.answer(request)
-        if endpoint == "authorization" and "location" in answer.headers:
-            endpoint = "callback"
         effects = self._effects(endpoint, parameters.get("grant_type"))
+        is_processed = not any(effect.replaces_response for effect in effects)
+        answer = refused or (self._endpoints.answer(request) if is_processed else Reply())
+        if endpoint == "authorization" and "location" in answer.headers:
+            effects += self._effects("callback", None)
         texts = {name: str(value) for name, value in parameters.items()}
         texts |= {"issuer": self.issuer, "origin": self._endpoints.origin, "other": self.other}
         for effect in effects:

@@ -49,12 +49,16 @@ class ASGIRequest:
 
     __slots__ = (
         "access_log",
+        "account",
         "conflicting_header",
         "headers",
         "method",
         "path",
         "principal",
+        "public_url",
         "receive",
+        "resource",
+        "response_headers",
         "scope",
         "send",
         "size",
@@ -66,6 +70,14 @@ class ASGIRequest:
         self.send: Send = send
         self.principal: Any = None
         """The authenticated principal."""
+        self.account: str = ""
+        """The account of the sender, while many requests wait for authentication."""
+        self.public_url: str | None = None
+        """The URL that clients use for this path, if the server has a public one."""
+        self.resource: str | None = None
+        """The resource identifier of the server, if it verifies tokens (RFC 8707)."""
+        self.response_headers: tuple[tuple[bytes, bytes], ...] = ()
+        """Headers of `auth` for the response."""
         self.method: str = scope["method"]
         self.path: str = _path_below_root(scope) if scope.get("root_path") else scope["path"]
         fields = scope["headers"]
@@ -87,6 +99,14 @@ class ASGIRequest:
     def root(self) -> str:
         """Return the path under which the application is mounted, without a slash at its end."""
         return _root(self.scope)
+
+    @property
+    def url(self) -> str:
+        """Return the URL that the client requested, without the query."""
+        if self.public_url is not None:
+            return self.public_url
+        host = self.headers.get(b"host", b"localhost").decode("latin-1")
+        return f"{self.scope.get('scheme', 'http')}://{host}{self.root}{self.path}"
 
     async def body(self, limits: Limits, charge: Charge) -> bytes:
         """Return the body.
@@ -126,11 +146,16 @@ def _find_conflict(fields: Sequence[tuple[bytes, bytes]], headers: dict[bytes, b
 
 
 def _combine_headers(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """ "A recipient MAY combine multiple field lines [...] separated by a comma" (RFC 9110, 5.3)."""
+    """ "A recipient MAY combine multiple field lines [...] separated by a comma" (RFC 9110, 5.3); cookies by a
+    semicolon (RFC 9113, 8.2.3).
+    """
     lines: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         lines.setdefault(name, []).append(value)
-    return {name: values[-1] if _is_single(name) else b", ".join(values) for name, values in lines.items()}
+    return {
+        name: values[-1] if _is_single(name) else (b"; " if name == b"cookie" else b", ").join(values)
+        for name, values in lines.items()
+    }
 
 
 def _path_below_root(scope: Scope) -> str:

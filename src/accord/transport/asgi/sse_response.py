@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from accord.limits import Limits
@@ -141,16 +142,15 @@ class SSEResponse:
             self.abort()
 
     async def _write_pending(self) -> None:
-        chunk, self._pending = b"".join(self._pending), []
-        last, written = self._ended, 0
+        parts, last = deque(_parts(b"".join(self._pending))), self._ended
+        self._pending = []
         while not self.is_closed:
-            part = chunk[written : written + _PART]
-            written += len(part)
-            is_rest = written == len(chunk)
-            await self._write({"type": "http.response.body", "body": part, "more_body": not (last and is_rest)})
+            part = parts.popleft()  # what is written is not held any more
+            is_last = last and not parts
+            await self._write({"type": "http.response.body", "body": part, "more_body": not is_last})
             self._on_part_written(len(part))
-            if is_rest:
-                self.is_closed = self.is_closed or last
+            self.is_closed = self.is_closed or is_last
+            if not parts:
                 break
 
     def _on_part_written(self, size: int) -> None:
@@ -187,6 +187,10 @@ class SSEResponse:
             self._waiter.set_result(None)
         if self.is_closed and self._writable is not None:
             self._writable.set()
+
+
+def _parts(events: bytes) -> list[bytes]:
+    return [events[start : start + _PART] for start in range(0, len(events), _PART)] or [b""]
 
 
 async def wait_for_disconnect(receive: Receive, gone: Callable[[], None]) -> None:

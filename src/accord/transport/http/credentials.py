@@ -30,15 +30,24 @@ class RefusedRequest(msgspec.Struct, frozen=True):
     attempt: int
     """The number of earlier refusals of the same request."""
 
+    def __repr__(self) -> str:
+        return f"RefusedRequest({self.method}, {self.status})"  # the rest may be secret
+
 
 class Credentials(Protocol):
     """The credentials of one client for one server."""
 
+    accepted: bool
+    """Set to True after each request that the server did not refuse."""
+
     def headers(self, method: str, url: str) -> Mapping[str, str] | None:
         """Return the headers for a request, names in lower case, or None if `renew` must be called first."""
 
-    async def renew(self) -> None:
-        """Renew what has expired. Raises `AuthorizationError`."""
+    async def renew(self, method: str, url: str) -> Mapping[str, str]:
+        """Renew what expires soon, and return the headers for a request. Raises `AuthorizationError`."""
+
+    def on_nonce(self, nonce: str) -> None:
+        """Use another nonce in the next proofs of possession: an accepted request got it (RFC 9449, 8.2)."""
 
     async def retry(self, refusal: RefusedRequest) -> bool:
         """Return whether the request may be sent again, with other credentials. Never asks the user."""
@@ -59,6 +68,8 @@ class BearerToken:
                 "auth= must be a bearer token of visible ASCII characters, or credentials such as OAuth()"
             )
         self._headers = {"authorization": f"Bearer {token}"}
+        self.accepted: bool = False
+        """See `Credentials.accepted`."""
 
     def __repr__(self) -> str:
         return "BearerToken(...)"
@@ -67,8 +78,12 @@ class BearerToken:
         """See `Credentials.headers`."""
         return self._headers
 
-    async def renew(self) -> None:
+    async def renew(self, method: str, url: str) -> Mapping[str, str]:
         """See `Credentials.renew`."""
+        return self._headers
+
+    def on_nonce(self, nonce: str) -> None:
+        """See `Credentials.on_nonce`."""
 
     async def retry(self, refusal: RefusedRequest) -> bool:
         """See `Credentials.retry`."""

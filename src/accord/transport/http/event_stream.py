@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from accord.errors import RemoteProtocolError
@@ -18,6 +19,8 @@ from accord.wire.sse import ServerSentEvent, SSEParser
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+
+    from accord.transport.http.fetcher import Fetcher
 
 _AT_ONCE = 256 << 10
 _EXCERPT_BYTES = 2_000
@@ -77,6 +80,8 @@ log: logging.Logger = logging.getLogger("accord")
 
 _MAX_EVENT_IDS = 1_000
 """Number of event ids that are remembered, to drop replayed events."""
+_SHORT_ID = 100
+"""Characters up to which an event id is remembered as it is; of a longer one, the digest is."""
 _PAUSE = 1.0
 """Seconds before a stream is resumed if the server sets no delay."""
 _LEAST_PAUSE = 0.1
@@ -84,6 +89,15 @@ _MOST_PAUSE = 30.0
 
 _PIECE = 16 << 10
 """Bytes that are parsed at once: with small events, they take time."""
+
+
+def report_event(fetcher: Fetcher, response: ClientResponse, event: ServerSentEvent | SkippedMessage) -> None:
+    """Report a message of a stream to the observer of its connection."""
+    if isinstance(event, SkippedMessage):
+        fetcher.report(response, event)
+    elif event.event == "message":
+        fetcher.report(response, event.data)
+
 
 HandleEvent = Callable[[ServerSentEvent | SkippedMessage], bool]
 """Processes one event; returns whether the stream has served its purpose."""
@@ -152,6 +166,8 @@ class EventStreamReader:
     def _is_known(self, id: str) -> bool:
         """Return whether an earlier response had this id. Some servers use the same id for all events of one
         response."""
+        if len(id) > _SHORT_ID:
+            id = sha256(id.encode()).hexdigest()
         if self._event_ids.setdefault(id, self._response) != self._response:
             return True
         if len(self._event_ids) > _MAX_EVENT_IDS:

@@ -132,7 +132,7 @@ def response_error(response: ClientResponse, body: bytes, what: str, secrets: Se
         parts.append(f"it asks for {challenge}")
     if shown:
         parts.append(f"it says {excerpt(_message(body), secrets)}")
-    if _refuses_host(status, body):
+    if refuses_host(status, body):
         parts.append(f"the server does not answer to the name {response.url.host!r}: have it accept this Host")
     return HTTPError("; ".join(parts), status=status, body=shown, challenge=challenge)
 
@@ -154,7 +154,8 @@ def ends_session(status: int, body: bytes) -> bool:
     return status == 404 or (status == 400 and b"No valid session ID" in body)
 
 
-def _refuses_host(status: int, body: bytes) -> bool:
+def refuses_host(status: int, body: bytes) -> bool:
+    """Return whether a response refuses the `Host` header of the request."""
     return status == 421 or (status == 403 and b"host" in body.lower())
 
 

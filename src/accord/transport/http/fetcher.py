@@ -8,7 +8,6 @@ The proxy is that of the settings, or else that of the environment.
 from __future__ import annotations
 
 import io
-import ipaddress
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,15 @@ import msgspec
 
 from accord.errors import HTTPError, NotExecuted, TargetError, visible
 from accord.limits import Limits
+from accord.transport.base import TransportObserver
 from accord.transport.http.credentials import Credentials, RefusedRequest
+from accord.transport.http.exchanges import ObservedExchanges, RepeatableBody
 from accord.transport.http.failures import http_errors, request_error, response_error
 from accord.transport.http.redaction import SecretRedactor, without_credentials
 from accord.transport.http.settings import HTTPSettings, resolve_headers, validate_proxy, validated_headers
 from accord.wire.headers import basic_auth
+from accord.wire.hosts import is_loopback
+from accord.wire.lines import SkippedMessage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -33,6 +36,9 @@ class Proxy(msgspec.Struct, frozen=True):
 
     url: str | None = None
     headers: dict[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"Proxy({without_credentials(self.url or '')!r})"  # without the password
 
 
 NO_PROXY = Proxy()
@@ -48,7 +54,7 @@ def proxy_for(url: URL, given: str | None) -> Proxy:
 
     if given is not None:
         return _with_credentials(URL(given)) if given else NO_PROXY
-    if _is_loopback(url.host or ""):
+    if is_loopback(url.host or ""):
         return NO_PROXY
     try:
         found, auth = get_env_proxy_for_url(url)
@@ -63,14 +69,6 @@ def _with_credentials(proxy: URL) -> Proxy:
     if proxy.user is None:
         return Proxy(str(proxy))
     return Proxy(str(proxy.with_user(None)), {"Proxy-Authorization": basic_auth(proxy.user, proxy.password or "")})
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether a host name is that of this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 SESSION = "Mcp-Session-Id"
@@ -102,6 +100,9 @@ class Fetcher:
         self._url: URL | None = None
         self._proxy = NO_PROXY
         self._source = settings.headers if callable(settings.headers) else None
+        self.observer: TransportObserver | None = None
+        """The observer of all requests and responses; set before `open`."""
+        self._exchanges: ObservedExchanges | None = None
         self.redactor: SecretRedactor = SecretRedactor()
         """The values of this client's headers, and of the query of the URL."""
 
@@ -120,8 +121,11 @@ class Fetcher:
             ssl=self._settings.ssl or True,
             socket_factory=_keep_alive_socket,
         )
+        if self.observer is not None:
+            self._exchanges = ObservedExchanges(self.observer)
         self._session = aiohttp.ClientSession(
             connector=connector,
+            trace_configs=None if self._exchanges is None else [self._exchanges.trace_config()],
             headers=self._static_headers(url),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.client.connect_seconds),
         )
@@ -177,9 +181,22 @@ class Fetcher:
             headers = {**await self._current_headers(what), **headers}
         if SESSION in headers:
             self.redactor.add_recent([headers[SESSION]])
+        if self._exchanges is not None and body is not None:
+            body = RepeatableBody(body)
         if self._credentials is None:
             return await self._follow(method, self.url, headers, body, what)
         return await self._fetch_with(self._credentials, method, headers, body, what)
+
+    async def access_headers(self) -> dict[str, str]:
+        """Return the headers that the function for headers and the credentials add to a POST now.
+
+        Raises `AuthorizationError`, `NotExecuted`.
+        """
+        found = {} if self._source is None else await self._current_headers("headers")
+        if self._credentials is not None:
+            sent = self._credentials.headers("POST", str(self.url))
+            found |= sent if sent is not None else await self._credentials.renew("POST", str(self.url))
+        return found
 
     async def _fetch_with(
         self, credentials: Credentials, method: str, headers: dict[str, str], body: bytes | None, what: str
@@ -189,13 +206,15 @@ class Fetcher:
         while True:
             sent = credentials.headers(method, str(self.url))
             if sent is None:
-                await credentials.renew()
-                sent = credentials.headers(method, str(self.url)) or {}
+                sent = await credentials.renew(method, str(self.url))
             if sent is not self._credential_headers:
                 self.redactor.add_recent(sent.values())
                 self._credential_headers = sent
             response = await self._follow(method, self.url, {**headers, **sent}, body, what)
             if response.status not in (401, 403):
+                credentials.accepted = True
+                if (nonce := response.headers.get("DPoP-Nonce")) is not None:
+                    credentials.on_nonce(nonce)
                 return response
             refusal = _refusal(method, response, sent, attempt)
             if not await credentials.retry(refusal):
@@ -219,7 +238,16 @@ class Fetcher:
             if response.status in (301, 308) and url == self.url:  # permanent, and not after a temporary redirect
                 self._url = target
             url = target
+            headers = self._with_proof_for(method, url, headers)
         return response
+
+    def _with_proof_for(self, method: str, url: URL, headers: dict[str, str]) -> dict[str, str]:
+        """Return the headers of a redirected request: a proof of possession is for one URL only (RFC 9449, 4.2)."""
+        if self._credentials is None or "dpop" not in headers:
+            return headers
+        sent = self._credentials.headers(method, str(url)) or {}
+        self.redactor.add_recent(sent.values())
+        return {**headers, **sent}
 
     async def _send(
         self, method: str, url: URL, headers: dict[str, str], body: bytes | None, what: str
@@ -229,6 +257,7 @@ class Fetcher:
         data: bytes | io.BytesIO | None = body
         if body is not None and len(body) > _LARGE:  # aiohttp warns of more bytes at once
             data = io.BytesIO(body)
+        exchange = None if self._exchanges is None else self._exchanges.begin(body)
         try:
             response = await session.request(
                 method,
@@ -238,12 +267,20 @@ class Fetcher:
                 allow_redirects=False,
                 proxy=self._proxy.url,
                 proxy_headers=self._proxy.headers,
+                trace_request_ctx=exchange,
             )
         except http_errors() as exc:
             raise request_error(exc, what, url.authority) from exc
+        if exchange is not None and self._exchanges is not None:
+            self._exchanges.responded(exchange, response)
         if "Set-Cookie" in response.headers and len(session.cookie_jar) > _COOKIES:
             session.cookie_jar.clear()
         return response
+
+    def report(self, response: ClientResponse, message: bytes | SkippedMessage) -> None:
+        """Report a message in a response to the observer."""
+        if self._exchanges is not None:
+            self._exchanges.received(response, message)
 
     async def _current_headers(self, what: str) -> dict[str, str]:
         """Return the current headers of the function."""

@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from accord.errors import AccordError, ConnectionLost
 from accord.limits import Limits
-from accord.transport.http.event_stream import EventStreamReader, is_stream
+from accord.transport.http.event_stream import EventStreamReader, is_stream, report_event
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.inbox import HTTPInbox
 from accord.transport.http.session_state import ClientSessionState
@@ -108,7 +109,7 @@ class GetStream:
             if self._opened and stream.last_id is None:
                 self._report_missed("the stream had ended, and could not be resumed where it was")
             self._opened = True
-            await stream.read(response, self._handle, self._what)
+            await stream.read(response, partial(self._handle, response), self._what)
         except ConnectionLost as exc:
             log.debug("accord: %s", exc)
         finally:
@@ -139,7 +140,8 @@ class GetStream:
         if self.on_missed is not None:
             self.on_missed(f"{self._what}: {reason}")
 
-    def _handle(self, event: ServerSentEvent | SkippedMessage) -> bool:
+    def _handle(self, response: ClientResponse, event: ServerSentEvent | SkippedMessage) -> bool:
+        report_event(self._fetcher, response, event)
         if isinstance(event, SkippedMessage):
             self._inbox.put(event)
         elif event.event == "message":

@@ -86,7 +86,9 @@ class NotificationSender:
         if response.status < 300:
             response.release()
             return
-        error = response_error(response, await read_excerpt(response), what, self._fetcher.redactor)
+        body = await read_excerpt(response)
+        self._fetcher.report(response, body)
+        error = response_error(response, body, what, self._fetcher.redactor)
         response.close()
         if response.status == 404 and session is not None:
             self._on_session_ended()

@@ -21,6 +21,7 @@ from accord.transport.http.event_stream import (
     read_body,
     read_error_body,
     read_excerpt,
+    report_event,
 )
 from accord.transport.http.failures import ends_session, response_error
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
@@ -88,6 +89,7 @@ class Resumption:
         async with asyncio.timeout(None) as timeout:
 
             def take(event: ServerSentEvent | SkippedMessage) -> bool:
+                report_event(self._fetcher, response, event)
                 if isinstance(event, SkippedMessage):
                     raise RemoteProtocolError(f"{post.what}: {event.reason} (Limits.line_bytes)")
                 if event.event == "message" and self._posts.receive(post, event.data, streamed=True):
@@ -117,7 +119,9 @@ class Resumption:
         404 may mean that the session has ended as well: the next request will report it.
         """
         try:
-            error = response_error(response, await read_excerpt(response), post.what, self._fetcher.redactor)
+            body = await read_excerpt(response)
+            self._fetcher.report(response, body)
+            error = response_error(response, body, post.what, self._fetcher.redactor)
         finally:
             response.close()
         if error.status < 500:
@@ -188,13 +192,16 @@ class PostSender:
     async def _receive_json(self, post: PostRequest, response: ClientResponse) -> None:
         """Process a body that is the response."""
         data = await read_body(response, self._limits.line_bytes, post.what)
+        self._fetcher.report(response, data)
         await self._inbox.wait_capacity()
         if not self._posts.receive(post, data):
             raise response_error(response, data, post.what, self._fetcher.redactor)
 
     async def _receive_error(self, post: PostRequest, response: ClientResponse) -> None:
         """Process a response with an error status or another media type. Raise its error."""
-        data = self._fetcher.redactor.redact_error(await read_error_body(response, self._limits.line_bytes))
+        body = await read_error_body(response, self._limits.line_bytes)
+        self._fetcher.report(response, body)
+        data = self._fetcher.redactor.redact_error(body)
         status = response_error(response, data, post.what, self._fetcher.redactor)
         received = parse_received(data) if is_json(response) else ReceivedMessage()
         is_response = received.is_answer_to(post.id)

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from accord.errors import AccordError, ConnectError, ConnectionLost, visible
 from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages.bounds import URI_LENGTH
 from accord.messages.envelope import RequestId
-from accord.transport.base import Message, UnansweredRequest
+from accord.transport.base import Message, TransportObserver, UnansweredRequest
 from accord.transport.http.credentials import Credentials
-from accord.transport.http.event_stream import EventStreamReader, is_stream, read_error_body, read_excerpt
+from accord.transport.http.event_stream import (
+    EventStreamReader,
+    is_stream,
+    read_error_body,
+    read_excerpt,
+    report_event,
+)
 from accord.transport.http.failures import Complaints, response_error
 from accord.transport.http.fetcher import STREAM_ONLY, Fetcher
 from accord.transport.http.inbox import ANSWER_BYTES, Backlog, HTTPInbox
@@ -61,6 +68,15 @@ class SSETransport:
     def name(self) -> str:
         return self._name
 
+    @property
+    def observer(self) -> TransportObserver | None:
+        """The observer of all requests and responses; set before `open`."""
+        return self._fetcher.observer
+
+    @observer.setter
+    def observer(self, observer: TransportObserver | None) -> None:
+        self._fetcher.observer = observer
+
     async def open(self) -> None:
         """Open the stream, and receive the URL for POSTs. Raises `ConnectError`."""
         loop = self._loop = asyncio.get_running_loop()
@@ -85,6 +101,7 @@ class SSETransport:
         if is_stream(response):
             return response
         body = await read_excerpt(response)
+        self._fetcher.report(response, body)
         response.close()
         raise response_error(response, body, what, self._fetcher.redactor)
 
@@ -93,6 +110,7 @@ class SSETransport:
         stream = EventStreamReader(self._limits.line_bytes, self._inbox.wait_capacity)
 
         def take(event: ServerSentEvent | SkippedMessage) -> bool:
+            report_event(self._fetcher, response, event)
             if not endpoint.done():
                 self._set_endpoint(event, endpoint)
             elif isinstance(event, SkippedMessage):
@@ -120,11 +138,12 @@ class SSETransport:
             if isinstance(event, ServerSentEvent) and event.event == "endpoint"
             else ""
         )
-        if target and self._fetcher.set_endpoint(target):
+        if target and len(target) <= URI_LENGTH and self._fetcher.set_endpoint(target):
             return endpoint.set_result(None)
-        reason = (
-            f"wants messages posted to {visible(without_credentials(target))[:500]}, which is not on its own origin"
-        )
+        shown = visible(without_credentials(target[:URI_LENGTH])[:500])
+        reason = f"wants messages posted to {shown}, which is not on its own origin"
+        if len(target) > URI_LENGTH:  # a long URL takes minutes to resolve, and is sent with each message
+            reason = f"wants messages posted to a URL of {len(target):,} characters, expected at most {URI_LENGTH:,}"
         if not target:
             reason = "does not begin its stream with an event `endpoint`"
         endpoint.set_exception(ConnectError(f"{self._name} (HTTP+SSE) {reason}"))
@@ -212,6 +231,7 @@ class SSETransport:
             if response.status < 300:
                 return
             data = await read_error_body(response, self._limits.line_bytes)
+            self._fetcher.report(response, data)
         finally:
             response.release()
         data = self._fetcher.redactor.redact_error(data)

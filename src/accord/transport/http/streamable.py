@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from accord.errors import AccordError, ConnectionLost, SessionEnded
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.transport.base import Message
+from accord.transport.base import Message, TransportObserver
 from accord.transport.http.credentials import Credentials
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.get_stream import GetStream
@@ -210,6 +210,19 @@ class StreamableTransport:
     @on_missed.setter
     def on_missed(self, on_missed: Callable[[str], None] | None) -> None:
         self._get_stream.on_missed = on_missed
+
+    @property
+    def observer(self) -> TransportObserver | None:
+        """The observer of all requests and responses; set before `open`."""
+        return self._fetcher.observer
+
+    @observer.setter
+    def observer(self, observer: TransportObserver | None) -> None:
+        self._fetcher.observer = observer
+
+    async def session_headers(self) -> dict[str, str]:
+        """Return the headers of a further request in this session, with credentials. Raises `AuthorizationError`."""
+        return {**await self._fetcher.access_headers(), **self._session_state.session_headers()}
 
     async def open(self) -> None:
         """Prepare the transport; it connects with the first message."""

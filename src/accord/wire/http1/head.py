@@ -28,8 +28,10 @@ _DIGITS = 18
 """Limit of the digits of a Content-Length."""
 _KNOWN_LINES, _KNOWN_BYTES = 50, 200
 """Number of lines in the cache of a connection, and the limit of each in bytes."""
-_KNOWN_HEAD_BYTES = 1 << 10
-"""Limit of a cached head in bytes: the next head often differs only in its Content-Length."""
+_KNOWN_HEAD_BYTES = 1 << 12
+"""Limit of a cached head in bytes, of which an access token often has 1,000 to 2,000: mostly the next head differs only
+in its Content-Length.
+"""
 
 
 class HeadReceived(msgspec.Struct, frozen=True):

@@ -179,8 +179,15 @@ async def _serve(server: Server, address: Address, sockets: Sequence[socket], op
         if not local and server.auth is None:
             write_stderr(warning_line(address))
 
-    app = server.asgi(options)
-    await app.start()  # report store errors now, not to the first client
+    try:
+        app = server.asgi(options)
+        if not local:
+            app.check_public_url()
+        await app.start()  # report store errors now, not to the first client
+    except BaseException:
+        for each in sockets:
+            each.close()
+        raise
     limits = server.limits
     if options.public_url is not None:  # all connections come from the proxy
         http = msgspec.structs.replace(limits.http, connections_per_address=None)

@@ -1,0 +1,90 @@
+"""Ctrl-C in commands that go on after it: it cancels the newest piece of work, and only that.
+
+with Interrupts() as interrupts:                # outside of all work, Ctrl-C cancels the task of the `with` block
+    answer = await interrupts.run(question())   # Ctrl-C cancels `question`, and raises `Interrupted` here
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from accord.cli.failures import INTERRUPTED
+
+Result = TypeVar("Result")
+
+_TERMINATED = 143
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C."""
+
+
+class Interrupts:
+    """The pieces of work that Ctrl-C cancels, the newest first."""
+
+    def __init__(self) -> None:
+        self._actions: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Interrupts:
+        task = asyncio.current_task()
+        assert task is not None, "the command runs in an event loop"
+        self._actions.append(task.cancel)
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C ends the command
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._act)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    def _act(self) -> None:
+        self._actions[-1]()
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Return the result of `work`. Raises `Interrupted` once Ctrl-C has cancelled it."""
+        task = asyncio.ensure_future(work)
+        pressed = asyncio.Event()
+
+        def cancel() -> None:
+            pressed.set()
+            task.cancel()
+
+        self._actions.append(cancel)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._actions.remove(cancel)
+            if not task.done():  # this task is cancelled itself
+                task.cancel()
+                await asyncio.wait([task])
+        if task.cancelled() and pressed.is_set():
+            raise Interrupted
+        return task.result()
+
+
+def run_interruptible(work: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
+    """Run `work` in an event loop and return its exit code; Ctrl-C and SIGTERM cancel it."""
+    terminated = False
+
+    async def main() -> int:
+        task = asyncio.current_task()
+        assert task is not None, "asyncio.run creates a task"
+
+        def terminate() -> None:
+            nonlocal terminated
+            terminated = True
+            task.cancel()
+
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+        with Interrupts() as interrupts:
+            return await work(interrupts)
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        return _TERMINATED if terminated else INTERRUPTED

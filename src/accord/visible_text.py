@@ -1,0 +1,69 @@
+"""Texts of a peer, made safe to show: hidden characters are escaped, long texts shortened.
+
+A text may hide instructions from its reader, but not from a model: with invisible characters, those that change the
+direction of writing, or control characters, which a terminal executes.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from accord.lazy_patterns import lazy_pattern
+
+_BLANK = lazy_pattern(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
+
+
+def is_hidden(character: str) -> bool:
+    """Return whether a character is invisible, a control character, a direction override, or a lone surrogate."""
+    return (not character.isprintable() and character not in "\n\t") or _BLANK.match(character) is not None
+
+
+def visible(text: str) -> str:
+    """Return the text with hidden characters escaped, `\\u200b`. Newlines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    hidden = {ord(each): escape_characters(each) for each in set(text) if is_hidden(each)}
+    return text.translate(hidden) if hidden else text
+
+
+def runs(text: str) -> list[tuple[bool, str]]:
+    """Split the text into runs of hidden and visible characters: whether a run is hidden, and the run."""
+    return [(hidden, "".join(run)) for hidden, run in groupby(text, is_hidden)]
+
+
+def escape_characters(text: str) -> str:
+    """Return each character as a Python escape sequence."""
+    return "".join(_number(ord(each)) for each in text)
+
+
+def single_line(text: str) -> str:
+    """Return the text on one line, with hidden characters escaped and whitespace collapsed."""
+    return visible(" ".join(text.split()))
+
+
+def truncate(text: str, most: int) -> str:
+    """Return a text of at most about `most` characters, with the original length if it was longer."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
+
+
+def encodable(value: Any) -> Any:
+    """Return JSON data with lone surrogates escaped, which UTF-8 cannot encode."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case dict():
+            return {encodable(key): encodable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [encodable(each) for each in value]
+        case _:
+            return value
+
+
+def _number(point: int) -> str:
+    if point < 0x100:
+        return f"\\x{point:02x}"
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
