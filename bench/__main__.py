@@ -21,9 +21,9 @@ from bench.measure import CORES, Figure
 
 BENCHMARKS = (
     *("start", "stdio", "client", "large", "inside", "state", "asking", "subscriptions"),
-    *("http_start", "http", "http_client", "http_sessions"),
+    *("http_start", "http", "http_client", "http_sessions", "auth", "host"),
 )
-LONG = ("http_growth",)
+LONG = ("http_growth", "auth_peers")
 """Benchmarks that run only when they are named."""
 
 

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -135,7 +135,7 @@ def run() -> list[Figure]:
     return by_tasks("client", floors, accords, AIMS)
 
 
-def by_tasks(name: str, floors: Rows, accords: Rows, aims: dict[int, float]) -> list[Figure]:
+def by_tasks(name: str, floors: Rows, accords: Rows, aims: Mapping[int, float | None]) -> list[Figure]:
     """Return a figure for each number of tasks; each row contains all of them."""
     return [
         compare(

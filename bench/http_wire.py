@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,12 +21,23 @@ _decode = msgspec.json.Decoder(Answer).decode
 
 
 class Site(Child):
-    """A server over HTTP in a process of its own. `arguments` are those of its program before the port."""
+    """A server over HTTP in a process of its own. `arguments` are those of its program before the port; `headers` are
+    lines that each request has.
+    """
 
-    def __init__(self, program: str, *arguments: str, core: int = SERVING, life: float = LIFE) -> None:
+    def __init__(
+        self,
+        program: str,
+        *arguments: str,
+        core: int = SERVING,
+        life: float = LIFE,
+        interpreter: str = sys.executable,
+        headers: Sequence[str] = (),
+    ) -> None:
+        self.headers: Sequence[str] = headers
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]
-        super().__init__(str(HERE / program), *arguments, str(self.port), core=core, life=life)
+        super().__init__(str(HERE / program), *arguments, str(self.port), core=core, life=life, interpreter=interpreter)
         self.connect().close()
 
     def __exit__(self, *exc: object) -> None:
@@ -53,6 +66,7 @@ class Line:
         self.era = era
         self.session = b""
         self._port = site.port
+        self._headers = site.headers
         self._data = b""
 
     def head(self, verb: str, length: int = 0, method: str = "", name: str = "") -> bytes:
@@ -61,6 +75,7 @@ class Line:
             f"{verb} /mcp HTTP/1.1",
             f"Host: 127.0.0.1:{self._port}",
             "Accept: application/json, text/event-stream",
+            *self._headers,
             *([f"Content-Type: application/json\r\nContent-Length: {length}"] if verb == "POST" else []),
             *([f"MCP-Protocol-Version: {self.era}"] if method != "initialize" else []),
             *([f"Mcp-Session-Id: {self.session.decode()}"] if self.session else []),

@@ -80,18 +80,26 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def python(*arguments: str) -> list[str]:
-    """Return a command of this interpreter, with the working directory not on its path."""
-    return [sys.executable, "-P", *arguments]
+def python(*arguments: str, interpreter: str = sys.executable) -> list[str]:
+    """Return a command of an interpreter, by default this one, with the working directory not on its path."""
+    return [interpreter, "-P", *arguments]
 
 
 class Child:
     """A child process that reads and writes lines; it is ended with the `with` block."""
 
-    def __init__(self, *arguments: str, core: int = SERVING, piece: int = 1 << 16, life: float = LIFE) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        core: int = SERVING,
+        piece: int = 1 << 16,
+        life: float = LIFE,
+        interpreter: str = sys.executable,
+    ) -> None:
         # Unbuffered, so that each read and write here is one of the process.
+        command = python(*arguments, interpreter=interpreter)
         self.process = subprocess.Popen(
-            python(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=HERE.parent
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=HERE.parent
         )
         os.sched_setaffinity(self.process.pid, {core})
         assert self.process.stdin is not None

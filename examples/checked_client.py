@@ -3,17 +3,22 @@
     accord check --client "python examples/checked_client.py {url}"
     accord check --client-stdio "python examples/checked_client.py {server}"
 
-The environment variable `ACCORD_CHECK_SCENARIO` names the scenario of the server; this client ignores it.
+The environment variable `ACCORD_CHECK_SCENARIO` names the scenario of the server; this client ignores it. A server that
+demands a login redirects at once: there is no user, and the client opens the authorization URL itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from accord import AccordError, Client, TextContent
+import aiohttp
+
+from accord import AccordError, Client, ClientCredentials, OAuth, TextContent
+from accord.auth.credential_store import CredentialStore
 from accord.types import CreateMessageResult
 
 T = TypeVar("T")
@@ -36,7 +41,23 @@ def client_for(target: str, **options: Any) -> Client:
         "roots": ["/srv/a"],
         "on_log": ignored,
     }
+    if target.startswith("http"):
+        everything["auth"] = login()
     return Client(target, **everything | options)
+
+
+def login() -> OAuth | ClientCredentials:
+    """Return a login without a user, which is forgotten at the end."""
+    client_id, secret = (os.environ.get(f"ACCORD_CHECK_CLIENT_{name}") for name in ("ID", "SECRET"))
+    if client_id is not None and secret is not None:
+        return ClientCredentials(client_id, secret=secret)
+    return OAuth(authorize=visit, client_id=client_id, store=CredentialStore(":memory:"))
+
+
+async def visit(url: str) -> str:
+    """Return the callback to which an authorization endpoint redirects."""
+    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as response:
+        return response.headers.get("Location", "")
 
 
 async def use(client: Client) -> None:

@@ -42,10 +42,12 @@ MODULES = """What most programs use is imported from `accord`; the rest from the
 | `accord.http` | options and settings of HTTP, authentication |
 | `accord.stores` | stores of events, for streams that are resumed |
 | `accord.sync` | the client without asyncio |
+| `accord.host` | hosts: many servers, consent, policy, audit, language models |
 | `accord.testing`, `accord.check` | tests, and the conformance checker |
+| `accord.inspector` | the inspector |
 
-Each name of this reference can be imported from `accord` as well, except those of `accord.sync`, `accord.testing` and
-`accord.check`."""
+Each name of this reference can be imported from `accord` as well, except those of `accord.sync`, `accord.host`,
+`accord.testing`, `accord.check` and `accord.inspector`."""
 NOTE = "<!-- Written by scripts/reference.py from the docstrings; do not edit. -->"
 
 
@@ -94,6 +96,20 @@ PAGES = (
         "Guide: [client](../client.md). `accord.sync.Client` has the same options and methods, and blocks.",
         ("client", "auth", "transport"),
     ),
+    Page(
+        "host.md",
+        "Host",
+        "Hosts, their approvers, policies and language models. Guides: [host](../host.md), [models](../models.md).",
+        (),
+        ("host.host.Host", "host.hosted_server.HostedServerStatus", "host.approvers.PromptAnswer",
+         "host.approvers.GrantRequest", "host.approvers.ApprovalQueue", "host.approvers.Approver",
+         "host.prompts.CallPrompt", "host.prompts.CommandPrompt", "host.prompts.DefinitionsPrompt",
+         "host.prompts.SamplingPrompt", "host.questions.ElicitationContext", "host.conversation.RunLimits",
+         "host.conversation.RunResult", "host.models.model.LanguageModel", "host.models.model.ModelResult",
+         "host.models.anthropic.AnthropicModel", "host.models.chat_completions.ChatCompletionsModel",
+         "host.models.responses.ResponsesModel", "host.models.provider.ModelSettings",
+         "host.models.configured_model.model_from_settings", "host.models.limits.ModelLimits"),
+    ),
     Page("errors.md", "Errors", "Every exception that accord raises.", ("errors",)),
     Page("limits.md", "Limits", "Every bound and its default.", ("limits",)),
     Page(
@@ -104,27 +120,35 @@ PAGES = (
     ),
     Page(
         "testing.md",
-        "Testing and telemetry",
-        "Guides: [testing](../testing.md), [telemetry](../telemetry.md).",
+        "Testing, telemetry and inspector",
+        "Guides: [testing](../testing.md), [telemetry](../telemetry.md), [inspecting](../inspecting.md).",
         ("telemetry",),
         ("testing.http.served_over_http", "testing.surfaces.surface", "testing.surfaces.assert_surface",
          "testing.replayer.replay", "testing.rules.check_rules", "testing.transports.check_transport",
          "testing.recording.Recording", "testing.recorded_server.RecordedServer",
-         "testing.auth_server.server.AuthServer"),
+         "testing.auth_server.server.AuthServer", "testing.scripted_model.ScriptedModel", "inspector.app.Inspector"),
     ),
 )  # fmt: skip
 
 ENVIRONMENT = {
     "ACCORD_BEARER": "Token that the command line sends to a URL, as `--bearer` does, out of sight of `ps`.",
+    "ACCORD_TOKENS": "Tokens of two users for `accord check`, as `--token` twice, separated by a space.",
     "ACCORD_CLIENT_SECRET": "Secret of the client that `accord login --client-id` names.",
     "ACCORD_CREDENTIALS": "File of the logins, instead of `credentials.db` in the user's data folder.",
+    "ACCORD_HOST_STATE": "File of what the user of a host approved, instead of `host.db` in the user's data folder.",
+    "ACCORD_KEYRING": "0 stores secrets of logins in that file, instead of in the keyring of the system.",
+    "ACCORD_INSTALLS": "File of the records of `accord install`, instead of `installs.db` in the user's data folder.",
     "ACCORD_TRACEBACK": "Set to 1, the command line prints the traceback of what failed, as `--traceback` does.",
+    "ACCORD_MODEL": "Model of `accord chat`, as `--model`.",
+    "ANTHROPIC_API_KEY": "Key of `accord.host.AnthropicModel`, for Anthropic itself.",
     "COLUMNS": "Width of the tables of the command line, where its output is no terminal.",
     "FASTMCP_HOST": "The host that servers of `accord.compat.fastmcp` are reached at, unless they say so themselves.",
     "FASTMCP_PORT": "Their port.",
     "FASTMCP_STATELESS_HTTP": "Set to 1, they are served without sessions.",
     "FASTMCP_STREAMABLE_HTTP_PATH": "Their path.",
     "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY": "Proxy of clients, unless `HTTPSettings(proxy=...)` gives one.",
+    "OPENAI_API_KEY": "Key of `ChatCompletionsModel` and `ResponsesModel` of `accord.host`, for OpenAI itself.",
+    "PATH": "Where the program of a server is looked for, to describe its command before it is approved.",
     "NO_COLOR": "Set to anything, the command line prints no colors.",
 }
 """The environment variables that accord reads; a test compares their names with the sources."""

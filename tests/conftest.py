@@ -28,6 +28,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("accord")
 
+os.environ["ACCORD_KEYRING"] = "0"  # no test writes into the keyring of whoever runs it, nor a process that it starts
+
 MARK = "ACCORD_TEST_RUN"
 """In the environment of this run and, by inheritance, of every process that it starts."""
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.quick import DURATIONS, SLOW, WAITING
 
-FUNCTIONS = 300
+FUNCTIONS = 1000
 """How many the file has."""
 
 PROCESSOR = "processor_seconds"

@@ -39,7 +39,9 @@ COVERAGE: dict[str, str] = {
     "client resources/list": _scenario("resources-list"),
     "client resources/templates/list": _scenario("resources-templates-read"),
     "client resources/read": _scenario("resources-read-text"),
-    "client resources/subscribe": _in(_SUBSCRIPTIONS, "a_client_is_told_of_what_it_subscribed_to_until_it_does_not"),
+    "client resources/subscribe": _in(
+        _SUBSCRIPTIONS, "a_client_is_notified_of_what_it_subscribed_to_until_it_unsubscribes"
+    ),
     "client resources/unsubscribe": _scenario("resources-unsubscribe"),
     "client prompts/list": _scenario("prompts-list"),
     "client prompts/get": _scenario("prompts-get-with-args"),
@@ -53,9 +55,9 @@ COVERAGE: dict[str, str] = {
     ),
     "client notifications/cancelled": _in("session/test_requests", "a_cancelled_request_is_not_answered"),
     "client notifications/progress": _in(
-        "session/test_progress", "a_client_may_report_to_a_server_that_asks_it_something"
+        "session/test_progress", "a_client_may_report_progress_of_a_request_of_the_server"
     ),
-    "client notifications/roots/list_changed": _in(_ASKED, "the_server_is_told_when_the_roots_change"),
+    "client notifications/roots/list_changed": _in(_ASKED, "the_server_is_notified_when_the_roots_change"),
     "client notifications/tasks/status": SHAPE,
     # what a server asks
     "server ping": _in("session/test_handshake", "ping_is_answered_before_the_opening_by_both_sides"),
@@ -66,16 +68,16 @@ COVERAGE: dict[str, str] = {
     # what a server tells
     "server notifications/cancelled": _in("session/test_requests", "a_server_cancels_its_own_requests_too"),
     "server notifications/progress": _scenario("tools-call-with-progress"),
-    "server notifications/tools/list_changed": _in(_LISTS, "a_change_is_told_and_the_list_is_new"),
+    "server notifications/tools/list_changed": _in(_LISTS, "a_change_is_notified_and_the_list_is_new"),
     "server notifications/resources/updated": _in(
-        _SUBSCRIPTIONS, "a_client_is_told_of_what_it_subscribed_to_until_it_does_not"
+        _SUBSCRIPTIONS, "a_client_is_notified_of_what_it_subscribed_to_until_it_unsubscribes"
     ),
-    "server notifications/resources/list_changed": _in(_LISTS, "a_change_is_told_and_the_list_is_new"),
-    "server notifications/prompts/list_changed": _in(_LISTS, "a_change_is_told_and_the_list_is_new"),
+    "server notifications/resources/list_changed": _in(_LISTS, "a_change_is_notified_and_the_list_is_new"),
+    "server notifications/prompts/list_changed": _in(_LISTS, "a_change_is_notified_and_the_list_is_new"),
     "server notifications/message": _scenario("tools-call-with-logging"),
     "server notifications/subscriptions/acknowledged": _in(_SUBSCRIPTIONS, "a_subscription_is_acknowledged_and_tagged"),
     "server notifications/elicitation/complete": _in(
-        _ASKED, "a_page_is_completed_once_and_only_when_the_person_agreed_to_go_there"
+        _ASKED, "a_page_is_completed_once_and_only_when_the_user_agreed_to_visit_it"
     ),
     "server notifications/tasks/status": SHAPE,
     # capabilities
@@ -108,7 +110,7 @@ COVERAGE: dict[str, str] = {
         "session/test_extensions", "extensions_and_experiments_are_different_things"
     ),
     "capability of a server: extensions": _in(
-        "session/test_extensions", "what_the_server_does_not_offer_is_not_asked_and_not_served"
+        "session/test_extensions", "what_the_server_does_not_offer_is_neither_requested_nor_served"
     ),
     "capability of a server: logging": _in("server/notify/test_logs", "logging_is_declared_where_a_handler_can_log"),
     **dict.fromkeys(

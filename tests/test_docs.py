@@ -9,6 +9,8 @@
 - A ```diff block below `<!-- edit: weather.py -->` changes that file, for the console blocks that follow.
 - `<!-- serve: weather.py at 127.0.0.1:8000 -->` has `accord run weather.py` serve over HTTP while the page is run. It
   listens at a free port: the page is run with that in the place of the address. Options of the command come first.
+- `<!-- login: at 127.0.0.1:9000 -->` likewise has an `AuthServer` running, before the servers. Commands have logins of
+  their own, and a browser that follows redirects, where there is curl.
 - On a page with `<!-- snippets: alone -->` each ```python block runs in a process of its own, as a reader pastes it.
 - Only `<!-- no-run: reason -->` above a block opts out.
 """
@@ -19,6 +21,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -48,8 +51,9 @@ FENCE = re.compile(
 )
 COMMENT = re.compile(r"<!-- *(?P<key>file|edit|no-run) *: *(?P<value>.*?) *-->")
 ALONE = "<!-- snippets: alone -->"
+LOGIN = re.compile(r"^<!-- *login: at +(?P<address>\S+) *-->", re.MULTILINE)
 SERVE = re.compile(r"^<!-- *serve: *(?P<arguments>[^\n]+?) +at +(?P<address>\S+) *-->", re.MULTILINE)
-ADDRESS = re.compile(r" at http://([^/]+)/")
+ADDRESS = re.compile(r" (?:at|issuer) http://([^/,]+)[/,]")
 COMMANDS = ("accord", "python", *(["curl"] if shutil.which("curl") else []))
 
 
@@ -122,9 +126,15 @@ def run_page(page: str, name: str, folder: Path) -> list[str]:
     """Run a whole page in `folder`; what went wrong, a sentence each."""
     write_files(page, folder)
     with ExitStack() as servers:
+        for note in LOGIN.finditer(page):
+            command = [sys.executable, "-m", "accord.testing.auth_server", "0"]
+            page = page.replace(note["address"], servers.enter_context(serving(command, folder)))
         for note in SERVE.finditer(page):
-            address = servers.enter_context(serving(note["arguments"], folder))
-            page = page.replace(note["address"], address)
+            address = free_address() if names_itself(page, note["address"]) else "127.0.0.1:0"
+            page = page.replace(note["address"], address) if address != "127.0.0.1:0" else page
+            write_files(page, folder)
+            command = ["accord", "run", "--http", address, *shlex.split(note["arguments"])]
+            page = page.replace(note["address"], servers.enter_context(serving(command, folder)))
         write_files(page, folder)  # with the addresses that are known now
         return run_blocks(list(blocks(page)), name, folder, alone=ALONE in page)
 
@@ -136,10 +146,21 @@ def write_files(page: str, folder: Path) -> None:
             (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
+def names_itself(page: str, address: str) -> bool:
+    """Whether a file of the page has the address at which one is served: it must be known before."""
+    return any(address in block.text for block in blocks(page) if block.file and block.language == "python")
+
+
+def free_address() -> str:
+    """An address of loopback that nothing else listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
 @contextmanager
-def serving(arguments: str, folder: Path) -> Iterator[str]:
+def serving(command: list[str], folder: Path) -> Iterator[str]:
     """A server over HTTP, and the address that it has; it has to end well, too."""
-    command = ["accord", "run", "--http", "127.0.0.1:0", *shlex.split(arguments)]
     server = subprocess.Popen(command, cwd=folder, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
     with server, server.stderr as told:
         try:
@@ -223,9 +244,17 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def environment() -> dict[str, str]:
-    """`python` and `accord` are those of this environment, and a line has room for as much as in a pipe."""
+    """`python` and `accord` are those of this environment, and a line has room for as much as in a pipe. Logins and
+    records of installations are in the folder of the page.
+    """
     path = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
-    return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
+    login = {
+        "ACCORD_CREDENTIALS": "credentials.db",
+        "ACCORD_INSTALLS": "installs.db",
+        "ACCORD_HOST_STATE": "host.db",
+        "BROWSER": "curl -sLo /dev/null %s &",
+    }
+    return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", **login}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -357,7 +386,7 @@ def test_opting_out_needs_a_reason() -> None:
         list(blocks(python("x", "<!-- no-run: -->")))
 
 
-def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="no such file"):
         run_page("<!-- serve: missing.py at 127.0.0.1:8000 -->", "page.md", tmp_path)
 

@@ -25,9 +25,10 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src" / "accord"
 
 LINE = """
-lazy_names errors limits → redaction → messages → types → schema | session | wire | store → transport → auth → telemetry
-→ server → client → http middleware openapi stores → sync → host → gateway → dev | check → testing → inspector → install
-| compat → migrate → cli
+lazy_names lazy_patterns locked_cache errors limits visible_text → redaction → messages → types
+→ schema | session | wire | store
+→ transport → auth → telemetry → server → client → http middleware openapi stores → sync → host → gateway → dev | check
+→ testing → inspector → install | compat → migrate → cli
 """
 
 NEVER = {("client", "server"): "the client reaches an in-memory Server through a Protocol"}
@@ -39,19 +40,21 @@ OPTIONAL = (
     "aiohttp",
     "attr",
     "attrs",
+    "cryptography",
     "joserfc",
     "keyring",
     "opentelemetry",
     "pydantic",
     "redis",
+    "ruamel",
 )
-OPTIONAL += ("platformdirs", "rich", "starlette", "textual", "uvloop", "watchfiles", "yaml", "yarl")
+OPTIONAL += ("platformdirs", "rich", "starlette", "textual", "tomlkit", "uvloop", "watchfiles", "yaml", "yarl")
 HEAVY = ("asyncio", "inspect", "jsonschema_rs", "webbrowser")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 
 REVISION_FILES = ("messages/revision.py", "messages/base.py", "messages/views.py")
 
-LOADS_LATER = ("asyncio", "uvloop", "aiohttp", "rich", "pydantic", "jsonschema_rs")
+LOADS_LATER = ("asyncio", "typing", "uvloop", "aiohttp", "rich", "pydantic", "jsonschema_rs")
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ SEAMS = (
     ),
     Seam(
         "what few servers declare: schemas by hand bring JSON Schema, templates their grammar",
-        r"server/(server|declare/declaration)\.py",
-        "add_tool|_declare_template|add_module|add_object|add_directory|(add|from)_(openapi|fastapi)",
+        r"server/(server|declare/declaration|core/completion)\.py",
+        "add_tool|_declare_template|_expanding|add_module|add_object|add_directory|(add|from)_(openapi|fastapi)",
     ),
     Seam(
         "what few servers are made of: what lasts as long as they run, other servers, providers, dependencies",
@@ -104,15 +107,29 @@ SEAMS = (
     ),
     Seam("logging: loaded by the first handler that logs", r"server/core/peer\.py", "logs|new_logs"),
     Seam(
+        "tokens: loaded by the server that verifies them",
+        r"server/(server|http/app|declare/declaration)\.py|compat/auth\.py",
+        "_alternatives|_protected_resource|_scopes|_jwt|_program_tokens",
+    ),
+    Seam("logins: loaded by the entry of a configuration that has one", r"client/target\.py", "_configured_login"),
+    Seam("recordings: loaded by the client that writes one", r"client/connect\.py", "session_recorder"),
+    Seam(
         "telemetry: loaded by who wants one",
         r"(server/server|client/client|telemetry/otel)\.py",
         "_instrumentation|_instrument|_recorders",
     ),
     Seam("a plugin of pytest: a run that uses none of it pays nothing", r"testing/plugin\.py"),
+    Seam(
+        "the checker: an inspector that checks nothing starts without it",
+        r"inspector/check_runs\.py",
+        "_check|_check_steps|write_report",
+    ),
     Seam("commands: `accord version` does not load what `accord run` needs", r"cli/.*"),
     Seam(
         "generated cases: values by chance need hypothesis, an extra", r"check/fuzz/trial_plan\.py", "_random_arguments"
     ),
+    Seam("duplicate members: named in refusals only", "messages/duplicate_members.py", "find_duplicate", "json"),
+    Seam("forms of Unicode: for texts beyond ASCII", "messages/bounds.py", "normalize", "unicodedata"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),
 )

@@ -41,7 +41,9 @@ RETIRED = (
     "repertoire",
     "shown",
 )
-"""Private words for which the field has a term: no class or module is named by one of them."""
+"""Private words for which the field has a term: no class, module or test is named by one of them, and no heading."""
+ORDINARY = {"weather", "patience", "shown"}
+"""Those that tests use in their ordinary meaning."""
 
 
 class Definition(NamedTuple):
@@ -97,4 +99,20 @@ def test_no_name_has_a_retired_word(retired: str) -> None:
         for node in definitions(module)
         if node.is_class and retired in words(node.name)
     ]
+    assert found == []
+
+
+@pytest.mark.parametrize("retired", [word for word in RETIRED if word not in ORDINARY])
+def test_no_test_and_no_heading_has_a_retired_word(retired: str) -> None:
+    root = SOURCES.parent.parent
+    found = [
+        f"{module.relative_to(root)}:{node.lineno} {node.name}"
+        for module in sorted((root / "tests").rglob("test_*.py"))
+        for node in definitions(module)
+        if node.name.startswith("test_") and retired in words(node.name)
+    ]
+    for page in sorted((root / "docs").rglob("*.md")):
+        for heading in re.findall(r"^#+ ([^a-z].+)$", page.read_text("utf-8"), re.MULTILINE):
+            if retired in words(heading):
+                found.append(f"{page.relative_to(root)}: {heading}")
     assert found == []

@@ -1,4 +1,4 @@
-"""The names that can be imported from `accord`, `accord.check` and `accord.testing`, and the modules that list them."""
+"""The names that can be imported from `accord`, its packages, and the modules that list them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 
 import accord
 import accord.check
+import accord.host
+import accord.inspector
 import accord.testing
 
-LAZY = [accord, accord.check, accord.testing]
+LAZY = [accord, accord.check, accord.host, accord.inspector, accord.testing]
 MODULES = [f"accord.{name}" for name in ("errors", "http", "middleware", "openapi", "stores", "types")]
 
 

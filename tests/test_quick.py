@@ -1,9 +1,10 @@
-"""The quick run: no test in it needs peers, it leaves out what takes long, and durations are recorded for that."""
+"""The quick run leaves out tests that need peers or a browser, or that take long; durations are recorded for that."""
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -78,7 +79,32 @@ def test_peers_are_needed_where_a_path_may_hold_a_test_that_needs_them(
     arguments: list[str], needed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert quick.needs_peers(arguments) == needed
+    assert quick.needs(quick.PEER_FOLDERS, arguments) == needed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scripts"),
+    [
+        ([], ["scripts/peers", "scripts/browser"]),
+        (["--quick"], []),
+        (["tests/inspector"], ["scripts/peers", "scripts/browser"]),
+        (["tests/inspector/static"], []),
+        (["tests/interop", "tests/wire"], ["scripts/peers"]),
+    ],
+)
+def test_the_scripts_that_install_what_tests_need_are_printed(arguments: list[str], scripts: list[str]) -> None:
+    command = [sys.executable, ROOT / "tests" / "quick.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == scripts
+
+
+def test_only_tests_in_the_folder_that_needs_a_browser_import_playwright() -> None:
+    modules = [module for module in (ROOT / "tests").rglob("*.py") if "import" in module.read_text("utf-8")]
+    found = [
+        module for module in modules if re.search(r"^\s*(from|import) playwright", module.read_text("utf-8"), re.M)
+    ]
+    assert found
+    assert [each for each in found if not any(each.is_relative_to(folder) for folder in quick.BROWSER_FOLDERS)] == []
 
 
 def report(id: str, when: Any, seconds: float, processor: float | None = None) -> pytest.TestReport:

@@ -63,6 +63,12 @@ SECRET_NAMES = [
     "jwt",
     "otp",
     "X-Amz-Signature",
+    "client_assertion",
+    "clientAssertion",
+    "SAMLResponse",
+    "device_code",
+    "deviceCode",
+    "user-code",
 ]
 
 PLAIN_NAMES = [
@@ -93,6 +99,11 @@ PLAIN_NAMES = [
     "author",
     "authority",
     "auth_method",
+    "assertion",
+    "code",
+    "state",
+    "status_code",
+    "d",
     "authorization_servers",
     "cookie_name",
     "session",
@@ -107,20 +118,20 @@ PLAIN_NAMES = [
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_what_stands_under_a_secret_name_goes(name: str) -> None:
+def test_the_value_of_a_secret_name_is_redacted(name: str) -> None:
     for value in ("x", "two words", 1234, 1.5, ["x"], {"user": "x"}, ("x",)):
         assert redact({name: value}) == {name: REDACTED}
     assert redact([{"deep": ({name: "x", "other": 1},)}]) == [{"deep": ({name: REDACTED, "other": 1},)}]
 
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
-def test_what_stands_under_a_plain_name_stays(name: str) -> None:
+def test_the_value_of_a_plain_name_stays(name: str) -> None:
     value = {name: "x", "in": [name, {name: 5}, f"{name}=5", f"{name}: five"]}
     assert redact(value) is value
 
 
 @pytest.mark.parametrize("value", [None, True, False, "", REDACTED])
-def test_whether_there_is_a_secret_may_be_told(value: object) -> None:
+def test_whether_there_is_a_secret_may_be_shown(value: object) -> None:
     logged = {"password": value}
     assert redact(logged) is logged
 
@@ -150,7 +161,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("secret", FORMS.values(), ids=FORMS.keys())
-def test_a_secret_of_a_known_form_goes_wherever_it_stands(secret: str) -> None:
+def test_a_secret_of_a_known_form_is_redacted_everywhere(secret: str) -> None:
     for around in ("{}", "before {} after", "url/{}", '["{}"]', "({})", "{},", "{}\nnext", "\\n{}", "id:{}"):
         text = around.format(secret)
         assert redact(text) == around.format(REDACTED)
@@ -177,6 +188,7 @@ IN_TEXTS = [
     ("Set-Cookie: a=b; Path=/\nx", "Set-Cookie: [redacted]\nx"),
     ("curl -H 'Authorization: token abc' http://x", "curl -H 'Authorization: [redacted]' http://x"),
     ("sent Bearer abcdefgh.ijk-lm_no~p+/= to x", "sent Bearer [redacted] to x"),
+    ("sent Bearer scopeabcdefgh= to x", "sent Bearer [redacted] to x"),
     ("BASIC dXNlcjpwYXNz", "BASIC [redacted]"),
     ("postgres://me:hunter2@db/x", "postgres://me:[redacted]@db/x"),
     ("https://me:p@ss@h:80/a@b https://:x@h", "https://me:[redacted]@h:80/a@b https://:[redacted]@h"),
@@ -305,6 +317,9 @@ def test_a_secret_as_it_leaks_in_practice_goes(text: str, secret: str) -> None:
 
 
 PLAIN_TEXTS = [
+    'WWW-Authenticate: Bearer resource_metadata="https://mcp.example.com/x", scope="files:read"',
+    'found Bearer error="insufficient_scope", scope="write"',
+    "Bearer realm=example, error=invalid_request",
     "docker run -p 8080:80 -u 1000:1000 nginx",
     "mkdir -p /srv/data2 && ps -p 123",
     "the password is wrong, the token was refused, the key is required",
@@ -556,3 +571,16 @@ def test_no_place_of_a_text_is_tried_at_each_length() -> None:
         (processor_seconds(lambda: redact(hostile)), processor_seconds(lambda: redact(harmless))) for _ in range(3)
     ]
     assert min(time for time, _ in times) < 15 * min(time for _, time in times)
+
+
+def test_the_schema_of_a_secret_parameter_is_no_secret() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"password": {"type": "string", "minLength": 8}},
+        "required": ["password"],
+    }
+    assert redact(schema) is schema
+    given = {"properties": {"password": {"type": "string", "default": "hunter2", "x-note": "hunter2"}}}
+    expected = {"type": "string", "default": REDACTED, "x-note": REDACTED}
+    assert redact(given) == {"properties": {"password": expected}}
+    assert "hunter2" not in str(redact({"properties": {"password": {"value": "hunter2"}, "token": ["hunter2"]}}))

@@ -114,7 +114,7 @@ def test_each_verb_has_the_same_parameters(name: str) -> None:
     ("ours", "theirs"),
     [(NoticeStream, notifications.NoticeStream), (Subscription, subscription.Subscription)],
 )
-def test_what_is_iterated_over_tells_the_same(ours: type, theirs: type) -> None:
+def test_iteration_yields_the_same(ours: type, theirs: type) -> None:
     attributes = {"wish", "granted"} if theirs is subscription.Subscription else set()
     assert names(ours) - {"get"} == names(theirs) - {"tell", "deliver", "end"} | attributes
 
@@ -176,7 +176,7 @@ def test_who_answers_the_server_may_call_it(server: Server) -> None:
         assert client.call_tool("order").text == "a 3"
 
 
-def test_a_callback_that_calls_its_client_is_told_why_it_cannot(server: Server, caplog: Any) -> None:
+def test_a_callback_that_calls_its_client_gets_an_error_with_the_reason(server: Server, caplog: Any) -> None:
     with Client(server) as client:
         client.call_tool("add", {"a": 1, "b": 2}, on_progress=lambda *_: client.ping())
     assert "a callback of a blocking client cannot wait" in caplog.text
@@ -218,7 +218,7 @@ def test_a_server_that_cannot_be_started_leaves_no_thread() -> None:
     assert not ours()
 
 
-def test_a_server_that_dies_is_told(tmp_path: Path) -> None:
+def test_a_server_that_exits_is_reported(tmp_path: Path) -> None:
     mortal = (
         "import os\nfrom accord import Server\nserver = Server('mortal')\nserver.tool(name='die')(lambda: os._exit(7))"
     )

@@ -40,7 +40,7 @@ def test_a_wrong_answer_is_never_replaced_by_a_default(accord: Run) -> None:
     assert '(--answer size: expected one of small, large, got "huge")' in done.stderr
 
 
-def test_an_answer_that_nobody_asked_for_is_told(accord: Run) -> None:
+def test_an_answer_without_a_request_is_reported(accord: Run) -> None:
     done = accord("call", ORDER, "pay", "euros=1", "--answer", "count=2")
     assert (done.returncode, done.stdout) == (0, "paid 1 euros\n")
     assert done.stderr == "warning: --answer count: nobody asked for it\n"
@@ -54,7 +54,7 @@ def test_yes_agrees_and_decline_does_not(accord: Run, era: str) -> None:
     assert said == ["order 3 is cancelled\n"] * 2 + ["order 3 stays\n"] * 3
 
 
-def test_a_page_is_shown_whole_and_agreed_to_only_when_told_so(accord: Run, era: str) -> None:
+def test_a_page_is_shown_whole_and_agreed_to_only_with_the_option(accord: Run, era: str) -> None:
     for words, code, told in ((["--yes"], 0, ""), ([], 1, "--yes would agree"), (["--decline"], 1, "as --decline")):
         done = accord("call", ORDER, "pay", "euros=200", *words, "--revision", era)
         assert done.returncode == code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -68,7 +69,7 @@ def test_a_form_is_filled_in_looked_over_edited_and_sent(at: At, era: str) -> No
     assert (code, said) == (0, "3 large rye for Ada\n")
 
 
-def test_the_documentation_shows_what_a_person_sees(at: At, tmp_path: Path) -> None:
+def test_the_documentation_shows_what_a_user_sees(at: At, tmp_path: Path) -> None:
     page = DOCS.read_text(encoding="utf-8")
     (tmp_path / "bakery.py").write_text(page.partition("<!-- file: bakery.py -->\n```python\n")[2].partition("```")[0])
     shown = page.partition("test_at_a_terminal.py types it")[2].partition("```console\n")[2].partition("```")[0]
@@ -141,7 +142,7 @@ def test_what_was_typed_ahead_answers_nothing(at: At) -> None:
     assert person.end()[1] == "order 3 stays\n"
 
 
-def test_colour_is_for_terminals_where_nobody_said_no(at: At) -> None:
+def test_colour_is_for_terminals_without_no_color(at: At) -> None:
     for arguments, coloured in (({}, False), ({"NO_COLOR": ""}, True)):
         person = at("call", ORDER, "cancel", "number=3", **arguments)
         assert ("\x1b[1m" in person.expect("value")) == coloured
@@ -175,7 +176,7 @@ def browser(folder: Path) -> str:
     return f"{script} %s"
 
 
-def test_a_person_answers_for_the_model(at: At, era: str) -> None:
+def test_a_user_answers_for_the_model(at: At, era: str) -> None:
     person = at("call", ORDER, "slogan", "bread=rye", "--revision", era)
     assert "  user:\n  │ Praise our bread in one line.\n" in person.expect("at most 50 tokens")
     person.expect("  > ")
@@ -317,3 +318,21 @@ def test_a_form_without_fields_asks_for_a_yes(at: At, tmp_path: Path, typed: str
     person.expect("Agree? (yes, no, cancel): ")
     person.type(typed)
     assert person.end()[:2] == (0, f"{said}\n")
+
+
+def test_the_doctor_asks_before_it_starts_what_it_found(at: At, tmp_path: Path) -> None:
+    file = tmp_path / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    entries = {name: {"command": sys.executable, "args": ["-c", f"raise SystemExit({name!r})"]} for name in "ab"}
+    file.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
+    person = at("doctor", "--host", "cursor", HOME=str(tmp_path))
+    shown = person.expect("Start it? [y/N]: ")
+    assert "Start or contact the server 'a'?" in shown
+    assert "  │ environment variables: none" in shown
+    person.type("n")
+    assert "the server 'b'?" in person.expect("Start it? [y/N]: ")
+    person.type("y")
+    code, out, _ = person.end()
+    assert code == 1
+    assert out.count("only if you say so") == 1
+    assert "stderr: b" in out

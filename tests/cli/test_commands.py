@@ -73,7 +73,7 @@ def test_wrong_usage_is_one_error_and_exit_code_2(arguments: tuple[str, ...], me
     assert message in result.stderr
 
 
-def test_json_tells_an_error_on_stdout_too() -> None:
+def test_json_prints_an_error_on_stdout_too() -> None:
     result = invoke("list", "does-not-exist.py", "--json")
     assert result.exit_code == 2
     assert json.loads(result.stdout) == {"error": {"type": "TargetError", "message": "does-not-exist.py: no such file"}}

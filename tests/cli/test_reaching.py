@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_headers_and_tokens_reach_a_url_and_nothing_else(
     assert TOKEN not in gone.stderr
 
 
-def test_a_header_that_is_wrong_or_in_vain_is_told_without_its_value(accord: Run, tmp_path: Path) -> None:
+def test_a_header_that_is_wrong_or_in_vain_is_reported_without_its_value(accord: Run, tmp_path: Path) -> None:
     (tmp_path / "guarded.py").write_text(GUARDED, encoding="utf-8")
     for arguments, message in (
         (["https://x.example/mcp", "--header", TOKEN], "write it as 'Name: value'"),
@@ -77,7 +78,7 @@ def test_a_header_that_is_wrong_or_in_vain_is_told_without_its_value(accord: Run
     assert accord("list", "guarded.py", ACCORD_BEARER=TOKEN).returncode == 0
 
 
-def test_a_file_of_yours_gets_your_environment_and_a_command_is_told_what_it_lacks(accord: Run, tmp_path: Path) -> None:
+def test_a_local_file_gets_the_environment_and_a_command_is_reported_to_lack_it(accord: Run, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
     mine = {"ACCORD_TEST_DATABASE": "mine"}
     done = accord("call", "shop.py", "environment", "name=ACCORD_TEST_DATABASE", **mine)
@@ -90,7 +91,7 @@ def test_a_file_of_yours_gets_your_environment_and_a_command_is_told_what_it_lac
     failing = f"{sys.executable} -c 'raise SystemExit(3)'"
     for arguments in (["list", command, "-v"], ["list", failing]):
         told = accord(*arguments, **mine).stderr
-        assert "started without these environment variables: ACCORD_TEST_DATABASE" in told
+        assert re.search(r"started without these environment variables: .*\bACCORD_TEST_DATABASE\b", told)
         assert "--env NAME passes one on" in told
 
 

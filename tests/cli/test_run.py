@@ -71,7 +71,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("source", "target", "message"), WRONG)
-def test_a_file_that_cannot_be_served_is_told_what_is_wrong(
+def test_a_file_that_cannot_be_served_is_an_error_with_the_reason(
     accord: Run, tmp_path: Path, source: str, target: str, message: str
 ) -> None:
     (tmp_path / "it.py").write_text(HEAD + source)

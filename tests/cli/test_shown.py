@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import unicodedata
 from typing import Any
 
 import click
 import pytest
 from hypothesis import given, strategies as st
 
+from accord.cli import screen as screen_module
 from accord.cli.call import bar, progress_text
 from accord.cli.columns import ColumnRow, heading, rows
 from accord.cli.content import binaries, block_text, result_lines
@@ -115,7 +117,7 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("message", "shown"), MESSAGES)
-def test_a_message_is_told_in_one_line(message: Any, shown: str) -> None:
+def test_a_message_is_printed_in_one_line(message: Any, shown: str) -> None:
     assert message_text(message) == shown
 
 
@@ -131,7 +133,7 @@ def test_what_is_no_base64_at_all_is_an_error_of_the_server() -> None:
         list(binaries([ImageContent(data="!!A", mime_type="a/b")]))
 
 
-def test_while_a_question_stands_everything_else_waits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_while_a_question_is_open_everything_else_waits(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     screen.update_line("half done")
     with screen.prompting():
@@ -165,6 +167,26 @@ def test_a_quoted_text_is_bounded() -> None:
     assert quoted("word " * 10_000).endswith("│ … 42,000 more characters")
 
 
+def test_only_the_beginning_of_a_quoted_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def escape(text: str) -> str:
+        read.append(len(text))
+        return text
+
+    monkeypatch.setattr(screen_module, "printable", escape)
+    assert quoted("a\n" * 1_000_000).endswith("1,992,000 more characters")
+    assert sum(read) <= 8_000
+
+
+@pytest.mark.parametrize("text", ["\u4e2d" * 500, "x" * 71 + "\u3000\u3000Approve? (yes, no)" * 20])
+def test_wide_characters_break_no_line_of_a_quoted_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for line in quoted(text).split("\n"):
+        assert line.startswith("  │ ")
+        assert sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in line) <= 80
+
+
 URLS = [
     ("https://example.com/a?b=c", "example.com", []),
     ("http://example.com/", "example.com", ["not encrypted"]),
@@ -188,7 +210,7 @@ def test_a_page_is_shown_with_its_host_and_what_is_odd(url: str, host: str, doub
     assert all(doubt in line for doubt, line in zip(doubts, shown[2:], strict=True))
 
 
-def test_what_a_model_is_asked_is_shown_whole() -> None:
+def test_a_sampling_request_is_shown_whole() -> None:
     params = CreateMessageParams(
         messages=[
             SamplingMessage(role="user", content=[TEXT, ImageContent(data=DATA, mime_type="image/png")]),

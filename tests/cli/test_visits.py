@@ -67,7 +67,7 @@ def test_call_takes_arguments_as_json(accord: Run, shop: str, tmp_path: Path) ->
     assert accord("call", shop, "echo", "--args", '{"text": "direct"}', "text=word").stdout == "word\n"
 
 
-def test_a_value_that_does_not_fit_is_told_before_it_is_sent(accord: Run, shop: str) -> None:
+def test_an_invalid_value_is_an_error_before_it_is_sent(accord: Run, shop: str) -> None:
     done = accord("call", shop, "types", "n=x")
     assert done.returncode == 2
     assert done.stderr.startswith("error: n: expected integer, got 'x'\n")
@@ -102,7 +102,7 @@ def test_progress_is_shown_on_stderr(accord: Run, shop: str) -> None:
     assert done.stderr.splitlines()[-1] == "progress: 2/2 step 2"
 
 
-def test_pictures_are_told_and_saved(accord: Run, shop: str, tmp_path: Path) -> None:
+def test_pictures_are_described_and_saved(accord: Run, shop: str, tmp_path: Path) -> None:
     assert accord("call", shop, "picture").stdout == "[image] image/png, 9 bytes; --output FILE saves it\n"
     done = accord("call", shop, "picture", "--output", "it.png")
     assert (done.stdout, done.stderr) == ("", "it.png: image/png, 9 bytes\n")
@@ -185,7 +185,7 @@ def test_environment_and_directory_of_the_server(accord: Run, shop: str, tmp_pat
 # --- when it does not go well ----------------------------------------------------------------------------------
 
 
-def test_a_server_that_dies_tells_its_exit_code_and_last_words(accord: Run, shop: str) -> None:
+def test_a_server_that_exits_is_reported_with_its_code_and_last_output(accord: Run, shop: str) -> None:
     done = accord("call", shop, "die")
     assert (done.returncode, done.stdout) == (3, "")
     assert "exited with code 9" in done.stderr
@@ -202,7 +202,7 @@ def test_a_command_that_does_not_exist(accord: Run) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_program_that_speaks_something_else(accord: Run) -> None:
+def test_a_program_of_another_protocol(accord: Run) -> None:
     done = accord("list", shlex.join([sys.executable, "-c", "print('hello')"]))
     assert done.returncode == 3
     assert "Traceback" not in done.stderr

@@ -250,7 +250,7 @@ for line in sys.stdin:
 """
 
 
-def test_what_a_watched_server_asks_is_answered(watch: Watch, tmp_path: Path) -> None:
+def test_requests_of_a_watched_server_are_answered(watch: Watch, tmp_path: Path) -> None:
     (tmp_path / "asks.py").write_text(ASKS)
     process = watch(f"{sys.executable} asks.py", "--answer", "name=Ada")
     assert line_with(process.stdout, "message").endswith('[info] {"name":"Ada"}\n')
@@ -260,20 +260,20 @@ def test_what_a_watched_server_asks_is_answered(watch: Watch, tmp_path: Path) ->
     assert 'asks.py asks "Name?": name=Ada\n' in said
 
 
-def test_what_is_not_granted_is_told(accord: Run, changing: str) -> None:
+def test_what_is_not_granted_is_reported(accord: Run, changing: str) -> None:
     done = accord("watch", changing, "--for", "0.1", "--resource", "no://where", "--log-level", "info")
     assert done.returncode == 0
     assert "not told by this server: no://where, log messages by themselves\n" in done.stderr
 
 
-def test_a_server_that_tells_nothing_is_not_watched(accord: Run, tmp_path: Path) -> None:
+def test_a_server_without_notifications_is_not_watched(accord: Run, tmp_path: Path) -> None:
     (tmp_path / "mute.py").write_text(SPEAKS.replace('{"logging": {}}', "{}"))
     done = accord("watch", f"{sys.executable} mute.py")
     assert (done.returncode, done.stdout) == (4, "")
     assert "does not support these notifications" in done.stderr
 
 
-def test_a_server_that_dies_ends_it(watch: Watch, tmp_path: Path) -> None:
+def test_a_server_that_exits_ends_it(watch: Watch, tmp_path: Path) -> None:
     (tmp_path / "tells.py").write_text(TELLS)
     process = watch("tells.py", "--resource", "state://now", "--stderr")
     server = int(line_with(process.stderr, "pid ").split()[1])
@@ -298,7 +298,7 @@ def test_log_messages_are_shown_on_stderr(accord: Run, changing: str, revision: 
     assert accord("read", changing, "state://now", "--revision", revision).stderr == ""
 
 
-def test_a_server_without_log_messages_is_told(accord: Run, tmp_path: Path) -> None:
+def test_a_server_without_log_messages_is_reported(accord: Run, tmp_path: Path) -> None:
     (tmp_path / "bare.py").write_text(
         "from accord import Server\nserver = Server('b')\n@server.tool\ndef t() -> str: return 'x'"
     )

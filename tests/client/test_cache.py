@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any
+from types import FrameType
+from typing import Any, Literal
 
 import hypothesis.strategies as st
 import pytest
@@ -15,7 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from msgspec import Raw
 
 from accord import APIKeys, CacheHint, Client, Context, HTTPSettings, Server
-from accord.client.cache import Cache, CacheableRequest, ClientCache, is_part
+from accord.client.cache import Cache, CacheableRequest, ClientCache
 from accord.errors import InvalidParams, ResourceNotFound
 from accord.limits import ClientLimits, Limits
 from accord.messages.meta import CacheableResult
@@ -175,14 +177,44 @@ def test_the_one_not_used_for_the_longest_time_goes_first() -> None:
     assert kept.get(used, 0) is not None
 
 
-def test_a_part_is_below_its_whole() -> None:
-    assert is_part("file:///a/b", "file:///a")
-    assert is_part("file:///a/b", "file:///a/")
-    assert is_part("file:///a", "file:///a")
-    assert is_part("res://a?x=1", "res://a")
-    assert not is_part("file:///ab", "file:///a")
-    assert not is_part("file:///a", "file:///a/b")
-    assert not is_part("file:///a", "file:///a/"), "it is named otherwise"
+@pytest.mark.parametrize("scope", ["private", "public"])
+@pytest.mark.parametrize(
+    "notify",
+    [
+        lambda kept: kept.invalidate_resource("res://none"),
+        lambda kept: kept.on_notification("notifications/tools/list_changed"),
+    ],
+    ids=["resource", "list"],
+)
+def test_a_notification_looks_at_few_of_many_cached_results(
+    scope: Literal["private", "public"], notify: Callable[[ClientCache], None]
+) -> None:
+    kept = ClientCache(Cache(), "server")
+    for number in range(1_000):
+        request = CacheableRequest("resources/read", f"res://{number:04}/text")
+        kept.put(request, Raw(b"{}"), CacheableResult(ttl_ms=60_000, cache_scope=scope), 0, 0.0)
+    assert executed_lines(lambda: notify(kept)) < 200  # it was 1,000
+    kept.invalidate_resource("res://0007/text/3")
+    assert kept.get(CacheableRequest("resources/read", "res://0007/text"), 0.0) is None
+    assert kept.get(CacheableRequest("resources/read", "res://0008/text"), 0.0) is not None
+
+
+def executed_lines(work: Callable[[], object]) -> int:
+    """Return the number of lines of Python that `work` executes, those of each step of a generator included."""
+    lines = 0
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return lines
 
 
 def test_an_update_of_a_long_uri_costs_no_copies_of_it_for_each_result() -> None:
@@ -244,7 +276,7 @@ async def counting(hints: Message, **options: Any) -> AsyncIterator[tuple[Counti
 FRESH = {"ttlMs": 60_000, "cacheScope": "private"}
 
 
-async def test_each_page_is_asked_for_once_while_it_is_fresh() -> None:
+async def test_each_page_is_requested_once_while_it_is_fresh() -> None:
     async with counting(FRESH) as (server, client):
         first = await client.list_tools()
         assert await client.list_tools() == first
@@ -263,7 +295,7 @@ async def test_a_resource_is_read_once_for_each_uri_while_it_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("hints", [{}, {"ttlMs": 0}, {"ttlMs": -1}], ids=["absent", "zero", "negative"])
-async def test_without_time_to_live_nothing_is_kept(hints: Message) -> None:
+async def test_without_time_to_live_nothing_is_cached(hints: Message) -> None:
     async with counting({"cacheScope": "public", **hints}) as (server, client):
         await client.read_resource("res://a")
         await client.read_resource("res://a")
@@ -284,7 +316,7 @@ async def test_hints_of_a_revision_that_has_none_mean_nothing() -> None:
         assert len(server.heard) == 2
 
 
-async def test_a_request_with_a_meta_of_its_own_is_neither_answered_from_the_cache_nor_kept() -> None:
+async def test_a_request_with_a_meta_of_its_own_is_neither_answered_from_the_cache_nor_cached() -> None:
     async with counting(FRESH) as (server, client):
         await client.read_resource("res://a", meta={"com.example/tenant": "x"})
         await client.read_resource("res://a")
@@ -292,7 +324,7 @@ async def test_a_request_with_a_meta_of_its_own_is_neither_answered_from_the_cac
         assert len(server.heard) == 3
 
 
-async def test_errors_are_not_kept() -> None:
+async def test_errors_are_not_cached() -> None:
     async with counting(FRESH) as (server, client):
         server.fail = {"code": -32602, "message": "no", "data": {"uri": "res://a"}}
         for _ in range(2):
@@ -322,7 +354,7 @@ def refuse_cursor(server: Counting, message: Message) -> None:
     server.fail = None
 
 
-async def test_what_took_an_answer_of_ours_is_not_kept() -> None:
+async def test_a_result_that_used_an_answer_of_the_client_is_not_cached() -> None:
     async with raw_server(S26, elicitation=lambda params: {"ok": True}) as (server, client):
         for _ in range(2):
             reading = asyncio.create_task(client.read_resource("res://a"))
@@ -341,7 +373,7 @@ FORM = {
 }
 
 
-async def test_a_change_told_of_while_the_list_was_under_way_is_believed() -> None:
+async def test_a_change_notified_while_the_list_was_in_flight_counts() -> None:
     async with raw_server(S26) as (server, client):
         listing = asyncio.create_task(client.list_prompts())
         server.answer(await server.hear(), prompts=[], **FRESH)
@@ -352,7 +384,7 @@ async def test_a_change_told_of_while_the_list_was_under_way_is_believed() -> No
         await again
 
 
-async def test_what_the_server_says_has_changed_is_asked_for_again() -> None:
+async def test_a_changed_list_is_requested_again() -> None:
     async with counting(FRESH) as (server, client):
         await client.read_resource("res://a/b")
         server.server.say({"method": "notifications/resources/updated", "params": {"uri": "res://a"}})

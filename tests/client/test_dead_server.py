@@ -91,7 +91,7 @@ async def fails_to_connect(started: Started, kind: type[AccordError]) -> AccordE
         ("exits on initialize", 4, "heard initialize"),
     ],
 )
-async def test_a_server_that_exits_is_named_with_its_code_and_last_words(opening: str, code: int, says: str) -> None:
+async def test_a_server_that_exits_is_named_with_its_code_and_last_output(opening: str, code: int, says: str) -> None:
     lost = await fails_to_connect(Started(opening), ConnectionLost)
     assert isinstance(lost, ConnectionLost)
     assert lost.exit_code == code
@@ -127,7 +127,7 @@ async def test_a_server_that_exits_when_it_is_open_fails_the_next_call() -> None
             await client.call_tool("fine")
 
 
-async def test_a_server_that_closes_its_output_at_once_is_told_from_one_that_exits() -> None:
+async def test_a_server_that_closes_its_output_at_once_is_distinguished_from_one_that_exits() -> None:
     lost = await fails_to_connect(Started("closes stdout at once"), ConnectionLost)
     assert "closed its output but still runs; it wrote nothing to stderr" in str(lost)
 

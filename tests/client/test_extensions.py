@@ -74,7 +74,7 @@ async def connected(server: Server, *extensions: Extension) -> AsyncIterator[Cli
         yield client
 
 
-async def test_a_method_of_an_extension_is_asked_with_its_own_types() -> None:
+async def test_a_method_of_an_extension_is_requested_with_its_own_types() -> None:
     server, told = server_of(ECHO)
     async with connected(server, ECHO) as client:
         assert client.server_capabilities is not None
@@ -85,7 +85,7 @@ async def test_a_method_of_an_extension_is_asked_with_its_own_types() -> None:
         assert told == ["psst"]
 
 
-async def test_a_server_without_the_extension_is_not_asked() -> None:
+async def test_a_server_without_the_extension_gets_no_request() -> None:
     server, _ = server_of()
     async with connected(server, ECHO) as client:
         with pytest.raises(NotSupported, match=r"com\.example/echo"):

@@ -57,7 +57,7 @@ async def test_garbage_around_an_answer_is_dropped(
     assert len(kinds) == len(set(kinds)), "each kind is logged once"
 
 
-async def test_a_banner_on_stdout_is_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_banner_on_stdout_is_dropped_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     async with connected("banner") as client:
         assert client.revision == "2026-07-28"
         assert await still_there(client)
@@ -74,7 +74,7 @@ async def test_an_answer_over_the_limit_is_skipped_and_fails_its_call_at_once() 
         assert (await client.call_tool("fine")).text == "right"
 
 
-async def test_an_answer_over_the_limit_whose_id_stands_last_fails_its_call_when_it_ends() -> None:
+async def test_an_answer_over_the_limit_whose_id_is_last_fails_its_call_when_it_ends() -> None:
     async with connected(bounds={"line_bytes": 1 << 20}) as client:
         with pytest.raises(RemoteProtocolError, match=r"answer to tools/call is lost: a line of more than 1,048,576"):
             await client.call_tool("too large with its id last", {"bytes": 3 << 20}, timeout=20)
@@ -213,14 +213,14 @@ async def test_an_answer_that_is_none_fails_its_call_at_once(opening: str) -> No
         assert await still_there(client)
 
 
-async def test_a_question_is_told_from_a_result() -> None:
+async def test_a_question_is_distinguished_from_a_result() -> None:
     async with connected() as client:
         asked = {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list"}}}
         with pytest.raises(NotSupported, match="asks for roots/list, which this client does not answer"):
             await client.call_tool("result", {"result": asked})
 
 
-async def test_an_error_of_any_code_keeps_what_the_server_said() -> None:
+async def test_an_error_of_any_code_has_the_text_of_the_server() -> None:
     async with connected() as client:
         for code in (-1, 0, 1, -32000, -32099, 2**53, -32603):
             error = {"code": code, "message": "the disk is full", "data": {"free": 0}}
@@ -233,7 +233,7 @@ HOLOGRAM = {"type": "hologram", "rays": [1, {"deep": None}]}
 UNKNOWN = [HOLOGRAM, {"type": 5}, {"text": "of no kind"}]
 
 
-async def test_content_of_an_unknown_kind_is_kept_as_it_came() -> None:
+async def test_content_of_an_unknown_kind_stays_as_it_came() -> None:
     async with connected() as client:
         result = await client.call_tool("result", {"result": {"content": [*UNKNOWN, {"type": "text", "text": "x"}]}})
         assert result.content == [*UNKNOWN, TextContent(text="x")]
@@ -271,7 +271,7 @@ async def test_requests_of_the_server_are_refused_and_its_ping_is_answered() -> 
             assert await still_there(client)
 
 
-async def test_a_server_that_asks_and_never_reads_costs_neither_the_timeout_nor_memory() -> None:
+async def test_a_server_that_sends_requests_and_never_reads_costs_neither_the_timeout_nor_memory() -> None:
     async with connected(bounds={"line_bytes": 1 << 20}) as client:
         with pytest.raises(RequestTimeout):
             await client.call_tool("asks and never reads", timeout=0.5)

@@ -37,7 +37,7 @@ def verbs(server: Site) -> list[str]:
 @pytest.mark.parametrize(
     "text", ["http://", "http://a b/", "http://[::1", "https://x:port/", "http://x:99999/", "http://x\n/"]
 )
-def test_a_url_that_is_none_is_told(text: str) -> None:
+def test_an_invalid_url_is_an_error(text: str) -> None:
     with pytest.raises(TargetError, match="is not the URL of a server"):
         parse(text)
 
@@ -127,7 +127,7 @@ async def test_the_way_that_is_known_heals_when_the_server_is_another() -> None:
         assert CONNECT_METHODS.get(server.url) is None
 
 
-async def test_who_speaks_older_revisions_only_learns_nothing_for_others() -> None:
+async def test_a_client_of_older_revisions_learns_nothing_for_others() -> None:
     async def play(visit: Visit) -> None:
         await (older(quiet) if visit.verb == "initialize" else modern(quiet))(visit)
 
@@ -140,7 +140,7 @@ async def test_who_speaks_older_revisions_only_learns_nothing_for_others() -> No
             assert client.revision == "2025-11-25"
 
 
-async def test_a_server_that_is_away_is_not_asked_in_every_way() -> None:
+async def test_a_server_that_is_away_is_not_tried_over_every_transport() -> None:
     async with site(older(quiet)) as server, Client(server.url):
         pass
     with pytest.raises(ConnectError, match="TCP") as caught:
@@ -201,7 +201,7 @@ async def test_a_way_on_which_the_connection_was_lost_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("status", "text"), [(404, "no such site"), (500, "database is down")])
-async def test_how_the_probe_was_refused_is_told_where_there_is_no_other_way(status: int, text: str) -> None:
+async def test_the_refusal_of_the_probe_is_reported_where_there_is_no_other_transport(status: int, text: str) -> None:
     async def page(visit: Visit) -> None:
         await visit.respond(status, text.encode())
 
@@ -211,7 +211,7 @@ async def test_how_the_probe_was_refused_is_told_where_there_is_no_other_way(sta
 
 
 @pytest.mark.parametrize("body", ["no such site", '{"jsonrpc":"2.0","error":{"code":-32600,"message":"no such site"}}'])
-async def test_a_refusal_of_every_way_with_the_same_words_is_told_once(body: str) -> None:
+async def test_a_refusal_of_every_transport_with_the_same_words_is_reported_once(body: str) -> None:
     async def page(visit: Visit) -> None:
         await visit.respond(404, body.encode(), "application/json" if body.startswith("{") else "text/plain")
 
@@ -233,7 +233,7 @@ async def test_a_refusal_shows_the_message_of_a_json_rpc_error_and_not_its_json(
             await Client(server.url).connect()
 
 
-async def test_a_json_rpc_error_to_the_probe_is_told_where_there_is_no_other_way() -> None:
+async def test_a_json_rpc_error_to_the_probe_is_reported_where_there_is_no_other_transport() -> None:
     async def play(visit: Visit) -> None:
         await visit.error(-32603, "database is down")
 
@@ -242,7 +242,7 @@ async def test_a_json_rpc_error_to_the_probe_is_told_where_there_is_no_other_way
             await Client(server.url, revisions=["2026-07-28"]).connect()
 
 
-async def test_what_a_server_says_to_one_who_asks_is_not_kept_for_another() -> None:
+async def test_what_a_server_sends_to_one_client_is_not_cached_for_another() -> None:
     async def play(visit: Visit) -> None:
         tool = {"name": f"of-{visit.headers['x-tenant']}", "inputSchema": {"type": "object"}}
         await visit.result(tools=[tool], ttlMs=60_000, cacheScope="public")
@@ -256,7 +256,7 @@ async def test_what_a_server_says_to_one_who_asks_is_not_kept_for_another() -> N
         assert len(server.of("tools/list")) == 2
 
 
-def test_who_asks_is_seen_from_all_that_is_sent_and_not_to_be_read() -> None:
+def test_the_state_depends_on_the_principal_and_cannot_be_read() -> None:
     def renewed() -> dict[str, str]:
         return {}
 
@@ -381,7 +381,7 @@ async def test_subscriptions_come_back_in_the_next_session() -> None:
         assert await anext(changes) == ResourceUpdated("a://b")
 
 
-async def test_a_server_that_forgets_every_session_at_once_is_told_and_not_stormed() -> None:
+async def test_a_server_that_forgets_every_session_at_once_is_reported_and_not_flooded() -> None:
     sessions = Sessions()
 
     async def play(visit: Visit) -> None:
@@ -450,7 +450,7 @@ async def test_with_reconnect_a_call_whose_answer_was_lost_is_not_made_again() -
         assert len(server.of("tools/call")) == 1
 
 
-async def test_with_reconnect_a_list_whose_answer_was_lost_is_asked_for_again() -> None:
+async def test_with_reconnect_a_list_whose_answer_was_lost_is_requested_again() -> None:
     async def play(visit: Visit) -> None:
         if len(server.of("tools/list")) < 3:
             visit.reset()

@@ -166,6 +166,43 @@ async def test_what_a_handler_gives_is_the_accepted_content(answer: Any, revisio
     assert heard["result"] == {"action": "accept", "content": {"name": "Ada"}}
 
 
+@pytest.mark.parametrize(
+    ("option", "method", "params", "typed"),
+    [
+        ("elicitation", "elicitation/create", form(), b'{"action":"accept","content":{"name":null,"n":1.50}}'),
+        ("sampling", "sampling/createMessage", ASK, b'{"role":"assistant","n":9007199254740993}'),
+        ("roots", "roots/list", {}, b'{"roots":[{"uri":"https://example.com"}]}'),
+    ],
+)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_raw_json_of_a_handler_is_sent_as_it_is(
+    option: str, method: str, params: Any, typed: bytes, revision: str
+) -> None:
+    async with raw_server(revision, revisions=[revision], **{option: says(msgspec.Raw(typed))}) as (server, client):
+        if revision == "2025-11-25":
+            server.send(method, params)
+        else:
+            call = asyncio.ensure_future(client.call_tool("fine"))
+            server.require(await server.hear(), inputRequests={"a": {"method": method, "params": params}})
+        (sent,) = await server.transport.receive()
+        assert isinstance(sent, bytes)
+        assert typed in sent
+        if revision == "2026-07-28":
+            server.done(msgspec.json.decode(sent))
+            await call
+
+
+async def test_a_handler_can_read_the_params_as_the_server_sent_them() -> None:
+    seen: list[Any] = []
+
+    async def elicit(params: Any, context: ClientContext) -> None:
+        seen.append(context.params)
+
+    async with raw_server("2025-11-25", elicitation=elicit) as (server, _):
+        await server.ask("elicitation/create", {**form(), "unknown": 1})
+    assert msgspec.json.decode(seen[0])["unknown"] == 1
+
+
 @pytest.mark.parametrize("revision", ELICITS)
 async def test_none_declines_and_an_elicit_result_says_it_in_full(revision: str) -> None:
     assert (await elicited(None, form(), revision))["result"] == {"action": "decline"}
@@ -226,7 +263,7 @@ async def test_an_answer_that_does_not_fit_the_form_is_not_sent(
         await still_there(server, client)
 
 
-async def test_an_error_of_a_handler_tells_the_server_no_secret_and_no_path() -> None:
+async def test_an_error_of_a_handler_sends_the_server_no_secret_and_no_path() -> None:
     def fails(*_: Any) -> None:
         raise ConnectionError("api_key=hunter2secret is refused, see '/home/ada/keys.json'")
 
@@ -280,12 +317,13 @@ async def test_a_mode_that_was_not_declared_is_invalid_params(
         form(_of_references({"type": "string", "enum": [str(number) for number in range(15_000)]})),
         form(_of_references({f"keyword{number}": 1 for number in range(15_000)})),
         form(_of_references({"anyOf": [{"$ref": "#/$defs/other"}] * 1_000, "other": [1] * 10_000})),
+        form(_of_references({"type": "integer", "default": "x" * 1_000_000})),
         {**URL, "url": f"https://{'a' * 1_001}/"},
         {**URL, "url": f"https://{COMBINING}/"},
         form({**NAME, "more": functools.reduce(lambda inner, _: [inner], range(200), 0)}),
     ],
 )
-async def test_a_question_that_is_none_is_invalid_params_and_bothers_nobody(params: dict[str, Any]) -> None:
+async def test_an_invalid_question_is_invalid_params_and_affects_nothing_else(params: dict[str, Any]) -> None:
     bothered: list[Any] = []
     options: dict[str, Any] = {"elicitation": bothered.append, "elicitation_modes": ("form", "url")}
     async with raw_server("2025-11-25", **options) as (server, _):
@@ -305,7 +343,7 @@ async def test_a_long_address_holds_up_nobody(characters: int) -> None:
     assert answer["error"]["code"] == -32602
 
 
-async def test_the_largest_form_is_asked() -> None:
+async def test_the_largest_form_is_sent() -> None:
     fields = {f"n{number}": {"type": "string"} for number in range(1_000)}
     answer = await elicited({"n1": "one"}, form({"type": "object", "properties": fields}))
     assert answer["result"] == {"action": "accept", "content": {"n1": "one"}}
@@ -326,7 +364,7 @@ async def completed(server: RawServer, client: Client, *ids: str) -> None:
     await still_there(server, client)
 
 
-async def test_a_page_is_completed_once_and_only_when_the_person_agreed_to_go_there() -> None:
+async def test_a_page_is_completed_once_and_only_when_the_user_agreed_to_visit_it() -> None:
     done: list[str] = []
     answers = {"yes": True, "no": False}
     options: dict[str, Any] = {"elicitation": lambda params: answers[params.message], "elicitation_modes": "url"}
@@ -337,7 +375,7 @@ async def test_a_page_is_completed_once_and_only_when_the_person_agreed_to_go_th
     assert done == ["e1"]
 
 
-async def test_a_person_may_be_done_with_a_page_before_the_handler_is() -> None:
+async def test_a_user_may_be_done_with_a_page_before_the_handler_is() -> None:
     done = asyncio.Event()
 
     async def watch(params: ElicitParams) -> bool:
@@ -365,7 +403,7 @@ def test_pages_that_are_never_completed_are_forgotten_at_a_bound() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"elicitation": says(True)}, {"sampling": says("hm")}])
-def test_to_hear_of_pages_one_must_be_able_to_show_them(options: dict[str, Any]) -> None:
+def test_notifications_of_pages_need_the_capability_to_show_them(options: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError, match="on_elicitation_complete"):
         Client("python nothing.py", on_elicitation_complete=print, **options)
 
@@ -405,13 +443,13 @@ async def test_a_handler_is_called_with_what_it_takes(kind: str) -> None:
         assert answer["result"]["content"] == {"name": "2025-11-25"}
 
 
-async def test_a_builtin_that_does_not_tell_what_it_takes_gets_what_is_asked() -> None:
+async def test_a_builtin_without_a_signature_gets_the_arguments_of_the_call() -> None:
     async with raw_server("2025-11-25", elicitation=str) as (server, _):
         answer = await server.ask("elicitation/create", form(message="Who?"))
         assert "message='Who?'" in answer["result"]["content"]["name"]
 
 
-def test_an_answer_that_comes_when_everything_is_over_harms_nobody() -> None:
+def test_an_answer_after_the_end_has_no_effect() -> None:
     asked, release, threads = threading.Event(), threading.Event(), []
 
     def ponder(params: Any) -> None:
@@ -430,7 +468,7 @@ def test_an_answer_that_comes_when_everything_is_over_harms_nobody() -> None:
     assert not threads[0].is_alive()
 
 
-async def test_the_context_says_who_asks() -> None:
+async def test_the_context_has_the_principal() -> None:
     seen: list[ClientContext] = []
     async with raw_server("2025-11-25", elicitation=lambda params, context: seen.append(context)) as (server, _):
         await server.ask("elicitation/create", form())
@@ -558,7 +596,7 @@ async def test_questions_are_answered_side_by_side_and_the_answers_find_their_wa
     assert {each["id"]: each["result"]["content"]["name"] for each in heard} == asked
 
 
-async def test_a_handler_may_call_the_server_while_it_is_asked() -> None:
+async def test_a_handler_may_call_the_server_during_its_request() -> None:
     async def look_up(params: Any) -> dict[str, str]:
         return {"name": (await client.call_tool("who")).text}
 
@@ -573,7 +611,7 @@ async def test_a_handler_may_call_the_server_while_it_is_asked() -> None:
 
 
 @pytest.mark.parametrize("bound", ["timeout", "total_timeout"])
-async def test_the_time_of_a_person_does_not_count_for_the_call_that_waits(bound: str) -> None:
+async def test_the_time_of_a_user_does_not_count_for_the_call_that_waits(bound: str) -> None:
     began, late = asyncio.Event(), asyncio.Event()
 
     async def ponder(params: ElicitParams) -> str:
@@ -626,7 +664,7 @@ async def test_a_request_of_the_server_restarts_the_timeout_as_often_as_the_limi
             await call
 
 
-async def test_each_call_of_many_may_wait_for_a_person() -> None:
+async def test_each_call_of_many_may_wait_for_a_user() -> None:
     clock, answers = Clock(), asyncio.Semaphore(0)
 
     async def ponder(params: ElicitParams) -> str:
@@ -700,7 +738,7 @@ async def test_sampling_is_declined_with_the_error_of_the_specification(handler:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_one_block_in_a_list_is_said_as_the_revision_says_it_and_two_are_refused(revision: str) -> None:
+async def test_one_block_in_a_list_is_encoded_for_the_revision_and_two_are_refused(revision: str) -> None:
     block = {"type": "text", "text": "a"}
     one, two = ([TextContent(text="a")] * number for number in (1, 2))
     async with raw_server(revision, sampling=says(msgspec.structs.replace(WHOLE, content=one))) as (server, _):
@@ -731,7 +769,7 @@ async def test_tools_are_refused_unless_they_were_declared(asks: dict[str, Any])
         assert result["content"] == [{"type": "tool_use", "id": "1", "name": "t", "input": {}}]
 
 
-async def test_tool_results_that_do_not_match_are_invalid_params_and_bother_nobody() -> None:
+async def test_tool_results_that_do_not_match_are_invalid_params_and_affect_nothing_else() -> None:
     bothered: list[Any] = []
     result = {"type": "tool_result", "toolUseId": "1", "content": []}
     messages = [{"role": "user", "content": [result]}]
@@ -797,7 +835,7 @@ async def test_what_is_no_folder_is_refused(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_the_server_is_told_when_the_roots_change(revision: str) -> None:
+async def test_the_server_is_notified_when_the_roots_change(revision: str) -> None:
     async with raw_server(revision, roots=[]) as (server, client):
         assert (await server.ask("roots/list"))["result"] == {"roots": []}
         client.set_roots(["/new"])
@@ -805,7 +843,7 @@ async def test_the_server_is_told_when_the_roots_change(revision: str) -> None:
         assert (await server.ask("roots/list"))["result"] == {"roots": [{"uri": "file:///new"}]}
 
 
-async def test_a_revision_without_that_notification_is_told_nothing() -> None:
+async def test_a_revision_without_that_notification_gets_none() -> None:
     async with raw_server("2026-07-28", roots=[]) as (server, client):
         client.set_roots(["/new"])
         await still_there(server, client)
@@ -850,7 +888,7 @@ async def test_pages_that_must_be_visited_first_are_a_typed_error(data: Any, pag
     assert caught.value.elicitations == pages
 
 
-async def test_pages_that_are_left_out_are_told_of_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_pages_that_are_left_out_are_reported_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
     async with raw_server("2025-11-25") as (server, client):
         call = asyncio.ensure_future(client.call_tool("book"))
         server.refuse(await server.hear(), -32042, "visit", data={"elicitations": [{"url": "file:///etc"}] * 500})

@@ -194,7 +194,7 @@ async def test_arguments_that_json_cannot_hold_are_refused_before_they_leave(tar
         assert (await client.call_tool("echo", {"text": "x"})).data == "x"
 
 
-async def test_a_total_timeout_alone_is_told_as_such() -> None:
+async def test_a_total_timeout_alone_is_named_in_its_error() -> None:
     async with connected(server, "2026-07-28") as client:
         with pytest.raises(RequestTimeout, match="in total"):
             await client.call_tool("wait", {"seconds": 30}, total_timeout=0.05)

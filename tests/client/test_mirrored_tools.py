@@ -14,7 +14,7 @@ import uvicorn
 from accord import Client, Header, Server
 from accord.errors import HeaderMismatch, LocalProtocolError, RequestTimeout
 from accord.transport.memory import MemoryTransport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import Transcript
 
 from tests.client.raw import Message, RawServer, raw_server
@@ -71,7 +71,7 @@ async def test_a_tool_that_mirrors_wrongly_is_left_out_with_a_warning(caplog: py
         assert len(caplog.messages) == 2
 
 
-async def test_the_transport_is_told_what_a_tool_mirrors() -> None:
+async def test_the_transport_learns_what_a_tool_mirrors() -> None:
     async with served() as (server, client, transport):
         assert transport.mirrors("good") == {}
         await listed(server, client, GOOD, BAD, PLAIN)
@@ -81,14 +81,14 @@ async def test_the_transport_is_told_what_a_tool_mirrors() -> None:
         assert transport.mirrors("good") == {}
 
 
-async def test_a_recorded_transport_is_told_too() -> None:
-    async with served(record=lambda inner: RecordingTransport(inner, Transcript())) as (server, client, transport):
+async def test_a_recorded_transport_is_notified_too() -> None:
+    async with served(record=lambda inner: TranscriptTransport(inner, Transcript())) as (server, client, transport):
         assert await listed(server, client, GOOD, BAD) == ["good"]
         assert transport.mirrors("good")["N"] == ("n",)
 
 
 async def test_a_recorded_transport_without_headers_has_none() -> None:
-    assert not hasattr(RecordingTransport(MemoryTransport(), Transcript()), "mirrors")
+    assert not hasattr(TranscriptTransport(MemoryTransport(), Transcript()), "mirrors")
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])

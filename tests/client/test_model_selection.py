@@ -68,7 +68,7 @@ def test_hints_decide_and_then_priorities(preferences: ModelPreferences | None, 
         (prefers("o1", intelligence=1), [GEMINI, OPUS], OPUS),
     ],
 )
-def test_an_equivalent_stands_in_when_no_hint_fits(
+def test_an_equivalent_model_is_chosen_when_no_hint_fits(
     preferences: ModelPreferences, models: list[HostModel], chosen: HostModel
 ) -> None:
     equivalents = {"Sonnet": ["nowhere", "GEMINI-1.5"], "gpt-4": ["sonnet", "gemini"]}

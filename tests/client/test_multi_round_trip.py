@@ -66,7 +66,7 @@ def bare(message: Message) -> Message:
 
 
 @pytest.mark.parametrize("method", CALLS)
-async def test_everything_asked_is_answered_in_one_retry_with_the_state_as_it_came(method: str) -> None:
+async def test_all_questions_are_answered_in_one_retry_with_the_state_as_it_came(method: str) -> None:
     state = 'as it came: é \u2028 \\ "quoted" 🎉 =='
     async with raw_server(S26, **answers()) as (server, client):
         call = asyncio.ensure_future(CALLS[method](client))
@@ -122,7 +122,7 @@ async def test_declined_and_cancelled_questions_are_answers_too() -> None:
     assert retry["params"]["inputResponses"] == {"a": {"action": "decline"}, "b": {"action": "cancel"}}
 
 
-async def test_questions_of_one_answer_are_asked_side_by_side() -> None:
+async def test_questions_of_one_answer_are_handled_concurrently() -> None:
     gate = asyncio.Barrier(3)
 
     async def together(params: ElicitParams) -> str:
@@ -185,7 +185,7 @@ async def ended(server: RawServer, client: Client, error: type[Exception], match
 
 
 @pytest.mark.parametrize("asked", [elicit(), sample(), ROOTS, {"method": "tasks/dream", "params": 5}])
-async def test_what_nobody_answers_is_not_supported_and_nobody_else_is_bothered(asked: Message) -> None:
+async def test_what_nobody_answers_is_not_supported_and_affects_nothing_else(asked: Message) -> None:
     given = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
     bothered: list[Any] = []
     options = answers(elicitation=bothered.append, sampling=bothered.append, roots=lambda: bothered.append(1))
@@ -232,7 +232,7 @@ async def test_what_was_not_declared_is_not_supported(asked: Message, match: str
         {"inputRequests": {str(number): elicit() for number in range(300)}},
     ],
 )
-async def test_an_answer_that_asks_wrongly_is_an_invalid_result(asks: Message) -> None:
+async def test_an_invalid_input_request_is_an_invalid_result(asks: Message) -> None:
     bothered: list[Any] = []
     async with raw_server(S26, **answers(elicitation=bothered.append)) as (server, client):
         error = await ended(server, client, InvalidResult, "not as it should", **asks)
@@ -241,7 +241,7 @@ async def test_an_answer_that_asks_wrongly_is_an_invalid_result(asks: Message) -
     assert not bothered
 
 
-async def test_asking_where_it_may_not_be_asked_is_an_invalid_result() -> None:
+async def test_an_input_request_where_there_may_be_none_is_an_invalid_result() -> None:
     async with raw_server(S26, **answers()) as (server, client):
         listing = asyncio.ensure_future(client.list_tools())
         server.require(await server.hear(), inputRequests={"a": elicit()})
@@ -380,7 +380,7 @@ async def test_an_error_that_answers_the_retry_is_raised() -> None:
 
 
 @pytest.mark.parametrize("asks", [{"inputRequests": {"a": elicit(), "b": ROOTS}}, {"requestState": "s"}])
-async def test_a_server_that_asks_without_end_is_an_error_that_names_what_it_asked(asks: Message) -> None:
+async def test_endless_questions_of_a_server_are_an_error_that_names_them(asks: Message) -> None:
     async with raw_server(S26, **answers(limits=Limits(client=ClientLimits(rounds=3)))) as (server, client):
         call = asyncio.ensure_future(client.call_tool("book"))
         for _ in range(4):
@@ -390,7 +390,7 @@ async def test_a_server_that_asks_without_end_is_an_error_that_names_what_it_ask
             await call
 
 
-async def test_the_time_of_a_person_counts_for_no_bound() -> None:
+async def test_the_time_of_a_user_counts_for_no_bound() -> None:
     asked, free = asyncio.Event(), asyncio.Event()
 
     async def ponder(params: Any) -> str:
@@ -491,7 +491,7 @@ ROUND = st.tuples(st.dictionaries(KEYS, ASKED, max_size=3), st.none() | st.text(
 
 @settings(max_examples=60)
 @given(st.lists(ROUND, max_size=3))
-def test_whatever_is_asked_each_retry_answers_exactly_the_round_before_it(rounds: list[Any]) -> None:
+def test_each_retry_answers_exactly_the_round_before_it(rounds: list[Any]) -> None:
     asyncio.run(play(rounds))
 
 

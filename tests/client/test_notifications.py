@@ -98,7 +98,7 @@ async def test_trace_context_of_the_caller_passes_untouched() -> None:
         await calling
 
 
-async def test_a_server_without_log_messages_is_not_asked_for_them_through_2025() -> None:
+async def test_a_server_without_log_messages_gets_no_level_through_2025() -> None:
     async with raw_server("2025-11-25", log_level="info") as (server, client):
         with pytest.raises(NotSupported, match="'logging'"):
             await client.set_log_level("debug")
@@ -117,7 +117,7 @@ async def test_an_unknown_log_level_is_refused_here() -> None:
             await client.set_log_level(level)
 
 
-async def test_a_callback_hears_its_method_until_it_is_removed() -> None:
+async def test_a_callback_receives_its_method_until_it_is_removed() -> None:
     told: list[Notice] = []
     async with raw_server("2025-11-25") as (server, client):
         remove = client.on(TOOLS_CHANGED, told.append)
@@ -132,7 +132,7 @@ async def test_a_callback_hears_its_method_until_it_is_removed() -> None:
         assert len(told) == 1
 
 
-async def test_on_notification_hears_everything() -> None:
+async def test_on_notification_receives_everything() -> None:
     told: list[Notice] = []
     async with raw_server("2025-11-25", on_notification=told.append) as (server, client):
         server.say({"method": TOOLS_CHANGED})
@@ -180,7 +180,7 @@ async def test_a_callback_that_was_removed_while_it_ran_is_ended_with_the_client
         await ended.wait()
 
 
-async def test_what_a_callback_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_exception_of_a_callback_affects_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Any] = []
 
     def fails(notice: Notice) -> None:
@@ -336,7 +336,7 @@ def test_what_waits_for_a_reader_is_bounded_in_bytes_too() -> None:
     assert queue.put(5, 1_000)
 
 
-async def test_what_a_server_says_stands_in_the_log_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_a_server_says_is_logged_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
     said = "\x1b[31m\n\u202e" * 30_000
     async with raw_server("2025-11-25", offers=OFFERS) as (server, client):
         server.say({"method": said[:1_000]})

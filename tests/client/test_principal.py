@@ -51,6 +51,6 @@ def test_a_client_that_blocks_takes_one_too() -> None:
 
 
 @pytest.mark.parametrize(("target", "principal"), [("http://127.0.0.1:1/mcp", ANN), (guarded(), "ann")])
-def test_a_principal_that_nobody_would_be_told_is_refused(target: Any, principal: Any) -> None:
+def test_a_principal_without_an_id_is_refused(target: Any, principal: Any) -> None:
     with pytest.raises(TargetError, match="principal="):
         Client(target, principal=principal)

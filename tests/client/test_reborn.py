@@ -133,7 +133,7 @@ async def test_what_may_be_repeated_begins_again_with_nothing_of_the_last_server
         assert "done" in str(await call)
 
 
-async def test_the_next_server_may_ask_again_and_gets_its_own_state() -> None:
+async def test_the_next_server_may_request_input_again_and_gets_its_own_state() -> None:
     person = Person()
     async with reborn(S26, elicitation=person) as (server, first, client):
         call = asyncio.ensure_future(client.get_prompt("plan"))

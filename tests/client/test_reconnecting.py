@@ -76,7 +76,7 @@ async def ended(client: Client) -> None:
 
 
 @ERAS
-async def test_a_list_in_flight_is_asked_for_again(tmp_path: Path, revision: str) -> None:
+async def test_a_list_in_flight_is_requested_again(tmp_path: Path, revision: str) -> None:
     mortal = Mortal(tmp_path, revision, dies={"tools/list": 2})
     async with asyncio.timeout(100), mortal.client() as client:
         assert [tool.name for tool in await client.list_tools()] == ["plain", "reads", "repeats"]
@@ -86,7 +86,7 @@ async def test_a_list_in_flight_is_asked_for_again(tmp_path: Path, revision: str
 
 
 @ERAS
-async def test_a_call_in_flight_is_not_made_again_and_its_outcome_is_said_to_be_unknown(
+async def test_a_call_in_flight_is_not_repeated_and_its_outcome_is_reported_as_unknown(
     tmp_path: Path, revision: str
 ) -> None:
     mortal = Mortal(tmp_path, revision, dies={"tools/call": 1})
@@ -136,7 +136,7 @@ async def test_without_reconnect_everything_stays_as_it_was(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("reconnect", [None, SOON], ids=["alone", "supervised"])
-async def test_connecting_opens_a_connection_that_has_died(tmp_path: Path, reconnect: Reconnect | None) -> None:
+async def test_connecting_replaces_a_lost_connection(tmp_path: Path, reconnect: Reconnect | None) -> None:
     mortal = Mortal(tmp_path)
     async with asyncio.timeout(100), mortal.client(reconnect) as client:
         await client.connect()
@@ -167,7 +167,7 @@ async def test_the_wait_for_a_server_that_is_down_is_bounded_by_the_timeout(tmp_
                 await client.call_tool("plain", **bound)
 
 
-async def test_a_server_that_never_comes_back_is_given_up_and_all_who_wait_are_told(tmp_path: Path) -> None:
+async def test_a_server_that_never_comes_back_is_given_up_and_all_waiting_calls_fail(tmp_path: Path) -> None:
     mortal = Mortal(tmp_path, fails=[2, 3, 4, 5])
     async with asyncio.timeout(100), mortal.client() as client:
         async with client.subscribe("res://a") as subscription, client.notifications() as stream:
@@ -217,7 +217,7 @@ async def test_subscriptions_are_made_anew_in_2026(tmp_path: Path) -> None:
             assert subscription.granted == subscription.wish
 
 
-async def test_what_was_kept_of_the_last_server_is_dropped(tmp_path: Path) -> None:
+async def test_the_cache_of_the_last_server_is_dropped(tmp_path: Path) -> None:
     mortal = Mortal(tmp_path)
     async with asyncio.timeout(100), mortal.client() as client:
         assert [prompt.name for prompt in await client.list_prompts()] == ["1"]
@@ -408,3 +408,36 @@ def test_pauses_are_random_in_all_their_length() -> None:
     pauses = [Backoff(Reconnect(first_seconds=1)).after(0) or 0 for _ in range(1000)]
     assert 0 <= min(pauses) < 0.1
     assert 0.9 < max(pauses) <= 1
+
+
+async def test_the_state_of_the_connection_is_observable(tmp_path: Path) -> None:
+    seen: list[tuple[str, str | None]] = []
+    server = Mortal(tmp_path)
+    client = server.client(on_state=lambda state, error: seen.append((state, type(error).__name__ if error else None)))
+    assert client.state == "closed"
+    async with client:
+        assert client.state == "connected"
+        os.kill(server.processes[-1], signal.SIGKILL)
+        await until(lambda: len(server.processes) == 2 and client.state == "connected")
+    assert client.state == "closed"
+    assert seen == [
+        ("connecting", None),
+        ("connected", None),
+        ("reconnecting", "ConnectionLost"),
+        ("connected", None),
+        ("closed", None),
+    ]
+
+
+async def test_a_connection_that_is_lost_for_good_says_why(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+    server = Mortal(tmp_path)
+    async with server.client(None, on_state=lambda state, error: seen.append((state, str(error)))) as client:
+        os.kill(server.processes[-1], signal.SIGKILL)
+        await until(lambda: client.state == "lost")
+        assert "SIGKILL" in seen[-1][1]
+    refused = Client([sys.executable, "-c", ""], on_state=lambda state, error: seen.append((state, str(error))))
+    with pytest.raises(ConnectionLost) as raised:
+        await refused.connect()
+    assert refused.state == "closed"
+    assert seen[-1] == ("closed", str(raised.value))

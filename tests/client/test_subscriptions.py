@@ -121,7 +121,7 @@ async def test_one_way_for_both_eras(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", S26])
-async def test_each_subscription_hears_what_it_asked_for(revision: str) -> None:
+async def test_each_subscription_receives_what_it_asked_for(revision: str) -> None:
     async with served(revision) as (server, client):
         one, two = client.subscribe("res://a"), client.subscribe("res://b", tools=True)
         to_one = await entered(server, one, ["res://a"], granted={"resourceSubscriptions": ["res://a"]})
@@ -230,7 +230,7 @@ async def test_a_resource_is_subscribed_to_again_once_it_is_unsubscribed_from() 
         await leave(server, two, ["res://a"])
 
 
-async def test_who_leaves_while_it_is_made_anew_is_unsubscribed_from_what_was_asked_for() -> None:
+async def test_a_client_that_leaves_during_a_reconnect_is_unsubscribed() -> None:
     async with served("2025-11-25") as (server, client):
         subscription = client.subscribe("res://a", "res://b")
         await entered(server, subscription, ["res://a", "res://b"])
@@ -262,7 +262,7 @@ async def test_an_event_loop_that_is_late_unsubscribes_all_the_same() -> None:
     assert heard.count("resources/unsubscribe") == 1
 
 
-async def test_an_update_of_something_unheard_of_is_told_to_all_who_want_updates() -> None:
+async def test_an_update_of_an_unknown_resource_is_sent_to_all_who_want_updates() -> None:
     async with served("2025-11-25") as (server, client):
         one, two, three = client.subscribe("res://a"), client.subscribe("res://b"), client.subscribe(tools=True)
         told = await entered(server, one, ["res://a"])
@@ -329,7 +329,7 @@ async def test_a_server_that_refuses_or_says_nothing_is_an_error_for_who_subscri
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", S26])
-async def test_a_lost_connection_is_told_to_the_reader_after_what_came_before(revision: str) -> None:
+async def test_a_lost_connection_is_reported_to_the_reader_after_what_came_before(revision: str) -> None:
     async with served(revision) as (server, client):
         subscription = client.subscribe("res://a")
         told = await entered(server, subscription, ["res://a"])
@@ -362,7 +362,7 @@ async def test_cancelling_who_subscribes_takes_it_back() -> None:
         assert entering.cancelled()
 
 
-async def test_events_that_nobody_reads_give_way_to_one_word() -> None:
+async def test_unread_events_give_way_to_one_notice() -> None:
     async with served(S26, limits=Limits(notices=3)) as (server, client):
         subscription = client.subscribe("res://a")
         told = await entered(server, subscription, ["res://a"])
@@ -390,7 +390,7 @@ async def test_a_resource_that_was_updated_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_our_own_server_tells_of_changes_in_every_revision(revision: str) -> None:
+async def test_our_own_server_notifies_of_changes_in_every_revision(revision: str) -> None:
     server = Server("changing")
     server.resource("res://a")(lambda: "text")
     server.tool(name="old")(lambda: "text")

@@ -19,6 +19,7 @@ import aiohttp
 from accord import Client, ElicitParams
 from accord.auth.credential_store import CredentialStore
 from accord.auth.oauth import OAuth
+from accord.auth.program_grants import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from accord.schema.forms import defaults
 
 Play = Callable[[Client], Awaitable[None]]
@@ -140,9 +141,24 @@ async def visit(url: str) -> str:
         return response.headers["Location"]
 
 
-def oauth(scenario: str) -> OAuth:
+def login(scenario: str) -> OAuth | ClientCredentials | EnterpriseManaged | WorkloadIdentity:
     """Return the login of a scenario; the suite's context may have a client ID."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    if scenario == "auth/client-credentials-jwt":
+        algorithm = context.get("signing_algorithm", "ES256")
+        return ClientCredentials(context["client_id"], key=context["private_key_pem"], algorithm=algorithm)
+    if scenario == "auth/client-credentials-basic":
+        return ClientCredentials(context["client_id"], secret=context["client_secret"])
+    if scenario == "auth/wif-jwt-bearer":
+        return WorkloadIdentity(context["client_id"], context["valid_jwt"])
+    if scenario == "auth/enterprise-managed-authorization":
+        return EnterpriseManaged(
+            context["client_id"],
+            secret=context["client_secret"],
+            idp_token_endpoint=context["idp_token_endpoint"],
+            idp_client_id=context["idp_client_id"],
+            id_token=context["idp_id_token"],
+        )
     return OAuth(
         client_id=context.get("client_id"),
         client_secret=context.get("client_secret"),
@@ -156,7 +172,7 @@ async def main(url: str) -> None:
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
     needs_login = scenario.startswith("auth/")
     play = call_first_tool if needs_login else SCENARIOS[scenario]
-    auth = oauth(scenario) if needs_login else None
+    auth = login(scenario) if needs_login else None
     async with Client(
         url, auth=auth, elicitation=person, sampling=lambda request: "words", roots=[], timeout=20
     ) as client:

@@ -18,7 +18,7 @@ import msgspec
 from accord import Server
 from accord.messages.revision import RULES, Rules
 from accord.transport import memory
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import Transcript
 
 JSONObject = dict[str, Any]
@@ -52,7 +52,7 @@ ROOTS: JSONObject = {"roots": [{"uri": "file:///test/root", "name": "Test Root"}
 class Peer:
     """A client of one server in one revision."""
 
-    def __init__(self, transport: RecordingTransport, revision: str) -> None:
+    def __init__(self, transport: TranscriptTransport, revision: str) -> None:
         self.transport = transport
         self.revision = revision
         self.rules: Rules = RULES[revision]
@@ -192,7 +192,7 @@ async def peer_of(server: Server, revision: str) -> AsyncIterator[Peer]:
     """A peer of a running server, not opened yet."""
     ours, theirs = memory.pair()
     serving = asyncio.ensure_future(server.serve(theirs))
-    peer = Peer(RecordingTransport(ours, Transcript()), revision)
+    peer = Peer(TranscriptTransport(ours, Transcript()), revision)
     try:
         yield peer
     finally:

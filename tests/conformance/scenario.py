@@ -43,7 +43,7 @@ def scenario(
     return note
 
 
-_AUTHORIZATION_SERVER = "authorization servers: accord is none"
+_AUTHORIZATION_SERVER = "authorization servers: `OAuthProxy`, over HTTP"
 _TASKS = "tasks extension: not supported"
 
 ELSEWHERE: dict[str, str] = {

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,11 +28,16 @@ Leg: TypeAlias = Literal["server", "client"]
 REVISIONS = ("2025-11-25", "2026-07-28")
 """Those that the suite has requirements of."""
 
+CLIENT_REVISIONS = ("2025-03-26", *REVISIONS)
+"""Those of clients: for 2025-03-26 the suite has scenarios, the authorization of servers without resource metadata."""
+
 SERVER = (sys.executable, str(ROOT / "examples" / "everything.py"), "127.0.0.1:0")
 CLIENT = (sys.executable, str(ROOT / "tests" / "conformance" / "client.py"))
 
-OTHERS = ("auth/client-credentials", "auth/dpop", "auth/enterprise", "auth/wif", "tasks-")
-"""How the scenarios begin that are about what accord does not have: extensions."""
+OTHERS = ("tasks-",)
+"""How the scenarios begin that are about what accord does not have: the tasks extension."""
+
+AUTHORIZATION_SCENARIOS = ("authorization-server-metadata-endpoint", "authorization-code-grant")
 
 STATUSES = ("SUCCESS", "FAILURE", "WARNING", "SKIPPED")
 
@@ -94,12 +99,21 @@ class Report(NamedTuple):
 def wanted(leg: Leg, revision: str) -> list[str]:
     """The scenarios on the suite's own list: those that it scores, and those that it does not, but for `OTHERS`."""
     node, program = conformance_suite()
+    if revision not in REVISIONS:
+        return listed(leg, revision)
     folder = Path(program).parent.parent
     command = [node, "-e", _READ_YAML, str(folder / "requirements" / f"{revision}.yaml")]
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, timeout=SECONDS, check=True)
-    listed = json.loads(done.stdout)
-    unscored = [each["scenario"] for each in listed["not_scored"] if each["leg"] == leg]
-    return [name for name in [*listed[leg], *unscored] if not name.startswith(OTHERS)]
+    required = json.loads(done.stdout)
+    unscored = [each["scenario"] for each in required["not_scored"] if each["leg"] == leg]
+    return [name for name in [*required[leg], *unscored] if not name.startswith(OTHERS)]
+
+
+def listed(leg: Leg, revision: str) -> list[str]:
+    """The scenarios of a revision that the suite has no requirements of, but for `OTHERS`."""
+    command = [*conformance_suite(), "list", f"--{leg}", "--spec-version", revision]
+    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", timeout=SECONDS, check=True)
+    return [name for name in re.findall(r"^ +- (\S+) \[", done.stdout, re.MULTILINE) if not name.startswith(OTHERS)]
 
 
 # --- servers ---------------------------------------------------------------------------------------------------------
@@ -148,11 +162,37 @@ def play_alone(scenario: str, revision: str, command: Sequence[str] = CLIENT, se
     Played alone, it fails also where the client does not end well.
     """
     with tempfile.TemporaryDirectory() as folder:
-        options = ("--scenario", scenario, "--spec-version", revision, "-o", folder)
+        options = ("--scenario", scenario, "--spec-version", revision, "--force", "-o", folder)  # extensions, too
         verdict = run("client", "--command", shlex.join(command), *options, seconds=seconds)
         found = dict(_checks(Path(folder)))
         said = "".join(file.read_text(encoding="utf-8")[-2000:] for file in Path(folder).rglob("stderr.txt"))
     return Played(scenario, found.get(scenario, []), verdict and f"{verdict}; its client said: {said or 'nothing'}")
+
+
+# --- authorization servers -------------------------------------------------------------------------------------------
+
+
+def play_authorization_server(
+    issuer: str, client_id: str, resource: str, port: int, visit: Callable[[str], object]
+) -> list[Played]:
+    """Hold an authorization server against both scenarios for those. `visit` opens a URL as the browser of a user does,
+    up to the callback at `port`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--url", issuer, "--client-id", client_id, "--resource", resource, "-p", str(port), "-o", folder)
+        command = [*conformance_suite(), "authorization", *options]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8") as suite:
+            try:
+                assert suite.stdout is not None
+                for line in suite.stdout:
+                    if line.startswith(f"{issuer}/authorize?"):
+                        visit(line.strip())
+                code = suite.wait(SECONDS)
+            finally:
+                suite.kill()
+        found = dict(_checks(Path(folder), "authorization-server-"))
+    verdict = f"the suite's exit code is {code}" if code else ""
+    return [Played(name, found.get(name, []), verdict) for name in AUTHORIZATION_SCENARIOS]
 
 
 # --- the suite -------------------------------------------------------------------------------------------------------
@@ -172,10 +212,10 @@ def run(*arguments: str, seconds: float) -> str:
                 os.killpg(suite.pid, signal.SIGKILL)
 
 
-def _checks(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """What was found, by scenario: the suite writes [server-]SCENARIO-TIME/checks.json."""
+def _checks(folder: Path, prefix: str = "server-") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """What was found, by scenario: the suite writes [PREFIX]SCENARIO-TIME/checks.json."""
     for file in folder.rglob("checks.json"):
-        name = str(file.parent.relative_to(folder)).removeprefix("server-")
+        name = str(file.parent.relative_to(folder)).removeprefix(prefix)
         yield re.split(r"-\d{4}-\d\d-\d\dT", name)[0], json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -183,7 +223,7 @@ def main() -> int:
     """All of it; prints what is wrong, and the scores."""
     with serving() as url:
         reports = [play_server(url, revision) for revision in REVISIONS]
-    reports += [play_client(revision) for revision in REVISIONS]
+    reports += [play_client(revision) for revision in CLIENT_REVISIONS]
     for report in reports:
         print(*report.faults(), report.score(), sep="\n")
     return 1 if any(report.faults() for report in reports) else 0

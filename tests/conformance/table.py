@@ -20,8 +20,10 @@ The [official conformance suite](https://github.com/modelcontextprotocol/conform
 the tools, resources and prompts that the suite requires, and against the client
 [tests/conformance/client.py](../tests/conformance/client.py).
 [tests/conformance/test_official.py](../tests/conformance/test_official.py) runs all scenarios for 2025-11-25 and
-2026-07-28, required and informational, the authorization of clients included, except those of extensions. The test
-permits no failure and no warning.
+2026-07-28, required and informational, the authorization of clients included, except those of extensions, and those of
+clients for 2025-03-26. The two scenarios for authorization servers run against [`OAuthProxy`](oauth-proxy.md)
+([tests/conformance/test_authorization_server.py](../tests/conformance/test_authorization_server.py)). The tests permit
+no failure and no warning.
 `python -m tests.conformance.suite` prints the scores.
 
 **In memory**, the tests of accord run the scenarios of the suite that do not concern HTTP, because the suite uses only

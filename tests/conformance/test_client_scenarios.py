@@ -10,7 +10,7 @@ import pytest
 from accord import Client, Implementation
 from accord.transport import memory
 from accord.transport.base import Transport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import Transcript, parse
 
 from tests.client.raw import RawServer
@@ -25,9 +25,9 @@ PLAYED = [
 ]
 
 
-def recording(ends: list[RecordingTransport]) -> Callable[[Transport], Transport]:
+def recording(ends: list[TranscriptTransport]) -> Callable[[Transport], Transport]:
     def record(inner: Transport) -> Transport:
-        ends.append(RecordingTransport(inner, Transcript()))
+        ends.append(TranscriptTransport(inner, Transcript()))
         return ends[-1]
 
     return record
@@ -35,7 +35,7 @@ def recording(ends: list[RecordingTransport]) -> Callable[[Transport], Transport
 
 async def played(scenario: ClientScenario, revision: str) -> str:
     """What passes in a scenario, seen from the client."""
-    ends: list[RecordingTransport] = []
+    ends: list[TranscriptTransport] = []
     ours, theirs = memory.pair()
     raw = RawServer(ours, revision)
     info = Implementation(name="host", version="1.0")

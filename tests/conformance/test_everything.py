@@ -32,7 +32,7 @@ async def test_a_measurement_is_structured(revision: str) -> None:
 
 
 @ALL
-async def test_what_asks_before_it_runs_does_without_where_nobody_can_be_asked(revision: str) -> None:
+async def test_optional_input_is_left_out_where_it_cannot_be_requested(revision: str) -> None:
     asked = is_in_revision(revision, "2025-06-18", None)
     async with Client(server, revisions=[revision], elicitation=agrees) as client:
         text = (await client.call_tool("delete", {"path": "notes.txt"})).text
@@ -40,7 +40,7 @@ async def test_what_asks_before_it_runs_does_without_where_nobody_can_be_asked(r
 
 
 @pytest.mark.parametrize("revision", [each for each in REVISIONS if RULES[each].elicitation_urls])
-async def test_a_person_is_sent_to_a_page(revision: str) -> None:
+async def test_a_user_is_sent_to_a_page(revision: str) -> None:
     options: Any = {"elicitation": agrees, "elicitation_modes": ["url"]}
     async with Client(server, revisions=[revision], **options) as client:
         assert (await client.call_tool("sign_in")).text == "on the way"
@@ -48,7 +48,7 @@ async def test_a_person_is_sent_to_a_page(revision: str) -> None:
 
 
 @ALL
-async def test_a_resource_that_changes_is_told(revision: str) -> None:
+async def test_a_changed_resource_is_notified(revision: str) -> None:
     uri = "test://watched-resource"
     async with Client(server, revisions=[revision]) as client, client.subscribe(uri) as changes:
         await client.call_tool("touch")
@@ -56,7 +56,7 @@ async def test_a_resource_that_changes_is_told(revision: str) -> None:
 
 
 @ALL
-async def test_it_knows_who_asks(revision: str) -> None:
+async def test_it_has_the_principal(revision: str) -> None:
     async with Client(server, revisions=[revision]) as client:
         who = json.loads((await client.call_tool("who", meta={"traceparent": "00-1-2-01"})).text)
     assert who["revision"] == revision

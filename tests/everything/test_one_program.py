@@ -17,7 +17,7 @@ import pytest
 from accord import REVISIONS, Client
 from accord.messages.methods import table
 from accord.transport.base import Transport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import SENT, Transcript
 
 from tests.conformance.shapes import check
@@ -42,10 +42,10 @@ TARGETS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_handlers_see_the_same_in_every_revision_but_for_what_it_forces(target: str, revision: str) -> None:
-    ends: list[RecordingTransport] = []
+    ends: list[TranscriptTransport] = []
 
     def record(inner: Transport) -> Transport:
-        ends.append(RecordingTransport(inner, Transcript()))
+        ends.append(TranscriptTransport(inner, Transcript()))
         return ends[-1]
 
     def connect(**options: Any) -> Client:

@@ -7,7 +7,9 @@
     python_server("mcp-server-time")     a published server from PyPI
     npm_server("everything")             a published server from npm
     oidc_provider()                      an authorization server, certified for OpenID Connect
+    django_provider()                    django-oauth-toolkit: a provider that registers no clients
     conformance_suite()                  the official conformance suite
+    npm_package("axe-core")              the folder of a package for the tests of the inspector's page
     old_python("mcp==1.9.3", PROGRAM)    a program on a release that is known to be faulty
     old_node("sdk.mjs")                  a program beside such releases from npm
 
@@ -63,6 +65,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "gunicorn==27.0.1",
         "uvicorn-worker==0.4.0",
     ),
+    "django_oauth": ("django==5.2.19", "django-oauth-toolkit==3.4.1"),
     "agents": ("pydantic-ai-slim[mcp]==2.66.0",),
 }
 """Virtual environments and what is pinned in them, the slowest first."""
@@ -70,15 +73,19 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 HOSTS = ("asgi", "servers")
 """Those in which accord is installed as well, since they run it."""
 
-OLD = ("mcp==1.9.3", "mcp==1.9.4", "mcp==1.22.0")
+OLD = ("mcp==1.9.3", "mcp==1.9.4", "mcp==1.22.0", "mcp==1.27.1")
 """Releases with known faults, which the checker must find: each in a folder of its own, over what `mcp1` has."""
 
 OLDER = ("pydantic==2.11.10", "pydantic_core==2.33.2")
 """What they need in an older release than `mcp1` has."""
 
+OLD_CLIENTS = ("mcp==2.1.1", "mcp-types==2.1.1")
+"""A release whose client has known faults, which the checker must find: one folder, over what `mcp2` has."""
+
 NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
     "conformance": ROOT / "tests" / "conformance" / "package.json",
+    "inspector": ROOT / "tests" / "inspector" / "package.json",
     "known_bad": KNOWN_BAD / "package.json",
     "oidc": AUTH / "package.json",
 }
@@ -128,14 +135,20 @@ def old_python(requirement: str, program: Path) -> list[str]:
     return [str(peer_python("mcp1")), str(KNOWN_BAD / "on_release.py"), str(folder), str(program)]
 
 
+def old_client(program: Path) -> list[str]:
+    """The command of a client program on `OLD_CLIENTS`."""
+    folder = _present(OLD_CLIENTS[0], PEERS / "old_clients" / OLD_CLIENTS[0])
+    return [str(peer_python("mcp2")), str(KNOWN_BAD / "on_release.py"), str(folder), str(program)]
+
+
 def old_node(name: str) -> list[str]:
     """The command of a program beside tests/check/known_bad/package.json."""
     return _from_copy(name, KNOWN_BAD, _present("releases from npm", PEERS / "known_bad" / "node_modules"))
 
 
-def node_program(name: str) -> list[str]:
+def node_program(name: str, folder: Path = PROGRAMS) -> list[str]:
     """The command of a program of ours on a TypeScript SDK."""
-    return _from_copy(name, PROGRAMS, _present("the TypeScript SDKs", PEERS / "npm" / "node_modules"))
+    return _from_copy(name, folder, _present("the TypeScript SDKs", PEERS / "npm" / "node_modules"))
 
 
 def _from_copy(name: str, programs: Path, modules: Path) -> list[str]:
@@ -166,6 +179,11 @@ def npm_program(name: Literal["mcp-remote", "supergateway"]) -> list[str]:
     return ["node", str(_present(name, PEERS / "npm" / "node_modules" / ".bin" / name))]
 
 
+def npm_package(name: Literal["axe-core", "lit-html", "typescript"]) -> Path:
+    """The folder of a package that the tests of the inspector's page use."""
+    return _present(name, PEERS / "inspector" / "node_modules" / name)
+
+
 def conformance_suite() -> list[str]:
     """The command of the official conformance suite. It needs Node 22, which comes with it on Linux."""
     modules = PEERS / "conformance" / "node_modules"
@@ -178,6 +196,11 @@ def oidc_provider() -> list[str]:
     modules = PEERS / "oidc" / "node_modules"
     _present("oidc-provider", modules / "oidc-provider")
     return [_node(modules), *_from_copy("provider.mjs", AUTH, modules)[1:]]
+
+
+def django_provider() -> list[str]:
+    """The command of a provider that registers no clients (see tests/auth/peers/django_provider.py)."""
+    return [str(peer_python("django_oauth")), str(AUTH / "django_provider.py")]
 
 
 def _node(modules: Path) -> str:
@@ -216,16 +239,19 @@ def _install_python(name: str) -> None:
     project = ["--project"] if name in HOSTS else []
     _run([sys.executable, str(ROOT / "scripts" / "env.py"), str(PEERS / name), *project, *require])
     if name == "mcp1":
-        _install_old()
+        _install_releases(PEERS / "old", {"older": OLDER, **{release: (release,) for release in OLD}})
+    if name == "mcp2":
+        _install_releases(PEERS / "old_clients", {OLD_CLIENTS[0]: OLD_CLIENTS})
 
 
-def _install_old() -> None:
-    folder, wanted = PEERS / "old", hashlib.sha256(repr((OLD, OLDER)).encode()).hexdigest()
+def _install_releases(folder: Path, releases: dict[str, tuple[str, ...]]) -> None:
+    """Install releases without what they need, each in a folder of its own."""
+    wanted = hashlib.sha256(repr(sorted(releases.items())).encode()).hexdigest()
     stamp = folder / "accord-stamp"
     if stamp.exists() and stamp.read_text() == wanted:
         return
     shutil.rmtree(folder, ignore_errors=True)
-    for place, requirements in (("older", OLDER), *((release, (release,)) for release in OLD)):
+    for place, requirements in releases.items():
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         _run([*pip, "-qq", "--no-deps", "--target", str(folder / place), *requirements])
     stamp.write_text(wanted)

@@ -74,7 +74,7 @@ async def test_the_call_of_a_client_that_does_not_read_is_cancelled(short_deadli
 
 
 @hosts
-async def test_a_client_of_2024_is_told_where_a_proxy_has_put_the_server(host: Host, folder: Path) -> None:
+async def test_a_client_of_2024_receives_the_path_at_which_a_proxy_has_put_the_server(host: Host, folder: Path) -> None:
     with hosted(host, Place(options=(ROOT[host], "/api")), folder) as serving:
         client = await Legacy.connect(serving.raw)
         assert client.address.startswith("/api/messages?session_id=")

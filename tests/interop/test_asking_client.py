@@ -81,7 +81,7 @@ def asking(request: pytest.FixtureRequest, visiting: Visiting) -> Iterator[Askin
         yield Asking(visit, person, target, sdk, revision)
 
 
-def test_a_person_fills_in_a_form(asking: Asking) -> None:
+def test_a_user_fills_in_a_form(asking: Asking) -> None:
     if asking.revision not in FORMS:
         return
     asking.person.answer = {"size": "large", "count": 3}
@@ -94,7 +94,7 @@ def test_a_person_fills_in_a_form(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(("answer", "told"), [(None, "decline"), (ElicitResult(action="cancel"), "cancel")])
-def test_a_person_who_says_no_is_understood(asking: Asking, answer: Any, told: str) -> None:
+def test_a_user_who_declines_is_understood(asking: Asking, answer: Any, told: str) -> None:
     if asking.revision not in FORMS:
         return
     asking.person.answer = answer
@@ -108,14 +108,14 @@ def test_a_model_answers(asking: Asking) -> None:
     assert params.messages[0].content == TextContent(text="What is 6 times 7?")
 
 
-def test_the_folders_are_told_and_told_again_when_they_change(asking: Asking) -> None:
+def test_the_folders_are_sent_and_sent_again_when_they_change(asking: Asking) -> None:
     assert asking.call("folders").text == "file:///srv/a file:///srv/b"
     asking.visit.client.set_roots(["/srv/c"])
     assert asking.call("folders").text == "file:///srv/c"
     asking.visit.client.set_roots(["/srv/a", "/srv/b"])
 
 
-def test_a_person_agrees_to_visit_a_page(asking: Asking) -> None:
+def test_a_user_agrees_to_visit_a_page(asking: Asking) -> None:
     if asking.revision not in PAGES:
         return
     asking.person.answer = True
@@ -136,7 +136,7 @@ def test_everything_is_answered_at_once(asking: Asking) -> None:
     assert rounds == (2 if asking.revision == NEWEST else 1)
 
 
-def test_a_model_that_may_not_be_asked_is_an_error_at_the_server_too(asking: Asking, visiting: Visiting) -> None:
+def test_a_refused_sampling_is_an_error_at_the_server_too(asking: Asking, visiting: Visiting) -> None:
     with visiting(asking.target, revisions=[asking.revision], sampling=lambda params: None) as peer:
         if asking.sdk == "mcp2":  # it answers with the error that it got; in the newest revision the call ends here
             with pytest.raises(ProtocolError, match="rejected") as caught:
@@ -178,7 +178,7 @@ def test_a_form_with_every_kind_of_field_is_filled_in(everything: tuple[Visit, P
     assert all(part in told.text for part in ("Ada", "1815-12-10", "Piano", "hero-2", "fish-3", "pet-2"))
 
 
-def test_a_person_is_sent_to_a_page_by_request(everything: tuple[Visit, Person]) -> None:
+def test_a_user_is_sent_to_a_page_by_request(everything: tuple[Visit, Person]) -> None:
     visit, person = everything
     person.answer = True
     assert "accept" in visit.call("trigger-url-elicitation", url=PAGE, elicitationId="page-1").text
@@ -195,7 +195,7 @@ def test_a_page_that_must_be_visited_first_is_a_typed_error(everything: tuple[Vi
     assert page["url"].startswith("https://")  # a page of its own, whatever was asked for
 
 
-def test_everything_asks_the_model_and_for_the_folders(everything: tuple[Visit, Person]) -> None:
+def test_everything_requests_sampling_and_roots(everything: tuple[Visit, Person]) -> None:
     visit, person = everything
     assert '"text": "42"' in visit.call("trigger-sampling-request", prompt="Hi", maxTokens=9).text
     assert person.asked[-1].max_tokens == 9

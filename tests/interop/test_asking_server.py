@@ -58,7 +58,7 @@ def saw(request: pytest.FixtureRequest, watch: Watch) -> Saw:
         return Saw(spoken, watch(sdk, [f"{server.url}/{way}"], told, "asking_client"))
 
 
-def test_the_client_opens_the_revision_it_asks_for(saw: Saw) -> None:
+def test_the_client_connects_with_the_requested_revision(saw: Saw) -> None:
     assert saw.seen["revision"] == saw.revision
 
 
@@ -79,7 +79,7 @@ def test_every_call_gets_the_answers_that_it_asked_for(saw: Saw) -> None:
     }
 
 
-def test_a_resource_and_a_prompt_ask_as_well(saw: Saw) -> None:
+def test_a_resource_and_a_prompt_request_input_as_well(saw: Saw) -> None:
     assert saw.seen["read"] == "opened: 42"
     assert saw.seen["prompt"] == "Write 42 to Åse."
 
@@ -96,7 +96,7 @@ def test_the_callbacks_see_each_question_once(saw: Saw) -> None:
     assert sorted(map(str, saw.seen["asked"])) == sorted(map(str, asked))
 
 
-def test_logs_arrive_from_the_level_on_that_was_asked_for(saw: Saw) -> None:
+def test_logs_arrive_from_the_requested_level_on(saw: Saw) -> None:
     assert saw.seen["logs"] == [["warning", "almost full"]]
 
 
@@ -105,5 +105,5 @@ def test_completion_knows_the_other_arguments_where_the_client_sends_them(saw: S
     assert saw.seen["completed"]["completion"]["values"] == ["Oslo", "no"]
 
 
-def test_changes_are_told_to_who_subscribed(saw: Saw) -> None:
+def test_changes_are_notified_to_subscribed_clients(saw: Saw) -> None:
     assert saw.seen["watched"] == ["notifications/resources/updated", "notifications/tools/list_changed"]

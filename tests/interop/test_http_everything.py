@@ -53,7 +53,7 @@ async def test_everything_lists_answers_and_reports_progress(way: Way) -> None:
             assert steps == [(step, 10, None) for step in range(1, 11)]
 
 
-async def test_everything_asks_tells_and_is_told(way: Way) -> None:
+async def test_everything_sends_requests_and_notifications_and_receives_them(way: Way) -> None:
     logged = asyncio.Event()
 
     def hear(message: Any) -> None:
@@ -79,7 +79,7 @@ async def test_everything_asks_tells_and_is_told(way: Way) -> None:
             await logged.wait()
 
 
-async def test_everything_is_told_when_nobody_waits_any_more(way: Way) -> None:
+async def test_everything_is_reported_when_nobody_waits_any_more(way: Way) -> None:
     with serving(way.command, free_port()) as server:
         async with asyncio.timeout(SECONDS), way.client(server) as client:
             long = {"duration": 1, "steps": 1}

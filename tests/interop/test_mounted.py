@@ -62,7 +62,7 @@ async def test_the_path_of_the_mount_is_an_endpoint(place: Hosted) -> None:
     assert (answer.status, b"Mcp-Session-Id" in await answer.body()) == (400, True)
 
 
-async def test_what_is_not_there_is_told_with_the_whole_path_of_the_endpoint(place: Hosted) -> None:
+async def test_a_missing_endpoint_is_an_error_with_its_whole_path(place: Hosted) -> None:
     answer = await place.raw.send("GET", "/mpc", BASIC)
     assert answer.status == 404
     assert b"/tools/mcp" in await answer.body()

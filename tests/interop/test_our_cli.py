@@ -68,7 +68,7 @@ def test_what_is_listed_read_and_prompted_is_printed(everything: str) -> None:
     assert (code, out.splitlines()) == (0, ["user:", "What's weather in Oslo?"])
 
 
-def test_the_exit_code_tells_who_failed(everything: str) -> None:
+def test_the_exit_code_shows_who_failed(everything: str) -> None:
     code, out, err = accord("call", everything, "nothing")
     assert (code, out) == (1, "")
     assert "Tool nothing not found" in err
@@ -79,7 +79,7 @@ def test_the_exit_code_tells_who_failed(everything: str) -> None:
     assert "is not on PATH" in err
 
 
-def test_what_a_server_asks_is_answered_by_options(everything: str) -> None:
+def test_requests_of_a_server_are_answered_by_options(everything: str) -> None:
     code, out, err = accord("call", everything, "trigger-elicitation-request", "--answer", "name=Ada")
     assert code == 0
     assert "- Name: Ada" in out

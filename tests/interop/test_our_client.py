@@ -89,7 +89,7 @@ def peer(server: tuple[Any, str], visiting: Visiting) -> Iterator[Visit]:
         yield visit
 
 
-def test_the_newest_revision_of_both_is_spoken(peer: Visit, server: tuple[str, str]) -> None:
+def test_the_newest_revision_of_both_is_used(peer: Visit, server: tuple[str, str]) -> None:
     sdk, way = server
     assert peer.client.revision == ("2025-11-25" if way == "sse" else SPOKEN[sdk])
 
@@ -204,7 +204,7 @@ def test_nothing_that_the_server_sent_was_out_of_place(peer: Visit, server: tupl
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_server_of_all_revisions_is_spoken_to_in_each(revision: str, visiting: Visiting) -> None:
+def test_a_server_of_all_revisions_is_tested_in_each(revision: str, visiting: Visiting) -> None:
     with visiting(peer_server("mcp2"), revisions=[revision], strict=True) as peer:
         assert peer.client.revision == revision
         assert [tool.name for tool in peer.run(peer.client.list_tools())] == [*CALLS]

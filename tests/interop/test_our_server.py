@@ -70,7 +70,7 @@ def saw(request: pytest.FixtureRequest, watch: Watch, tmp_path_factory: pytest.T
     return Saw(sdk, way, spoken, asks, seen, end.read_text().strip() if end.exists() else "ended by a signal")
 
 
-def test_the_client_opens_the_revision_it_asks_for(saw: Saw) -> None:
+def test_the_client_connects_with_the_requested_revision(saw: Saw) -> None:
     assert saw.seen["revision"] == saw.revision
 
 

@@ -66,7 +66,7 @@ def test_everything_shows_an_image_between_texts(everything: Visit) -> None:
     assert base64.b64decode(image.data).startswith(b"\x89PNG")
 
 
-def test_everything_links_to_its_resources_and_annotates_its_words(everything: Visit) -> None:
+def test_everything_links_to_its_resources_and_annotates_its_text(everything: Visit) -> None:
     _, *links = everything.call("get-resource-links", count=2).content
     assert [link.uri for link in links if isinstance(link, ResourceLink)] == [
         "demo://resource/dynamic/blob/1",
@@ -103,7 +103,7 @@ def test_everything_refuses_what_it_does_not_have(everything: Visit) -> None:
         everything.run(everything.client.read_resource("demo://nothing"))
 
 
-def test_everything_is_kept_waiting_for_while_it_reports_progress(everything: Visit) -> None:
+def test_everything_is_awaited_while_it_reports_progress(everything: Visit) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
     call = everything.client.call_tool(
         LONG, {"duration": 3, "steps": 10}, timeout=2.5, on_progress=lambda *step: steps.append(step)
@@ -112,7 +112,7 @@ def test_everything_is_kept_waiting_for_while_it_reports_progress(everything: Vi
     assert steps == [(step, 10, None) for step in range(1, 11)]
 
 
-def test_everything_is_told_when_nobody_waits_any_more(everything: Visit) -> None:
+def test_everything_is_reported_when_nobody_waits_any_more(everything: Visit) -> None:
     client, long = everything.client, {"duration": 1, "steps": 1}
     told = client.stats.cancels_sent
 
@@ -203,7 +203,7 @@ def memory(visiting: Visiting, folder: Path) -> Iterator[Visit]:
         yield visit
 
 
-def test_memory_remembers_what_it_was_told(memory: Visit) -> None:
+def test_memory_remembers_its_entities(memory: Visit) -> None:
     assert memory.client.revision == "2025-11-25"
     ada = {"name": "Ada", "entityType": "person", "observations": ["wrote the first program"]}
     engine = {"name": "Engine", "entityType": "machine", "observations": []}
@@ -272,7 +272,7 @@ def test_git_is_opened_in_the_newest_revision(git: Visit) -> None:
     assert {"git_status", "git_commit", "git_log"} <= {tool.name for tool in git.run(git.client.list_tools())}
 
 
-def test_git_stages_commits_and_tells_the_history(git: Visit, repository: Path) -> None:
+def test_git_stages_commits_and_shows_the_history(git: Visit, repository: Path) -> None:
     where = {"repo_path": str(repository)}
     assert "Untracked files:" in git.call("git_status", **where).text
     assert git.call("git_add", **where, files=["a.txt"]).text == "Files staged successfully"

@@ -43,7 +43,7 @@ async def test_the_official_sdk_completes_and_logs(telling: Any, revision: str) 
         assert logged == [("info", "changed")]
 
 
-async def test_the_official_sdk_tells_of_changes_in_2026(telling: Any) -> None:
+async def test_the_official_sdk_notifies_of_changes_in_2026(telling: Any) -> None:
     async with asyncio.timeout(SECONDS), Client(telling, revisions=[REVISIONS[-1]]) as client:
         async with client.subscribe("notes://today", tools=True) as subscription:
             assert subscription.granted == subscription.wish

@@ -137,13 +137,17 @@ def test_no_text_in_the_params_of_a_client_is_without_a_bound() -> None:
         (b'["' + b"," * 80_000 + b'"]', False),
         (b'["' + b'","'.join([b":"] * 40_000) + b'"]', True),  # so many texts are not looked through
         (b"[" * 20_000, False),  # small enough not to be measured
-        (b"[" + b",".join([b"5e-310"] * 10_001) + b"]", True),
-        (b"[" + b" ,".join([b"1.5E+0305"] * 10_001) + b"]", True),
-        (b"[[" + b"],[".join([b"1e-3000"] * 10_001) + b"]]", True),
-        (b"{" + b",".join([b'"%d0e300": 0' % n for n in range(10_001)]) + b"}", True),  # names may be numbers
+        (b"[" + b",".join([b"5e-310"] * 1_001) + b"]", True),
+        (b"[" + b",".join([b"1e300"] * 999) + b"]", False),
+        (b"[" + b" ,".join([b"1.5E+0305"] * 1_001) + b"]", True),
+        (b"[[" + b"],[".join([b"1e-3000"] * 1_001) + b"]]", True),
+        (b"{" + b",".join([b'"%d0e300": 0' % n for n in range(1_001)]) + b"}", True),  # names may be numbers
         (b"[" + b",".join([b"1.5e-99"] * 15_000) + b"]", False),
         (b"[" + b",".join([b"1.5e+005"] * 15_000) + b"]", False),
-        (b'["' + b",".join([b"5e-310"] * 10_002) + b'"]', True),  # as JSON in a string
+        (b'["' + b",".join([b"5e-310"] * 1_002) + b'"]', False),
+        (b'["a","' + rb"1e300:\"1e300\"," * 1_002 + b'", 1]', False),
+        (b'["a", 5e-310,"' + b'","'.join([b"1e300", b"b"] * 1_002) + b'"]', False),
+        (b'[{"a":"1e300"},' + b",".join([b"5e-310"] * 1_002) + b"]", True),
         (b"[" + b",".join([b'"ae300f5e-310c"'] * 15_000) + b"]", False),
     ],
 )

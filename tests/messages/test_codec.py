@@ -120,3 +120,15 @@ def test_what_was_decoded_without_a_type_can_be_given_one() -> None:
     assert codec.convert(Implementation, {"name": "n", "version": "v"}) == Implementation(name="n", version="v")
     for value in (None, 5, {}, {"name": 5, "version": "v"}):
         assert codec.convert(Implementation, value) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[" + "1e300," * 1_001 + "0]", "[" + "[]," * 100_001 + "0]", "[" * 10_000, "{", "\ud800", b"\xff"]
+)
+def test_json_in_a_text_that_would_take_long_to_decode_is_an_error(text: str | bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeError, RecursionError)):
+        codec.decode_text(text)
+
+
+def test_json_in_a_text_is_decoded() -> None:
+    assert codec.decode_text('{"a": [1e300]}') == {"a": [1e300]}

@@ -138,6 +138,21 @@ def test_messages_of_honest_peers_are_read(spelling: dict[str, Any], id: Any, mo
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
+@pytest.mark.parametrize("id", [1, 123456789012, "x"])
+def test_only_messages_with_room_for_another_member_are_searched(
+    spelling: dict[str, Any], id: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(envelope, "find_duplicate")  # which a search needs
+    for content in (
+        {"id": id, "method": "tools/call", "params": {"url": "http://a"}},
+        {"id": id, "result": {"content": [{"text": "a:b"}]}},
+        {"id": id, "error": {"code": 1, "message": ":"}},
+        {"method": "notifications/progress", "params": {"progressToken": id, "progress": 1}},
+    ):
+        envelope.read(json.dumps({"jsonrpc": "2.0", **content}, **spelling).encode())
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
 @pytest.mark.parametrize(
     "second", ['"id":1', '"id":8', '"method":"m"', '"params":{}', '"jsonrpc":"2.0"', '"jsonrpc":"1.0"', '"x":1,"x":1']
 )

@@ -90,7 +90,7 @@ def test_the_envelope_is_all_that_is_looked_at(message: bytes) -> None:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_what_cannot_be_read_is_told_with_what_to_answer(
+def test_what_cannot_be_read_is_reported_with_what_to_answer(
     message: bytes, error: type, id: Any, answerable: bool, unnamed: bool
 ) -> None:
     with pytest.raises(MalformedMessage) as raised:

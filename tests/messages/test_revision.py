@@ -51,7 +51,7 @@ def test_the_facts_are_those_of_the_specification(fact: str, expected: list[obje
     assert facts(fact) == expected
 
 
-def test_every_fact_is_told_here() -> None:
+def test_every_fact_is_stated_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}

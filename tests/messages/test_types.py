@@ -267,7 +267,7 @@ def test_a_table_is_made_once_and_cannot_be_changed() -> None:
         table("2025-11-25", "client")["x"] = METHODS[0]  # type: ignore[index]
 
 
-def test_methods_that_may_ask_take_answers() -> None:
+def test_methods_that_may_request_input_take_answers() -> None:
     asking = {row.name for row in METHODS if row.may_ask}
     assert asking == {"tools/call", "prompts/get", "resources/read"}
     assert all(issubclass(row.params, messages.InputResponseParams) is row.may_ask for row in METHODS)

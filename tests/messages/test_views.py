@@ -186,7 +186,7 @@ def test_raw_json_is_seen_as_what_it_must_be() -> None:
 
 
 @pytest.mark.parametrize("priority", ["-1", "1.5", '"high"'])
-def test_bounds_are_kept(priority: str) -> None:
+def test_bounds_hold(priority: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         strictly(messages.Annotations, LATEST, f'{{"priority":{priority}}}')
     assert strictly(messages.Annotations, LATEST, '{"priority":1}').priority == 1

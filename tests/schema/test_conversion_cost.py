@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from decimal import Decimal
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 import pydantic
+import pydantic_core
 import pytest
 
-from accord.errors import Mismatch
+from accord.errors import InvalidArguments, Mismatch
+from accord.schema import pydantic_types
+from accord.schema.arguments import integers_of_floats
 from accord.schema.type_converter import convert_to
+from accord.server.declare.signature import signature
 
 from tests.measure import assert_linear
 
@@ -148,3 +152,55 @@ def test_other_sets_and_dicts_are_converted(hint: Any, value: Any, meaning: Any)
 def test_what_is_wrong_in_a_set_or_a_dict_is_named(hint: Any, value: Any, text: str) -> None:
     with pytest.raises(Mismatch, match=text):
         convert_to(value, hint)
+
+
+def test_a_value_without_such_numbers_is_not_converted_again() -> None:
+    value = {"a": [{"b": [1, "x", 1.5]}], "c": {}}
+    assert integers_of_floats(value) is value
+    assert integers_of_floats({**value, "d": [[2.0]]}) == {**value, "d": [[2]]}
+
+
+def test_only_the_first_failures_of_pydantic_are_in_its_error() -> None:
+    with pytest.raises(ValueError, match="greater than 0") as failed:
+        pydantic_types.load(list[pydantic.PositiveInt], [0] * 1_000)
+    assert str(failed.value).count("greater than 0") == 100
+
+
+def test_very_many_failures_of_pydantic_are_not_all_read() -> None:
+    class Union(pydantic.BaseModel):
+        values: Annotated[list[pydantic.PositiveInt | bool], pydantic.Field(min_length=10)]
+
+    value = {"values": [None] * 20_000}
+    with pytest.raises(ValueError, match=r"and more, 40,000 in all$") as failed:
+        pydantic_types.load(Union, value)
+    assert "values.2.bool" in str(failed.value)
+    assert "at least 10 items" not in str(failed.value)
+    with pytest.raises(ValueError, match=r"^and more, 20,000 in all$"):
+        pydantic_types.load(dict[str, pydantic.PositiveInt], {str(number): 0 for number in range(20_000)})
+
+
+class Validations:
+    """A type of pydantic that counts its validations."""
+
+    count = 0
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        def validate(value: Any) -> Any:
+            Validations.count += 1
+            raise ValueError("it never fits")
+
+        return pydantic_core.core_schema.no_info_plain_validator_function(validate)
+
+
+def test_the_reason_why_an_argument_fails_needs_no_further_conversion() -> None:
+    class Model(pydantic.BaseModel):
+        value: Validations
+
+    def tool(model: Any) -> None: ...
+
+    tool.__annotations__["model"] = Model
+    Validations.count = 0
+    with pytest.raises(InvalidArguments, match="it never fits"):
+        signature(tool).bind(b'{"model":{"value":"x"}}')
+    assert Validations.count == 2, "all arguments at once, and each by itself"

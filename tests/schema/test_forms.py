@@ -18,10 +18,11 @@ import pydantic
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from accord.errors import DeclarationError, Mismatch, NotSupported
+from accord.errors import DeclarationError, Mismatch, NotSupported, SchemaError
 from accord.messages.elicitation import ElicitParams
 from accord.messages.revision import RULES
 from accord.messages.views import view
+from accord.schema.form_schemas import count_expanded
 from accord.schema.forms import Email, FormField, FormType, Uri, check, defaults, fields, form, parse
 
 FORMS = ("2025-06-18", "2025-11-25", "2026-07-28")
@@ -325,7 +326,7 @@ def test_what_was_left_out_or_null_takes_its_default_and_more_is_ignored() -> No
         ({"gift": {}}, "$.gift: expected string, number, boolean or array of strings, got object {}"),
     ],
 )
-def test_an_answer_that_does_not_fit_is_told_with_its_path(wrong: dict[str, Any], said: str) -> None:
+def test_an_answer_that_does_not_fit_is_an_error_with_its_path(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(Mismatch) as caught:
         form(Order).read(ANSWER | wrong)
     assert str(caught.value) == said
@@ -349,7 +350,7 @@ def test_a_single_value_is_wrapped_and_unwrapped() -> None:
     assert form(Literal["a", None]).read({}) is None
 
 
-def test_nothing_asked_is_a_form_without_fields() -> None:
+def test_an_empty_question_is_a_form_without_fields() -> None:
     assert offered(None, "2025-06-18") == {"type": "object", "properties": {}}
     assert form(None).read(None) is None
     assert form(None).read({"more": 1}) is None
@@ -373,7 +374,7 @@ def test_a_choice_is_of_strings(values: Any) -> None:
         form(values)
 
 
-def test_the_order_of_choices_is_kept_where_two_literals_are_equal() -> None:
+def test_the_order_of_choices_stays_where_two_literals_are_equal() -> None:
     one: Any = Literal["a", "b"]
     other: Any = Literal["b", "a"]
     assert one == other
@@ -480,7 +481,7 @@ def test_a_class_may_be_of_any_make(record: Any, answer: Any, meant: Any) -> Non
     assert form(record).read(answer) == meant
 
 
-def test_the_tag_of_a_struct_is_not_asked() -> None:
+def test_the_tag_of_a_struct_is_no_field_of_the_form() -> None:
     assert list(offered(Struct)["properties"]) == ["firstName", "color"]
 
 
@@ -681,14 +682,14 @@ def test_a_time_without_a_zone_is_local() -> None:
         ({"type": "array"}, "{}", 'expected string, number, boolean or array of strings, got "{}"'),
     ],
 )
-def test_what_cannot_be_meant_is_told_to_the_person(schema: Any, typed: str, reason: str) -> None:
+def test_what_cannot_be_meant_is_reported_to_the_user(schema: Any, typed: str, reason: str) -> None:
     with pytest.raises(Mismatch) as caught:
         parse(read(schema), typed)
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("typed", ["soon", "2026-13-01", "0001-01-01", "9999-12-31 23:59"])
-def test_a_time_that_is_none_or_has_no_local_zone_is_told_or_read(typed: str) -> None:
+def test_a_time_that_is_none_or_has_no_local_zone_is_refused_or_read(typed: str) -> None:
     with suppress(Mismatch):
         assert parse(read({"type": "string", "format": "date-time"}), typed)[:10] in ("0001-01-01", "9999-12-31")
 
@@ -700,7 +701,7 @@ def test_two_choices_that_differ_in_case_only_are_not_guessed() -> None:
         parse(read(schema), "red")
 
 
-def test_an_answer_holds_what_was_asked_and_nothing_else() -> None:
+def test_an_answer_has_the_requested_fields_and_nothing_else() -> None:
     schema = offered(Order)
     check(ANSWER, schema)
     with pytest.raises(Mismatch, match=r"^\$\.more: the form has no such field$"):
@@ -756,3 +757,19 @@ def test_a_large_form_is_read_and_checked_in_linear_time() -> None:
     several = {"type": "array", "items": {"enum": values}, "default": values}
     schema = {"properties": {"it": several}, "required": values}
     assert defaults(schema) == {"it": values}
+
+
+def test_a_long_reference_that_others_lead_to_is_not_looked_up() -> None:
+    target = {"$ref": "#/$defs/" + "a" * 10_000}
+    schema = {"properties": {"it": {"$ref": "#/$defs/x"}}, "$defs": {"x": target, "a" * 10_000: {"type": "integer"}}}
+    assert [field.kind for field in fields(schema)] == ["other"]
+
+
+def test_the_text_of_what_references_lead_to_counts_as_often_as_it_expands() -> None:
+    def count(references: int) -> int:
+        schema = {"properties": {f"f{n}": {"$ref": "#/$defs/x"} for n in range(references)}}
+        return count_expanded({**schema, "$defs": {"x": {"description": "x" * 100_000}}}, 128, 20_000)
+
+    assert count(10) < 2_000
+    with pytest.raises(SchemaError, match="more than 20,000 values"):
+        count(250)

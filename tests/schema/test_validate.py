@@ -30,7 +30,7 @@ def array(depth: int) -> Any:
     return nested(depth, lambda inner: [inner], 1)
 
 
-def test_the_first_failure_is_told_with_its_path() -> None:
+def test_the_first_failure_is_reported_with_its_path() -> None:
     validator = compile({"properties": {"days": {"items": {"type": "integer"}}}, "required": ["city"]})
     validator.validate({"days": [1], "city": "Oslo"})
     with pytest.raises(Mismatch, match=r'^\$\.days\[1\]: "x" is not of type "integer"$') as caught:
@@ -118,6 +118,8 @@ def test_a_subschema_with_an_id_is_its_own_root() -> None:
         {"$ref": "#"},
         {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
         {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}},
+        {"dependentSchemas": {"a": {"$ref": "#"}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": {"$ref": "#"}}},
     ],
 )
 def test_a_reference_that_goes_round_is_refused(schema: Any) -> None:
@@ -198,6 +200,13 @@ def test_looking_at_one_place_through_many_references_is_bounded_by_the_depth_of
             if "too deep for this schema" in exc.reason:
                 return
     pytest.fail("any depth was looked at")
+
+
+def test_dependent_schemas_that_check_one_member_are_bounded_by_the_depth_of_the_value() -> None:
+    validator = compile({"dependentSchemas": {name: {"properties": {"c": {"$ref": "#"}}} for name in "ab"}})
+    validator.validate(nested(10, lambda inner: {"a": 1, "b": 1, "c": inner}, {}))
+    with pytest.raises(Mismatch, match="too deep for this schema"):
+        validator.validate(nested(100, lambda inner: {"a": 1, "b": 1, "c": inner}, {}))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(?=a)(a+)+$", r"(a*)*\1b", "(a|aa)+$", "(?!b)(a|a?)+$"])

@@ -93,7 +93,7 @@ async def test_params_that_do_not_fit_its_types_are_refused() -> None:
     assert "$.words" in answer["error"]["message"]
 
 
-async def test_a_client_without_it_is_told_what_it_lacks() -> None:
+async def test_a_client_without_it_gets_an_error_that_names_it() -> None:
     async with raw_peer(searching([]), "2026-07-28") as peer:
         error = (await told(peer))["error"]
     assert error["code"] == -32021
@@ -105,7 +105,7 @@ async def test_a_server_without_it_does_not_know_the_method() -> None:
         assert (await told(peer, **DECLARED))["error"]["code"] == -32601
 
 
-async def test_its_notification_is_heard() -> None:
+async def test_its_notification_is_received() -> None:
     seen: list[str] = []
     async with raw_peer(searching(seen), "2026-07-28") as peer:
         await told(peer, **DECLARED)  # this connection speaks 2026-07-28
@@ -117,7 +117,7 @@ async def test_its_notification_is_heard() -> None:
     assert seen == ["x:1"]
 
 
-async def test_its_kind_of_result_goes_to_who_declared_it_and_to_nobody_else() -> None:
+async def test_its_kind_of_result_goes_only_to_clients_that_declared_it() -> None:
     async with raw_peer(searching([]), "2026-07-28") as peer:
         call = {"name": "slowly", "arguments": {}}
         given = await peer.ask("tools/call", {**call, "_meta": DECLARED})

@@ -66,7 +66,7 @@ TOLD = [
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("uri", "ttl_ms", "scope"), TOLD)
-async def test_a_resource_says_how_long_it_may_be_kept(revision: str, uri: str, ttl_ms: int, scope: str) -> None:
+async def test_a_resource_has_a_cache_hint(revision: str, uri: str, ttl_ms: int, scope: str) -> None:
     async with raw_peer(server(), revision) as peer:
         result = (await peer.ask("resources/read", {"uri": uri}))["result"]
     expected = (ttl_ms, scope) if revision == "2026-07-28" else (None, None)
@@ -81,7 +81,7 @@ async def test_what_a_handler_says_itself_arrives() -> None:
         assert "reserved" in (await peer.ask("resources/read", {"uri": "test://wrong"}))["error"]["message"]
 
 
-async def test_what_was_asked_for_is_not_to_be_kept() -> None:
+async def test_requested_input_is_not_to_be_cached() -> None:
     async with raw_peer(server(), "2026-07-28") as peer:
         params: dict[str, Any] = {
             "uri": "test://asking",

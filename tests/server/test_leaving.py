@@ -52,7 +52,7 @@ def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("end", "code"), [("", 0), ("sys.exit(3)", 3), ("1 / 0", 1)])
-def test_where_nothing_holds_it_up_hooks_take_their_time_and_the_code_is_kept(end: str, code: int) -> None:
+def test_without_a_deadline_hooks_take_their_time_and_the_exit_code_stays(end: str, code: int) -> None:
     got, stderr = ended(end)
     assert got == code
     assert "the hook has ended" in stderr

@@ -69,7 +69,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize(("what", "change"), CHANGES)
-async def test_a_change_is_told_and_the_list_is_new(revision: str, what: str, change: Any) -> None:
+async def test_a_change_is_notified_and_the_list_is_new(revision: str, what: str, change: Any) -> None:
     made = server()
     async with raw_peer(made, revision) as peer:
         before = await peer.ask(LISTS[what])
@@ -81,7 +81,7 @@ async def test_a_change_is_told_and_the_list_is_new(revision: str, what: str, ch
 
 
 @pytest.mark.parametrize(("what", "change"), CHANGES)
-async def test_without_a_handshake_only_those_are_told_who_listen(what: str, change: Any) -> None:
+async def test_without_a_handshake_only_subscribers_are_notified(what: str, change: Any) -> None:
     made = server()
     async with raw_peer(made, "2026-07-28") as peer:
         wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
@@ -112,7 +112,7 @@ async def test_what_is_removed_is_gone_and_what_is_not_there_cannot_be_removed()
         made.remove_resource("test://{n}")
 
 
-async def test_changes_of_one_turn_are_told_once() -> None:
+async def test_changes_of_one_turn_are_notified_once() -> None:
     made = server()
     async with raw_peer(made) as peer:
         for number in range(100):
@@ -145,7 +145,7 @@ async def test_any_thread_may_change_things() -> None:
             thread.join()
 
 
-async def test_nothing_is_told_before_the_client_is_ready() -> None:
+async def test_no_notification_is_sent_before_the_client_is_ready() -> None:
     made = server()
     async with raw_peer(made, None) as peer:
         made.tool(name="a")(second)
@@ -159,7 +159,7 @@ async def test_nothing_is_told_before_the_client_is_ready() -> None:
         assert "result" in await peer.ask("ping")
 
 
-async def test_a_client_that_was_promised_nothing_is_told_nothing() -> None:
+async def test_a_client_without_a_grant_is_notified_of_nothing() -> None:
     made = Server("test")
     made.tool(name="one")(second)
     async with raw_peer(made) as peer:
@@ -171,7 +171,7 @@ async def test_a_client_that_was_promised_nothing_is_told_nothing() -> None:
         assert (await peer.hear())["method"] == "notifications/tools/list_changed"
 
 
-async def test_an_empty_list_can_still_be_asked_for() -> None:
+async def test_an_empty_list_can_still_be_requested() -> None:
     made = server()
     async with raw_peer(made) as peer:
         made.remove_prompt("hello")
@@ -179,7 +179,7 @@ async def test_an_empty_list_can_still_be_asked_for() -> None:
         assert (await peer.ask("prompts/list"))["result"] == {"prompts": []}
 
 
-async def test_what_comes_is_seen_by_those_who_ask_what_there_is() -> None:
+async def test_added_items_are_in_the_next_list() -> None:
     made = Server("test")
     async with raw_peer(made, "2026-07-28") as peer:
         assert "tools" not in (await peer.ask("server/discover"))["result"]["capabilities"]
@@ -190,7 +190,7 @@ async def test_what_comes_is_seen_by_those_who_ask_what_there_is() -> None:
         assert (await peer.call("second"))["content"][0]["text"] == "2"
 
 
-async def test_a_client_that_has_gone_is_forgotten() -> None:
+async def test_a_disconnected_client_is_forgotten() -> None:
     made = server()
     async with raw_peer(made):
         assert made.change_bus.indexes
@@ -247,7 +247,7 @@ async def test_each_revision_lists_what_it_knows(revision: str, method: str) -> 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_list_says_how_long_it_may_be_kept_where_the_revision_has_that(revision: str, method: str) -> None:
+async def test_a_list_has_a_cache_hint_where_the_revision_has_them(revision: str, method: str) -> None:
     for hint, told in ((None, (0, "private")), (CacheHint(ttl=1.5, scope="public"), (1500, "public"))):
         async with raw_peer(complete_server(hint), revision) as peer:
             result = (await peer.ask(method))["result"]

@@ -73,7 +73,7 @@ async def test_whatever_a_tool_raises_ends_only_its_own_call(exc: BaseException,
         assert (await peer.call("fine"))["content"][0]["text"] == "fine"
 
 
-async def test_a_tool_error_is_told_word_for_word_and_another_error_with_its_type() -> None:
+async def test_a_tool_error_is_sent_unchanged_and_another_error_with_its_type() -> None:
     async def deliberate() -> str:
         raise ToolError("no such city")
 
@@ -280,7 +280,7 @@ async def test_a_plain_tool_reports_progress_from_its_thread() -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_content_that_a_revision_lacks_is_said_in_what_it_has(revision: str) -> None:
+async def test_content_that_a_revision_lacks_is_converted_to_what_it_has(revision: str) -> None:
     async def both() -> Any:
         return [
             AudioContent(data="AAAA", mime_type="audio/wav"),
@@ -341,7 +341,7 @@ class Unsayable(Exception):
         raise ValueError("not even this")
 
 
-async def test_an_exception_that_cannot_be_told_ends_only_its_own_call() -> None:
+async def test_an_exception_that_cannot_be_described_ends_only_its_own_call() -> None:
     async def raises() -> str:
         raise Unsayable
 
@@ -403,7 +403,7 @@ async def test_a_forgotten_await_is_named_with_its_line() -> None:
     assert "did you forget `await`?" in result["content"][0]["text"]
 
 
-async def test_a_generator_as_a_result_is_told_to_be_a_list() -> None:
+async def test_a_generator_as_a_result_is_an_error_that_recommends_a_list() -> None:
     async def it() -> Any:
         return [1, 2], (number for number in range(3))
 

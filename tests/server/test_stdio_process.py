@@ -285,3 +285,24 @@ def test_a_client_that_closes_its_output_and_takes_no_answers_does_not_keep_the_
         process.stdin.close()
         process.stdin = None
         assert process.wait(timeout=AT_ONCE) == 0
+
+
+def test_a_server_over_stdio_loads_nothing_of_authorization() -> None:
+    """Neither for its start nor for a call: authorization is for HTTP."""
+    program = (
+        "import sys\nfrom accord import Server\nserver = Server('one')\n\n"
+        "@server.tool\ndef loaded() -> str:\n    return ' '.join(sys.modules)\n\nserver.run()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    out, _ = process.communicate(lines(INIT, call(1, "loaded")), timeout=AT_ONCE)
+    answer = json.loads(out.splitlines()[-1])
+    modules = answer["result"]["content"][0]["text"].split()
+    assert "accord.server.server" in modules
+    heavy = ("joserfc", "cryptography", "aiohttp", "sqlite3")
+    found = [name for name in modules if name.partition(".")[0] in heavy or ".auth" in name]
+    assert not found

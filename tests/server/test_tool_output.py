@@ -104,7 +104,7 @@ async def test_a_revision_without_structured_content_has_the_content(revision: s
 
 
 @pytest.mark.parametrize("revision", STRUCTURED)
-async def test_text_of_its_own_stands_in_place_of_the_json(revision: str) -> None:
+async def test_text_of_its_own_replaces_the_json(revision: str) -> None:
     result = await called("told", revision)
     assert result.data == [1, 2]
     assert [type(block) for block in result.content] == [TextContent, ImageContent]

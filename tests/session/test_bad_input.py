@@ -758,7 +758,7 @@ ANSWERS = b'{"jsonrpc":"2.0","result":{"content":['
         (b"garbage", b'"id":1}', False),
     ],
 )
-def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_stands_last(
+def test_an_answer_that_was_too_long_to_read_fails_its_request_also_when_its_id_is_last(
     head: bytes, tail: bytes, fails: bool
 ) -> None:
     session = opened_client("2025-11-25")

@@ -115,7 +115,7 @@ def test_the_client_reads_it_as_the_error_of_its_code(revision: str) -> None:
 @pytest.mark.parametrize(
     "path", ["sampling", "sampling.tools", "elicitation.url", "tasks.requests.sampling.create_message"]
 )
-def test_what_is_lacking_is_told_as_a_client_would_declare_it(path: str) -> None:
+def test_a_missing_capability_is_named_as_a_client_would_declare_it(path: str) -> None:
     said = msgspec.convert(required_capabilities(path), ClientCapabilities)
     assert msgspec.to_builtins(said) == required_capabilities(path)
     session = server()
@@ -126,7 +126,7 @@ def test_what_is_lacking_is_told_as_a_client_would_declare_it(path: str) -> None
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_side_tells_only_what_it_has_declared(revision: str) -> None:
+def test_a_side_sends_only_declared_notifications(revision: str) -> None:
     session = opened_server(revision, says={"tools": {"listChanged": True}, "prompts": {}})
     rules = RULES[revision]
     assert session.notify("notifications/tools/list_changed", rules=rules)

@@ -60,7 +60,7 @@ def opened(client: Any = HAS, server: Any = HAS, revision: str = S26, methods: A
     return pair
 
 
-def test_a_request_of_an_extension_is_asked_and_answered() -> None:
+def test_a_request_of_an_extension_is_sent_and_answered() -> None:
     pair = opened()
     pending = pair.ask("echo/say", EchoParams("hi"))
     (received, answered) = pair.run()
@@ -71,7 +71,7 @@ def test_a_request_of_an_extension_is_asked_and_answered() -> None:
     assert msgspec.json.decode(answered.result, type=EchoResult) == EchoResult("hi")
 
 
-def test_what_the_server_does_not_offer_is_not_asked_and_not_served() -> None:
+def test_what_the_server_does_not_offer_is_neither_requested_nor_served() -> None:
     pair = opened(server={})
     with pytest.raises(NotSupported, match=NAME):
         pair.ask("echo/say", EchoParams("hi"))
@@ -107,7 +107,7 @@ def test_notifications_of_an_extension_go_both_ways() -> None:
     assert {event.rules.revision for event in events if isinstance(event, NotificationReceived)} == {S26}
 
 
-def test_a_side_that_does_not_declare_an_extension_neither_tells_nor_hears_of_it() -> None:
+def test_a_side_that_does_not_declare_an_extension_neither_sends_nor_receives_its_messages() -> None:
     pair = opened(server={})
     with pytest.raises(NotSupported, match=NAME):
         pair.server.notify(HEARD.name, EchoParams("a"), rules=pair.client.rules)

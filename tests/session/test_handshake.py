@@ -120,7 +120,7 @@ def test_initialize_with_what_has_no_handshake_or_is_unknown_is_answered_with_th
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_initialize_is_answered_with_the_revision_asked_for(revision: str) -> None:
+def test_initialize_is_answered_with_the_requested_revision(revision: str) -> None:
     session = server()
     (answer,) = replies(session, initialize(revision, "a"))
     assert answer["id"] == "a"
@@ -180,7 +180,7 @@ def test_an_initialize_that_cannot_be_read_leaves_the_way_open_for_a_good_one() 
     assert "result" in answer
 
 
-def test_a_server_without_a_handshake_refuses_initialize_and_names_what_it_speaks() -> None:
+def test_a_server_without_a_handshake_refuses_initialize_and_names_its_revisions() -> None:
     (answer,) = replies(server([S26]), initialize("2025-11-25", 3))
     assert error_of(answer) == (3, -32022)
     assert answer["error"]["data"] == {"supported": [S26], "requested": "2025-11-25"}
@@ -206,7 +206,7 @@ def test_a_request_that_names_its_revision_must_also_name_its_capabilities() -> 
     assert "clientCapabilities" in answer["error"]["message"]
 
 
-def test_discover_tells_the_revisions_that_need_no_handshake() -> None:
+def test_discover_lists_the_revisions_that_need_no_handshake() -> None:
     (answer,) = replies(server(), request(1, "server/discover", revision=S26))
     result = answer["result"]
     assert result["supportedVersions"] == [S26]
@@ -411,7 +411,7 @@ def test_a_server_that_refuses_initialize_after_a_header_mismatch_is_a_new_one(
     session.request("tools/list")
 
 
-def test_a_header_mismatch_opens_for_a_client_that_speaks_no_handshake() -> None:
+def test_a_header_mismatch_connects_a_client_without_a_handshake() -> None:
     session = client([S26])
     assert isinstance(session.handshake, ClientHandshake)
     session.handshake.start()
@@ -430,7 +430,7 @@ def test_a_server_that_refuses_a_probe_for_want_of_a_capability_is_a_new_one(sil
     session.request("tools/list")  # nothing is known of it, so nothing is forbidden
 
 
-def test_a_server_that_refuses_the_very_revision_it_offers_is_asked_once_more_and_then_it_is_an_error() -> None:
+def test_a_server_that_refuses_its_own_revision_is_tried_once_more_and_then_it_is_an_error() -> None:
     session, _ = probing()
     refusal = {"code": -32022, "message": "no", "data": {"supported": [S26], "requested": S26}}
     again = only(session.receive(answer_to(1, error=refusal)))
@@ -478,7 +478,7 @@ def test_after_silence_a_late_discover_result_still_opens() -> None:
     assert session.phase is Phase.OPEN
 
 
-def test_silence_after_the_opening_or_twice_asks_for_nothing() -> None:
+def test_silence_after_the_handshake_or_twice_causes_no_request() -> None:
     session, opening = probing()
     assert opening.on_probe_timeout() is not None
     assert opening.on_probe_timeout() is None
@@ -507,7 +507,7 @@ def test_a_refused_initialize_still_waits_for_the_probe_that_is_out() -> None:
     assert isinstance(opened, ConnectionOpened)
 
 
-def test_both_knocks_refused_is_the_end_and_says_how_initialize_was_refused() -> None:
+def test_both_probes_refused_is_the_end_and_says_how_initialize_was_refused() -> None:
     session, opening = probing()
     opening.on_probe_timeout()
     session.receive(answer_to(2, error={"code": -32600, "message": "not today"}))
@@ -541,7 +541,7 @@ def test_a_server_that_sends_the_client_back_and_forth_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32022, -32603])
-def test_a_refused_initialize_fails_the_opening_with_the_servers_words(code: int) -> None:
+def test_a_refused_initialize_fails_the_connection_with_the_text_of_the_server(code: int) -> None:
     session, _ = probing(HANDSHAKE)
     failed = only(session.receive(answer_to(1, error={"code": code, "message": "not today"})))
     assert isinstance(failed, HandshakeFailed)

@@ -186,7 +186,7 @@ def test_a_server_ends_it_with_the_cancel_and_then_the_result() -> None:
     assert not pair.client.outgoing
 
 
-def test_a_server_that_ends_it_tells_the_id_as_it_came() -> None:
+def test_a_server_that_ends_a_subscription_sends_the_id_as_it_came() -> None:
     session = opened_server(S26)
     (event,) = session.receive(request("7", "subscriptions/listen", WISH, revision=S26))
     assert isinstance(event, RequestReceived)
@@ -211,7 +211,7 @@ def test_a_client_takes_the_end_in_any_order_and_either_alone(order: list[str], 
     assert session.cancel(pending) is None
 
 
-def test_what_is_told_after_the_end_is_dropped_without_a_line_in_the_log() -> None:
+def test_notifications_after_the_end_are_dropped_without_a_line_in_the_log() -> None:
     session = opened_client(S26)
     pending, _ = session.request("subscriptions/listen", WISH)
     session.cancel(pending)

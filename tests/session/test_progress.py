@@ -63,7 +63,7 @@ def test_a_token_comes_back_as_it_was(token: Any, revision: str) -> None:
     assert type(params["progressToken"]) is type(token)
 
 
-def test_nothing_is_reported_to_who_did_not_ask() -> None:
+def test_no_progress_is_reported_without_a_token() -> None:
     session = opened_server("2025-11-25")
     for id, params in ((1, None), (2, {"_meta": {}}), (3, {"_meta": {"progressToken": None}})):
         (event,) = session.receive(request(id, "tools/list", params))
@@ -89,7 +89,7 @@ def test_a_total_that_json_cannot_say_is_left_out(total: float) -> None:
     assert report(session, pending, 1, 0, total=total) == {"progressToken": "t", "progress": 1}
 
 
-def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_kept() -> None:
+def test_reports_that_come_too_fast_are_coalesced_and_the_last_is_sent() -> None:
     session, pending = served(limits=Limits(progress_per_second=0.1))
     said = [report(session, pending, step, now=step) for step in range(25)]
     assert [params["progress"] for params in said if params] == [0, 10, 20]
@@ -147,7 +147,7 @@ def test_a_rate_of_nothing_holds_all_but_the_last() -> None:
     assert session.pop_held_report(pending) is not None
 
 
-def test_progress_that_was_not_asked_for_is_dropped() -> None:
+def test_progress_without_a_token_is_dropped() -> None:
     session = opened_client("2025-11-25")
     pending, _ = session.request("tools/list")
     params = {"progressToken": pending.id, "progress": 1}
@@ -238,7 +238,7 @@ def test_progress_after_the_answer_is_dropped() -> None:
     assert isinstance(event, MessageIgnored)
 
 
-def test_a_client_may_report_to_a_server_that_asks_it_something() -> None:
+def test_a_client_may_report_progress_of_a_request_of_the_server() -> None:
     pair = Pair(client(), server(["2025-11-25"]), answer=later)
     pair.open()
     pending = pair.ask("roots/list", of="client", progress=True)

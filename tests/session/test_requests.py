@@ -99,7 +99,7 @@ def test_a_request_after_a_handshake_carries_meta_only_where_there_is_something_
 
 
 @pytest.mark.parametrize("role", ["client", "server"])
-def test_nothing_is_asked_before_the_opening_or_after_the_end(role: str) -> None:
+def test_no_request_is_sent_before_the_handshake_or_after_the_end(role: str) -> None:
     fresh = client() if role == "client" else server()
     with pytest.raises(NotConnected, match="it is new"):
         fresh.request("ping")
@@ -122,7 +122,7 @@ def test_nothing_is_asked_before_the_opening_or_after_the_end(role: str) -> None
         ("2025-11-25", "roots/list"),
     ],
 )
-def test_what_the_revision_does_not_have_is_not_asked(revision: str, method: str) -> None:
+def test_requests_that_the_revision_lacks_are_not_sent(revision: str, method: str) -> None:
     session = opened_client(revision)
     with pytest.raises(NotSupported, match=revision):
         session.request(method)
@@ -131,7 +131,7 @@ def test_what_the_revision_does_not_have_is_not_asked(revision: str, method: str
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_the_peer_did_not_declare_is_not_asked(revision: str) -> None:
+def test_undeclared_capabilities_are_not_requested(revision: str) -> None:
     pair = opened(revision, says={"tools": {}})
     pair.ask("tools/list")
     with pytest.raises(NotSupported, match="prompts"):
@@ -139,7 +139,7 @@ def test_what_the_peer_did_not_declare_is_not_asked(revision: str) -> None:
     pair.run()
 
 
-def test_a_server_asks_only_what_the_client_declared() -> None:
+def test_a_server_requests_only_declared_capabilities() -> None:
     session = opened_server("2025-11-25")
     session.request("roots/list")
     session.peer_info = client(says={}).local_info
@@ -148,14 +148,14 @@ def test_a_server_asks_only_what_the_client_declared() -> None:
     assert raised.value.data == {"requiredCapabilities": {"roots": {}}}
 
 
-def test_a_server_of_a_revision_without_server_requests_asks_nothing() -> None:
+def test_a_server_of_a_revision_without_server_requests_sends_none() -> None:
     session = opened_server(S26)
     session.receive(request(1, "tools/list", revision=S26))
     with pytest.raises(NotConnected):
         session.request("roots/list")
 
 
-def test_a_server_that_asks_where_servers_do_not_is_refused() -> None:
+def test_a_server_request_in_a_revision_without_them_is_refused() -> None:
     session = opened_client(S26)
     (refused,) = replies(session, request(1, "roots/list"))
     assert error_of(refused) == (1, -32601)
@@ -282,7 +282,7 @@ STRAY = [
 )
 @pytest.mark.parametrize("error", [True, False])
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_an_answer_to_nothing_is_told_apart_counted_and_dropped(
+def test_an_answer_to_nothing_is_recognized_counted_and_dropped(
     kind: str, before: Any, id: Any, counter: str, error: bool, revision: str
 ) -> None:
     session = opened_client(revision)
@@ -432,13 +432,13 @@ def test_a_notification_is_written_as_the_revision_has_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["notifications/roots/list_changed", "notifications/no_such", "roots/list"])
-def test_what_a_server_may_not_tell_is_refused(name: str) -> None:
+def test_notifications_that_a_server_may_not_send_are_refused(name: str) -> None:
     with pytest.raises(NotSupported, match="2025-11-25"):
         opened_server("2025-11-25").notify(name)
 
 
 @pytest.mark.parametrize("name", ["notifications/roots/list_changed", "notifications/progress", "tools/list"])
-def test_what_a_client_may_not_tell_in_a_revision_is_refused(name: str) -> None:
+def test_notifications_that_a_client_may_not_send_in_a_revision_are_refused(name: str) -> None:
     with pytest.raises(NotSupported, match=S26):
         opened_client(S26).notify(name)
 

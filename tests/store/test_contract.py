@@ -172,7 +172,7 @@ async def test_a_forgotten_session_takes_its_streams_along_and_does_not_come_bac
         assert await events.read("s", "a", 0) == Replay([], ended=False, about=b"anew")
 
 
-async def test_streams_of_a_session_that_was_not_saved_are_kept_too(store: Open) -> None:
+async def test_streams_of_a_session_that_was_not_saved_are_stored_too(store: Open) -> None:
     async with store() as events:
         await events.begin("s", "a", b"")
         await events.append("s", "a", [b"one"])
@@ -206,7 +206,7 @@ async def test_one_failure_among_many_fails_alone(store: Open) -> None:
                 assert await messages(events, f"s{n}", "a") == [b"%d" % n]
 
 
-async def test_a_cancelled_append_is_kept_whole_or_not_at_all_and_harms_no_other(store: Open) -> None:
+async def test_a_cancelled_append_is_stored_whole_or_not_at_all_and_harms_no_other(store: Open) -> None:
     async with store() as events:
         await events.begin("s", "a", b"")
         tasks = [asyncio.create_task(events.append("s", "a", [b"%d" % n, b"%d" % n])) for n in range(100)]
@@ -240,7 +240,7 @@ async def test_a_store_is_open_until_all_who_opened_it_have_closed_it(store: Ope
         assert await events.load("s") == b"record"
 
 
-async def test_a_replay_has_no_more_events_than_were_asked_for(store: Open) -> None:
+async def test_a_replay_has_no_more_events_than_were_requested(store: Open) -> None:
     async with store() as events:
         await events.begin("s", "a", b"about")
         await events.append("s", "a", [b"one", b"two", b"three"], ends=True)
@@ -273,7 +273,7 @@ async def test_opening_and_closing_again_does_nothing(store: Open) -> None:
 # --- what is dropped -------------------------------------------------------------------------------------------
 
 
-async def test_over_the_bytes_of_a_session_its_oldest_events_go_and_that_is_told(store: Open) -> None:
+async def test_over_the_bytes_of_a_session_its_oldest_events_are_dropped_and_that_is_reported(store: Open) -> None:
     async with store(http_events_bytes=3 * (EVENT_BYTES + 10)) as events:
         await events.begin("s", "a", b"")
         for n in range(5):
@@ -306,7 +306,7 @@ async def test_one_session_that_is_full_drops_nothing_of_another(store: Open) ->
         assert await messages(events, "quiet", "a") == [b""]
 
 
-async def test_a_message_over_all_bytes_has_a_number_and_is_told_as_dropped(store: Open) -> None:
+async def test_a_message_over_all_bytes_has_a_number_and_is_reported_as_dropped(store: Open) -> None:
     async with store(http_events_bytes=1_000) as events:
         await events.begin("s", "a", b"")
         assert await events.append("s", "a", [b"small", b"x" * 1_001]) == 1
@@ -404,7 +404,7 @@ async def test_what_is_forgotten_or_too_old_makes_room(store: Open, clock: Clock
                 clock.now += 60
 
 
-async def test_a_stream_is_kept_for_a_while_after_it_ended_and_an_open_one_longer(store: Open, clock: Clock) -> None:
+async def test_a_stream_is_stored_for_a_while_after_it_ended_and_an_open_one_longer(store: Open, clock: Clock) -> None:
     async with store(http_events_seconds=60, http_session_kept_seconds=3_600) as events:
         for stream in ("ended", "open"):
             await events.begin("s", stream, b"")
@@ -421,7 +421,7 @@ async def test_a_stream_is_kept_for_a_while_after_it_ended_and_an_open_one_longe
         assert await messages(events, "s", "ended") == [b"anew"]
 
 
-async def test_a_session_that_nobody_writes_to_is_dropped_in_the_end(store: Open, clock: Clock) -> None:
+async def test_an_unused_session_is_dropped_in_the_end(store: Open, clock: Clock) -> None:
     async with store(http_session_kept_seconds=3_600) as events:
         for session in ("idle", "saved", "written"):
             await events.save(session, b"record")

@@ -163,7 +163,7 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
     await events.close()
 
 
-async def test_closing_finishes_what_was_asked_and_ends_the_thread(path: Path) -> None:
+async def test_closing_finishes_requests_and_ends_the_thread(path: Path) -> None:
     others = set(threading.enumerate())
     events = SQLiteEvents(path)
     await events.open()
@@ -213,7 +213,7 @@ def test_a_loop_that_ended_while_its_append_was_under_way_harms_nobody(path: Pat
         "UPDATE streams SET about = x'0000000061'",
     ],
 )
-async def test_rows_that_are_missing_or_have_changed_are_told(path: Path, change: str) -> None:
+async def test_rows_that_are_missing_or_have_changed_are_reported(path: Path, change: str) -> None:
     await filled(path)
     db = sqlite3.connect(path)
     db.execute(change)
@@ -225,7 +225,7 @@ async def test_rows_that_are_missing_or_have_changed_are_told(path: Path, change
         assert await events.load("s") == b"record"
 
 
-async def test_counts_that_do_not_add_up_are_told_and_nothing_is_dropped_for_them(path: Path) -> None:
+async def test_counts_that_do_not_add_up_are_reported_and_nothing_is_dropped_for_them(path: Path) -> None:
     await filled(path)
     db = sqlite3.connect(path)
     db.execute("UPDATE sessions SET bytes = 1 << 40")
@@ -362,7 +362,7 @@ def journal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-async def test_a_bit_that_changes_in_the_journal_of_a_killed_process_is_told(path: Path) -> None:
+async def test_a_bit_that_changes_in_the_journal_of_a_killed_process_is_reported(path: Path) -> None:
     kept, journal = await left_by_a_kill(path)
     put(path, kept, journal)
     async with opened(SQLiteEvents(path)) as events:

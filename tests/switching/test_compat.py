@@ -39,7 +39,7 @@ def test_a_type_of_theirs_is_ours_in_both_spellings() -> None:
     assert types.ToolAnnotations(readOnlyHint=True) == types.ToolAnnotations(read_only_hint=True)
 
 
-def test_contents_are_told_apart_by_what_they_hold() -> None:
+def test_contents_are_distinguished_by_what_they_hold() -> None:
     text = types.TextResourceContents(uri="a:b", mimeType="text/plain", text="hi")
     assert isinstance(text, types.TextResourceContents)
     assert not isinstance(text, types.BlobResourceContents)
@@ -157,7 +157,7 @@ async def test_a_tool_that_fails_is_a_result_for_middleware_of_mcp() -> None:
     assert (result.is_error, result.text, seen) == (True, "not today", [True])
 
 
-async def test_middleware_of_mcp_may_list_the_tools_and_is_told_what_it_has_not() -> None:
+async def test_middleware_of_mcp_may_list_the_tools_and_gets_an_error_for_what_is_missing() -> None:
     mcp = MCPServer("x")
     mcp.tool("double")(lambda number: 2 * number)
     names: list[str] = []
@@ -296,7 +296,7 @@ def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: FastMCP("x", auth=object()), "auth= of accord.Server"),
+        (lambda: FastMCP("x", auth=object()), r"write accord.JWT"),
         (lambda: FastMCP("x", middleware=[object()]), "request: accord.Request, call_next"),
         (lambda: FastMCP("x").add_middleware(Theirs()), r"accord.Request, .* docs/switching.md#middleware"),
         (lambda: FastMCP("x", mask_error_details=True), r"accord\.MaskErrors\(\)"),
@@ -309,13 +309,13 @@ def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch)
         (lambda: FastMCP("x").add_transform(object()), "ToolChange"),
         (lambda: FastMCP("x").run(transport="websocket"), "no transport 'websocket'"),
         (lambda: FastMCP("x").run(transport="http", middleware=[1]), "around mcp.app"),
-        (lambda: MCPServer("x", token_verifier=object()), "a function of the token"),
+        (lambda: MCPServer("x", token_verifier=object()), "belong together"),
         (lambda: MCPServer("x").streamable_http_app(event_store=object()), "HTTPOptions"),
         (lambda: FastMCP1("x", nonsense=1), "nothing of the kind"),
         (lambda: fastmcp.Client("x.py", sampling_handler=print), "pass sampling= to accord.Client"),
     ],
 )
-def test_what_means_something_else_is_refused_with_the_words_to_write(make: Callable[[], Any], says: str) -> None:
+def test_what_means_something_else_is_refused_with_what_to_write(make: Callable[[], Any], says: str) -> None:
     with pytest.raises(Different, match=says):
         make()
 
@@ -474,7 +474,7 @@ def shop() -> tuple[MCPServer, list[str]]:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_a_resolver_runs_once_for_a_call_and_may_ask(revision: str) -> None:
+async def test_a_dependency_runs_once_for_a_call_and_may_request_input(revision: str) -> None:
     mcp, calls = shop()
     async with Client(mcp, revisions=[revision], elicitation=lambda question: True) as client:
         assert (await client.call_tool("buy", {"title": "Dune"})).text == "Dune: 30, True"
@@ -492,7 +492,7 @@ async def test_a_question_that_is_declined_ends_the_call() -> None:
 
 
 @pytest.mark.parametrize("make", SERVERS)
-async def test_completion_is_said_with_and_without_parentheses(make: Any) -> None:
+async def test_completion_is_tested_with_and_without_parentheses(make: Any) -> None:
     mcp = make("x")
     mcp.prompt("review")(lambda language: language)
 

@@ -11,6 +11,7 @@ from accord.compat.name_map import COMPAT_MODULES, FOREIGN_PACKAGES, MODULES, RE
 from accord.migrate.imports import public_names
 from accord.migrate.rewrite import rewrite
 
+from tests.quick import TESTS, in_peer_folder
 from tests.switching.sources import PROGRAMS, SOURCES, Origin, folder
 
 
@@ -76,14 +77,14 @@ def test_an_import_line_leads_to_the_same_names_here(line: str, becomes: str) ->
     assert compat(line) == becomes
 
 
-def test_what_has_no_name_here_is_told_with_its_line_and_what_to_write() -> None:
+def test_what_has_no_name_here_is_reported_with_its_line_and_what_to_write() -> None:
     text = "import os\nfrom fastmcp.server.transforms.search import BM25SearchTransform\n"
     assert compat(text) == text
     ((line, why),) = left(text)
     assert (line, "search_tools(budget=" in why) == (2, True)
 
 
-def test_an_attribute_that_is_not_there_is_told() -> None:
+def test_a_missing_attribute_is_an_error() -> None:
     ((line, why),) = left("import fastmcp\n\nprint(fastmcp.nothing.home)\n", native=False)
     assert (line, why.startswith("fastmcp.nothing:")) == (3, True)
 
@@ -154,7 +155,7 @@ def test_plain_constructs_become_accords_own() -> None:
         ('mcp = FastMCP("x"); mcp.mount(other, namespace="a")', 'mcp = Server("x"); mcp.mount(other, prefix="a")'),
     ],
 )  # fmt: skip
-def test_a_server_is_made_and_run_in_accords_words(line: str, becomes: str) -> None:
+def test_a_server_is_made_and_run_with_the_names_of_accord(line: str, becomes: str) -> None:
     assert native(f"from fastmcp import FastMCP\n{line}\n") == f"from accord import Server\n{becomes}\n"
 
 
@@ -175,7 +176,7 @@ def test_a_server_is_made_and_run_in_accords_words(line: str, becomes: str) -> N
         'mcp: FastMCP[State] = FastMCP("x")',
     ],
 )  # fmt: skip
-def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None:
+def test_what_is_not_certain_keeps_its_names_and_is_reported(line: str) -> None:
     text = f"from fastmcp import Context, FastMCP\n{line}\n"
     assert native(text) == text.replace("from fastmcp", "from accord.compat.fastmcp")
     assert left(text)
@@ -196,18 +197,18 @@ def test_what_is_not_certain_stays_with_its_names_and_is_told(line: str) -> None
         ("mcp.dance()", "accord's Server has no such attribute"),
     ],
 )
-def test_what_stays_is_told_with_the_words_to_write(line: str, says: str) -> None:
+def test_what_stays_is_reported_with_what_to_write(line: str, says: str) -> None:
     ((_, why),) = left(f'from fastmcp import Context, FastMCP\nmcp = FastMCP("x")\n{line}\n')
     assert says in why
 
 
-def test_a_template_keeps_its_check_in_accords_own_words() -> None:
+def test_a_template_has_its_check_with_the_names_of_accord() -> None:
     text = 'from mcp.server import MCPServer\nmcp = MCPServer("x")\n@mcp.resource("f://{name}")\ndef f(name): ...\n'
     assert "from accord import Server" in native(text)
     assert left(text) == []
 
 
-def test_a_field_in_the_spelling_of_the_wire_is_told() -> None:
+def test_a_field_in_the_spelling_of_the_wire_is_an_error() -> None:
     text = "from mcp.types import Tool\nprint(result.isError, result.text)\n"
     assert left(text) == [(2, ".isError: accord's types have .is_error")]
     assert left("print(result.isError)") == []
@@ -232,7 +233,7 @@ def test_every_example_stays_a_program_and_is_rewritten_once(origin: Origin, nat
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("native", [False, True])
 def test_what_is_not_about_them_is_not_touched(native: bool) -> None:
-    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
-        if not {"switching", "interop", "known_bad"} & set(file.parts):
+    for file in sorted(TESTS.rglob("*.py")):
+        if not in_peer_folder(file):
             text = file.read_text(encoding="utf-8")
             assert rewrite(text, native=native).text == text, file

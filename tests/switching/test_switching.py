@@ -84,7 +84,7 @@ async def answers_the_same(file: Path, program: Program) -> None:
 @pytest.mark.parametrize(
     "program", [one for one in LISTED if one.of == "mcp1" and not one.fails], ids=lambda program: program.id
 )
-async def test_a_program_answers_the_same_in_accords_own_words(program: Program, tmp_path: Path) -> None:
+async def test_a_program_answers_the_same_with_the_names_of_accord(program: Program, tmp_path: Path) -> None:
     await answers_the_same(switched(program, tmp_path, native=True), program)
 
 

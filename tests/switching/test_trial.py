@@ -44,7 +44,7 @@ def test_a_program_that_starts_says_how_much_it_offers(
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("from accord.compat.fastmcp import FastMCP\nmcp = FastMCP('x', auth=1)\n", 2, "pass auth= of accord.Server"),
+        ("from accord.compat.fastmcp import FastMCP\nmcp = FastMCP('x', auth=1)\n", 2, "write accord.JWT"),
         (HEAD + "mcp.as_proxy('x')\n", 3, r"as_proxy() is not in accord: mcp.mount(other)"),
         (HEAD + "@mcp.tool\ndef f(x: 'Nowhere'): ...\n", 3, "an annotation refers to a name that does not exist"),
         (HEAD + "@mcp.tool\ndef f(x: complex): ...\n", 3, "complex cannot be a JSON value"),

@@ -129,7 +129,7 @@ async def test_what_a_handler_records_is_below_its_request_on_the_loop_and_in_a_
     assert is_child(inner, recorder.server(f"tools/call {tool}"))
 
 
-async def test_the_span_of_a_program_is_the_parent_of_what_it_asks() -> None:
+async def test_the_span_of_a_program_is_the_parent_of_its_requests() -> None:
     recorder = Recorder()
     async with connected(recorder) as client:
         with recorder.tracers.get_tracer("agent").start_as_current_span("agent"):
@@ -342,7 +342,7 @@ async def test_a_question_of_the_server_is_a_client_span_of_its_own() -> None:
     assert is_child(served, asked)
 
 
-async def test_a_call_that_is_asked_back_is_one_client_span_over_both_of_its_requests() -> None:
+async def test_a_call_with_required_input_is_one_client_span_over_both_of_its_requests() -> None:
     recorder = Recorder()
     async with connected(recorder) as client:
         result = await client.call_tool("order", {"item": "bread"})

@@ -82,7 +82,7 @@ metas = st.fixed_dictionaries(
 
 @settings(max_examples=60)
 @given(metas)
-def test_whatever_stands_in_the_place_of_a_trace_harms_no_call(meta: dict[str, Any]) -> None:
+def test_any_value_in_place_of_a_trace_harms_no_call(meta: dict[str, Any]) -> None:
     recorder = Recorder()
 
     async def call() -> None:
@@ -100,7 +100,7 @@ def test_a_field_that_is_too_long_for_a_trace_is_not_read() -> None:
     )
 
 
-def test_without_opentelemetry_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opentelemetry_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name in ("accord.telemetry.spans", "accord.telemetry.durations")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
@@ -116,7 +116,7 @@ def test_an_unknown_thing_to_record_is_refused() -> None:
 
 
 @pytest.mark.parametrize("option", ["record", "methods"])
-def test_a_text_where_a_set_is_asked_for_is_not_taken_for_its_letters(option: Any) -> None:
+def test_a_text_in_place_of_a_set_is_not_read_as_its_letters(option: Any) -> None:
     with pytest.raises(DeclarationError, match=option + r"=\{'tools/call'\}"):
         OpenTelemetry(**{option: "tools/call"})
 

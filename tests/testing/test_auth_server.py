@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -210,6 +212,29 @@ async def test_a_device_waits_for_its_user() -> None:
             assert answer[1].get("error") == (None if approved else "access_denied")
 
 
+@pytest.mark.parametrize(("user", "error"), [("alice", None), (None, "access_denied")])
+async def test_the_page_of_a_device_asks_the_user(user: str | None, error: str | None) -> None:
+    async with AuthServer(user=lambda attempt: user) as server, client_of(server) as http:
+        server.add_client("tv")
+        _, begun = await post(server, http, "device", {"client_id": "tv", "scope": "read"})
+        unknown = await http.send(OAuthRequest("page", "GET", begun["verification_uri"]))
+        assert (unknown.status, json.loads(unknown.body)["error"]) == (400, "invalid_request")
+        page = await http.send(OAuthRequest("page", "GET", begun["verification_uri_complete"]))
+        assert page.status == 200
+        form = {"grant_type": DEVICE_CODE, "client_id": "tv", "device_code": begun["device_code"]}
+        assert (await post(server, http, "token", form))[1].get("error") == error
+
+
+async def test_a_port_in_use_is_an_error_without_a_traceback() -> None:
+    async with AuthServer() as server:
+        command = (sys.executable, "-m", "accord.testing.auth_server", str(urlsplit(server.issuer).port))
+        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        _, errors = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 1
+        assert errors.decode().startswith("error: 127.0.0.1:")
+        assert "is in use by another program" in errors.decode()
+
+
 async def test_an_id_token_becomes_an_assertion_for_another_issuer_and_this_a_token() -> None:
     async with AuthServer() as company, AuthServer() as server, client_of(server) as http:
         company.add_client("agent", "at company")
@@ -301,6 +326,8 @@ ELSEWHERE = {
     *("device_expired", "device_uri_javascript", "device_500"),
     *("jwks_500", "jwks_html", "jwks_empty", "jwks_null", "jwks_huge", "jwks_slow"),
     *("introspection_500", "introspection_html", "introspection_text", "introspection_slow"),
+    *(name for name in FAULTS if name.startswith(("program_", "credentials_", "assertion_", "exchange_"))),
+    "resource_nonce_endless",
 }
 """Faults that a login does not reach."""
 

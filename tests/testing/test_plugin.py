@@ -125,7 +125,7 @@ async def nothing() -> None:
     """A test that does nothing."""
 
 
-def test_a_test_on_another_kind_of_loop_is_told_what_to_do() -> None:
+def test_a_test_on_another_kind_of_loop_gets_an_error_that_says_what_to_do() -> None:
     running = ClientFixture("test_it", True, 5).around(nothing)()
     with pytest.raises(RuntimeError, match="anyio_backend"):
         running.send(None)  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def test_a_run_that_uses_nothing_of_it_loads_nothing_of_it(tmp_path: Path) -> No
 # --- which server --------------------------------------------------------------------------------------------------
 
 
-def test_no_server_is_told_how_to_name_one(tmp_path: Path) -> None:
+def test_a_missing_server_is_an_error_that_says_how_to_name_one(tmp_path: Path) -> None:
     ran = run(tmp_path, "def test_it(accord_client):\n    pass\n", conftest="")
     assert "define a fixture `accord_server`" in ran.output
 

@@ -29,7 +29,7 @@ def test_what_has_not_changed_passes_in_every_revision(revision: str, tmp_path: 
     assert json.loads(written)["revision"] == revision
 
 
-def test_each_difference_is_told_by_its_place(tmp_path: Path) -> None:
+def test_each_difference_is_reported_by_its_place(tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     assert_surface(shop(), file, update=True)
     with pytest.raises(AssertionError) as caught:
@@ -59,7 +59,7 @@ def test_no_text_of_a_server_controls_the_terminal() -> None:
     assert (key, value) == (r"\x1b[2J\n: added: 1", r'a: 1 → "\x9b2J\u202e"')
 
 
-def test_what_is_only_said_in_other_words_is_safe(tmp_path: Path) -> None:
+def test_what_has_only_other_words_is_safe(tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     assert_surface(shop(), file, update=True)
     kept = json.loads(file.read_text())
@@ -81,7 +81,7 @@ def test_no_file_is_an_error_that_says_how_to_write_it(tmp_path: Path) -> None:
     assert not (tmp_path / "shop.json").exists()
 
 
-def test_a_broken_file_is_told(tmp_path: Path) -> None:
+def test_a_broken_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "shop.json").write_text("<<<<<<<")
     with pytest.raises(AssertionError, match="is not JSON"):
         assert_surface(shop(), tmp_path / "shop.json")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accord import Client, ProtocolError, ResourceUpdated
+from accord import Client, ProtocolError, ResourceUpdated, Server
 from accord.client.subscription import SubscriptionEvent
 from accord.messages.revision import REVISIONS
 from accord.testing import RecordedServer, Recording, replay
@@ -55,26 +55,32 @@ async def talk(target: Any, revision: str, **options: Any) -> list[str]:
     return heard
 
 
-async def recorded(folder: Path, revision: str) -> Path:
-    """A transcript of a talk with the shop."""
+async def recorded(folder: Path, revision: str, form: str = "transcript") -> Path:
+    """A transcript, or a session file, of a talk with the shop."""
     recording = Recording()
     await talk(shop(), revision, record=recording)
-    recording.save(folder / "talks" / "shop.transcript")
-    return folder / "talks" / "shop.transcript"
+    file = folder / "talks" / f"shop.{form}"
+    recording.save(file)
+    return file
 
 
+each_form = pytest.mark.parametrize("form", ["transcript", "jsonl"])
+
+
+@each_form
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_a_server_that_has_not_changed_says_the_same(revision: str, tmp_path: Path) -> None:
-    file = await recorded(tmp_path, revision)
+async def test_a_server_that_has_not_changed_says_the_same(revision: str, form: str, tmp_path: Path) -> None:
+    file = await recorded(tmp_path, revision, form)
     before = file.read_text()
     for _ in range(2):
         replay(file, shop())
     assert file.read_text() == before
 
 
+@each_form
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_a_client_hears_the_same_from_a_recorded_server(revision: str, tmp_path: Path) -> None:
-    file = await recorded(tmp_path, revision)
+async def test_a_client_receives_the_same_from_a_recorded_server(revision: str, form: str, tmp_path: Path) -> None:
+    file = await recorded(tmp_path, revision, form)
     told = await talk(shop(), revision)
     for _ in range(2):
         assert sorted(await talk(RecordedServer(file), revision)) == sorted(told)
@@ -123,7 +129,7 @@ async def test_a_server_may_be_behind_a_url(revision: str, tmp_path: Path) -> No
             process.terminate()
 
 
-async def test_another_answer_is_shown_with_what_was_asked(tmp_path: Path) -> None:
+async def test_another_answer_is_shown_with_its_request(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2026-07-28")
     with pytest.raises(AssertionError, match="message 4, the response to tools/call price, differs:") as caught:
         replay(file, shop(changed=True))
@@ -145,7 +151,7 @@ async def test_what_is_ignored_may_differ(tmp_path: Path) -> None:
     )
 
 
-async def test_an_update_writes_what_is_said_now(tmp_path: Path) -> None:
+async def test_an_update_writes_the_current_text(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     replay(file, shop(changed=True, chatty=True), update=True)
     replay(file, shop(changed=True, chatty=True))
@@ -153,20 +159,20 @@ async def test_an_update_writes_what_is_said_now(tmp_path: Path) -> None:
         replay(file, shop(), timeout=3)
 
 
-async def test_what_is_said_beside_is_told(tmp_path: Path) -> None:
+async def test_other_output_is_reported(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     with pytest.raises(AssertionError, match=r"unexpected message of the server: .*really"):
         replay(file, shop(chatty=True))
 
 
-async def test_what_is_not_said_any_more_is_told(tmp_path: Path) -> None:
+async def test_removed_text_is_reported(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     replay(file, shop(chatty=True), update=True)
     with pytest.raises(AssertionError, match=r"not received within 3 s: message .* notifications/message, .*really"):
         replay(file, shop(), timeout=3)
 
 
-async def test_a_server_that_ends_is_told(tmp_path: Path) -> None:
+async def test_a_server_that_ends_is_reported(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2025-06-18")
     with pytest.raises(AssertionError, match=r"exited with code 3.*not received: message 2, the response to"):
         replay(file, [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"])
@@ -198,7 +204,7 @@ def test_no_text_of_a_server_controls_the_terminal(how: str, tmp_path: Path) -> 
     assert "x9b2J" in str(caught.value)
 
 
-async def test_a_request_that_was_not_recorded_is_told(tmp_path: Path) -> None:
+async def test_a_request_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     file = await recorded(tmp_path, "2026-07-28")
     async with Client(RecordedServer(file)) as client:
         with pytest.raises(ProtocolError, match=r"has no such request: tools/call price; it has .*tools/call bake"):
@@ -214,14 +220,14 @@ async def test_a_client_of_all_revisions_finds_the_recorded_one(tmp_path: Path) 
             assert client.revision == revision
 
 
-def test_no_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"does not exist.*--accord-update"):
         replay(tmp_path / "none", shop())
     with pytest.raises(AssertionError, match="does not exist"):
         RecordedServer(tmp_path / "none")
 
 
-def test_a_file_that_is_no_transcript_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_transcript_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("→ {}\nwhat?\n")
     with pytest.raises(ValueError, match="wrong: line 2 begins with neither"):
         replay(tmp_path / "wrong", shop())
@@ -237,7 +243,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("message", "what"), WRONG)
-def test_a_message_that_cannot_be_replayed_is_told(message: str, what: str, tmp_path: Path) -> None:
+def test_a_message_that_cannot_be_replayed_is_an_error(message: str, what: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong"
     file.write_text(f'→ {{"jsonrpc":"2.0","id":1,"method":"ping"}}\n← {message}\n', encoding="utf-8")
     with pytest.raises(ValueError, match=f"wrong: message 2 has {what}"):
@@ -254,3 +260,97 @@ def test_nothing_recorded_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nothing was recorded"):
         Recording().save(tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+# --- session files -----------------------------------------------------------------------------------------------
+
+
+async def test_an_update_preserves_the_form_of_the_file(tmp_path: Path) -> None:
+    for form, start in (("transcript", "→ "), ("jsonl", '{"kind":"session"')):
+        file = await recorded(tmp_path, "2025-06-18", form)
+        replay(file, shop(changed=True), update=True)
+        text = file.read_text()
+        assert text.startswith(start)
+        assert "Be quick." in text
+        replay(file, shop(changed=True))
+
+
+async def test_each_recorded_connection_is_held_again(tmp_path: Path) -> None:
+    file = tmp_path / "shop.jsonl"
+    client = Client(shop(), record=file)
+    for item in ("bread", "cake"):
+        await client.connect()
+        await client.call_tool("price", {"item": item})
+        await client.close()
+    replay(file, shop())
+    with pytest.raises(AssertionError) as caught:
+        replay(file, shop(changed=True))
+    assert str(caught.value).count("the response to tools/call price, differs") == 2
+    async with Client(RecordedServer(file)) as client:
+        for item in ("cake", "bread"):
+            assert (await client.call_tool("price", {"item": item})).text == "2.0"
+
+
+async def test_a_server_that_ended_at_the_probe_is_replayed(tmp_path: Path) -> None:
+    program = tmp_path / "older.py"
+    text = PROGRAM.format(root=ROOT, options={})
+    end_at_the_probe = "import sys\nif 'discover' in (first := sys.stdin.readline()): sys.exit(1)\n"
+    older = f"{end_at_the_probe}import io, os\nread, write = os.pipe()\nos.write(write, first.encode())\n"
+    older += "import threading, shutil\nreal = os.dup(0)\nos.dup2(read, 0)\n"
+    older += "def pump():\n    while data := os.read(real, 65536): os.write(write, data)\n    os._exit(0)\n"
+    older += "threading.Thread(target=pump, daemon=True).start()\n"
+    program.write_text(older + text)
+    file = tmp_path / "older.jsonl"
+    async with Client([sys.executable, "-u", str(program)], record=file) as client:
+        assert client.revision == "2025-11-25"
+        await client.call_tool("price", {"item": "bread"})
+    async with Client(RecordedServer(file)) as client:
+        assert client.revision == "2025-11-25"
+        assert (await client.call_tool("price", {"item": "bread"})).text == "2.0"
+
+
+def test_a_recording_of_nothing_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing was recorded"):
+        Recording().save(tmp_path / "nothing.jsonl")
+
+
+async def test_a_recording_that_is_too_long_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accord.testing.recording.SESSION_FILE_BYTES", 1_000)
+    recording = Recording()
+    await talk(shop(), REVISIONS[-1], record=recording)
+    with pytest.raises(ValueError, match="too long to replay: more than 1,000 bytes were recorded"):
+        recording.save(tmp_path / "long.jsonl")
+
+
+async def test_a_saved_session_file_has_no_secrets_unless_wanted(tmp_path: Path) -> None:
+    recording = Recording()
+    async with Client(shop(), record=recording) as client:
+        await client.call_tool("price", {"item": "token=abcdefgh12345"})
+    recording.save(tmp_path / "redacted.jsonl")
+    recording.save(tmp_path / "unredacted.jsonl", unredacted=True)
+    assert "abcdefgh12345" not in (tmp_path / "redacted.jsonl").read_text()
+    assert "abcdefgh12345" in (tmp_path / "unredacted.jsonl").read_text()
+
+
+async def test_a_redacted_value_is_equal_to_any(tmp_path: Path) -> None:
+    server = Server("keys")
+    keys = {"token": "abcdefgh12345", "note": "send token=abcdefgh12345 soon", "list": [{"password": 12}], "n": 1}
+
+    @server.tool
+    def key() -> dict[str, Any]:
+        """A key."""
+        return keys
+
+    recording, file = Recording(), tmp_path / "keys.jsonl"
+    async with Client(server, record=recording, revisions=["2026-07-28"]) as client:
+        await client.call_tool("key")
+    recording.save(file)
+    assert "abcdefgh12345" not in file.read_text()
+    ignore = ["result.content.*"]
+    replay(file, server, ignore=ignore)
+    keys["token"] = "another"
+    keys["note"] = "send token=other soon"
+    replay(file, server, ignore=ignore)
+    keys["note"] = "send it later"
+    with pytest.raises(AssertionError, match=r'structuredContent\.note: .* → "send it later"'):
+        replay(file, server, ignore=ignore)

@@ -23,7 +23,7 @@ from accord.messages.identity import Implementation
 from accord.messages.revision import REVISIONS
 from accord.transport import memory
 from accord.transport.base import Transport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.wire.transcript import SENT, Transcript, parse
 
 from tests.transcripts import desk
@@ -197,10 +197,10 @@ STORIES: dict[str, Story] = {
 
 async def told(story: str, revision: str) -> str:
     """A story as it happens now, between a client that speaks all revisions and a server that speaks one."""
-    ends: list[RecordingTransport] = []
+    ends: list[TranscriptTransport] = []
 
     def record(inner: Transport) -> Transport:
-        ends.append(RecordingTransport(inner, Transcript()))
+        ends.append(TranscriptTransport(inner, Transcript()))
         return ends[-1]
 
     info = Implementation(name="reader", version="1.0")
@@ -226,7 +226,7 @@ def file_of(story: str, revision: str) -> Path:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("story", STORIES)
-def test_the_story_is_told_in_the_same_bytes(story: str, revision: str, update: bool) -> None:
+def test_the_conversation_is_repeated_in_the_same_bytes(story: str, revision: str, update: bool) -> None:
     text = asyncio.run(told(story, revision))
     file = file_of(story, revision)
     if update:
@@ -237,7 +237,7 @@ def test_the_story_is_told_in_the_same_bytes(story: str, revision: str, update: 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("story", STORIES)
-def test_a_server_that_hears_one_half_of_the_story_says_the_other(story: str, revision: str) -> None:
+def test_a_server_that_receives_one_half_of_a_conversation_sends_the_other(story: str, revision: str) -> None:
     async def replay() -> None:
         ours, theirs = memory.pair()
         serving = asyncio.ensure_future(STORIES[story].server(revision).serve(theirs))

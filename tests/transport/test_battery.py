@@ -13,7 +13,7 @@ from accord.testing.transports import check_transport
 from accord.transport import memory
 from accord.transport.base import Transport
 from accord.transport.pipes import PipeTransport
-from accord.transport.recording import RecordingTransport
+from accord.transport.recording import TranscriptTransport
 from accord.transport.subprocess import SubprocessTransport
 from accord.wire.transcript import RECEIVED, Transcript
 
@@ -64,7 +64,7 @@ async def test_a_recorded_transport_passes_and_records() -> None:
     async def make_pair() -> tuple[Transport, Transport]:
         here, there = memory.pair()
         transcripts.append(Transcript())
-        return RecordingTransport(here, transcripts[-1]), there
+        return TranscriptTransport(here, transcripts[-1]), there
 
     await check_transport(make_pair)
     kinds = [entry.direction for entry in transcripts[0]]

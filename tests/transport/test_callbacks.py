@@ -54,7 +54,7 @@ def test_calls_are_made_in_order_and_one_after_the_other(turns: list[int], data:
     assert begun == ended == list(range(len(turns)))
 
 
-async def test_at_the_bound_the_oldest_is_dropped_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_at_the_bound_the_oldest_is_dropped_counted_and_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     made: list[int] = []
     release = asyncio.Event()
 

@@ -100,7 +100,7 @@ async def forever(pending: PendingRequest | None = None) -> Any:
 # Asking from a server
 
 
-async def test_a_server_asks_when_the_client_is_ready() -> None:
+async def test_a_server_sends_requests_when_the_client_is_ready() -> None:
     async with connected() as ends:
         await ends.server.ready.wait()
         assert ends.client.ready.is_set()
@@ -124,7 +124,7 @@ async def half_open(limits: Limits | None = None) -> AsyncIterator[tuple[Connect
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
-async def test_what_a_server_asks_too_early_waits_for_the_client_to_be_ready() -> None:
+async def test_an_early_request_of_a_server_waits_for_the_client_to_be_ready() -> None:
     async with half_open() as (server, client):
         asking = asyncio.ensure_future(server.request("roots/list", total_timeout=10))
         await turns(5)
@@ -153,14 +153,14 @@ async def test_waiting_for_the_client_to_be_ready_ends_with_the_connection() -> 
             await asking
 
 
-async def test_before_the_handshake_a_server_asks_nothing() -> None:
+async def test_before_the_handshake_a_server_sends_no_requests() -> None:
     _, theirs = memory.pair()
     server = Connection(wired.server([S25]), theirs, lambda pending, _: forever(pending))
     with pytest.raises(NotConnected):
         await server.request("roots/list")
 
 
-async def test_what_the_client_lacks_is_told_by_name() -> None:
+async def test_what_the_client_lacks_is_reported_by_name() -> None:
     async with connected(says={"sampling": {}}) as ends:
         await ends.server.ready.wait()
         with pytest.raises(MissingClientCapability, match=r"sampling.tools"):
@@ -231,7 +231,7 @@ async def test_what_belongs_to_a_subscription_goes_to_it_and_to_the_whole() -> N
         await until(lambda: len(ends.ended) == 2)
 
 
-async def test_a_subscription_that_nobody_listens_to_is_heard_by_the_whole() -> None:
+async def test_a_notification_for_an_ended_subscription_goes_to_the_client() -> None:
     async with connected(S26) as ends:
         ends.answer = forever
         asking = asyncio.ensure_future(ends.client.request("subscriptions/listen"))
@@ -241,7 +241,7 @@ async def test_a_subscription_that_nobody_listens_to_is_heard_by_the_whole() -> 
         asking.cancel()
 
 
-async def test_a_callback_may_end_the_subscription_that_it_hears_of() -> None:
+async def test_a_callback_may_end_its_own_subscription() -> None:
     async with connected(S26) as ends:
         ends.answer = forever
         told: list[NotificationReceived] = []

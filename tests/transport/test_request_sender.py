@@ -45,7 +45,7 @@ async def asked(server: memory.MemoryTransport) -> Any:
 # Callbacks
 
 
-async def test_reports_are_told_in_order_and_all_of_them_before_the_answer() -> None:
+async def test_reports_arrive_in_order_and_all_of_them_before_the_answer() -> None:
     client, server = await hand_made()
     told: list[float] = []
 
@@ -101,7 +101,7 @@ async def test_a_call_that_is_cancelled_cancels_its_callbacks() -> None:
 # Back-pressure
 
 
-async def test_who_asks_much_waits_for_the_peer_to_take_it() -> None:
+async def test_a_fast_sender_waits_for_its_peer() -> None:
     client, server = await hand_made(Limits(pending_bytes=2_000))
     calls = [asyncio.ensure_future(client.request("tools/call", {"name": "x" * 900})) for _ in range(10)]
     answered = 0

@@ -70,7 +70,7 @@ def test_a_closed_stderr_does_not_put_prints_on_the_wire() -> None:
     assert shell("2>&-", input=LINES).stdout == LINES
 
 
-def test_a_client_that_stops_reading_is_a_client_that_is_gone() -> None:
+def test_a_client_that_stops_reading_is_disconnected() -> None:
     with subprocess.Popen([sys.executable, str(ECHO)], stdin=-1, stdout=-1, stderr=-1, env=ENV) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -88,7 +88,7 @@ def test_a_client_that_never_reads_cannot_stop_it_from_ending() -> None:
         assert process.wait(100) == 0
 
 
-def test_it_serves_a_person_at_a_terminal() -> None:
+def test_it_serves_a_user_at_a_terminal() -> None:
     controller, terminal = os.openpty()
     with subprocess.Popen([sys.executable, str(ECHO)], stdin=terminal, stdout=-1, stderr=-1, env=ENV) as process:
         os.write(controller, b'{"typed":1}\n')

@@ -26,7 +26,7 @@ def allowed(origin: bytes | None, rules: CORS) -> bytes | None:
 
 
 @pytest.mark.parametrize("origin", [APP, b"http://localhost:3000", b"null", None])
-def test_nothing_is_said_where_no_origin_is_named(origin: bytes | None) -> None:
+def test_no_header_is_added_without_an_origin(origin: bytes | None) -> None:
     assert CORS().answer(origin) == []
     assert CORS().preflight(asked(origin)) is None
 
@@ -41,12 +41,12 @@ def test_a_page_of_a_named_origin_may_read_the_answer_and_its_session() -> None:
 @pytest.mark.parametrize(
     "origin", [b"https://evil.example.com", b"null", b"", b"https://app.example.com.evil.com", None]
 )
-def test_other_pages_are_told_nothing_but_that_it_depends_on_the_origin(origin: bytes | None) -> None:
+def test_other_pages_learn_only_that_the_response_depends_on_the_origin(origin: bytes | None) -> None:
     assert cors().answer(origin) == [(b"vary", b"Origin")]
     assert cors().preflight(asked(origin)) is None
 
 
-def test_each_page_is_told_its_own_origin_never_a_list() -> None:
+def test_each_page_receives_its_own_origin_never_a_list() -> None:
     assert allowed(b"http://localhost:3000", cors()) == b"http://localhost:3000"
     assert allowed(b"http://localhost:5173", cors()) == b"http://localhost:5173"
 

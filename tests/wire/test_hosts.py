@@ -256,12 +256,12 @@ def test_host_and_origin_must_both_be_let_in() -> None:
     assert not lets_in(gate, b"evil.example.com", b"http://localhost:8000")
 
 
-def test_without_names_nobody_is_let_in() -> None:
+def test_without_names_every_request_is_refused() -> None:
     assert not lets_in(HostCheck(hosts=[]), b"localhost")
     assert not lets_in(HostCheck(origins=[]), b"localhost", b"http://localhost")
 
 
-def test_a_star_lets_in_a_request_without_a_host() -> None:
+def test_a_star_accepts_a_request_without_a_host() -> None:
     assert lets_in(HostCheck(hosts=["*"]), None)
 
 
@@ -287,7 +287,7 @@ def test_a_refusal_says_what_was_refused_and_how_to_allow_it(
 
 
 @pytest.mark.parametrize("header", ["host", "origin"])
-def test_what_a_refusal_says_to_do_lets_it_in(header: str) -> None:
+def test_the_cure_of_a_refusal_works(header: str) -> None:
     host, origin = (b"box.example:8000", None) if header == "host" else (b"localhost", b"https://app.example")
     refusal = HostCheck().refusal(host, origin) or ""
     advice = refusal.partition("HTTPOptions(")[2].partition(")")[0]

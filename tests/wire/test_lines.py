@@ -62,7 +62,7 @@ def test_rest_without_newline_is_a_message_at_the_end() -> None:
     assert reader.end() == []
 
 
-def test_an_oversized_line_is_told_and_then_its_end_and_the_next_is_read() -> None:
+def test_an_oversized_line_and_then_its_end_are_reported_and_the_next_is_read() -> None:
     for chunks in ([b"x" * 40 + b"\n{}\n"], one_by_one(b"x" * 40 + b"\n{}\n")):
         told, ended, following = read(chunks)
         assert isinstance(told, SkippedMessage)
@@ -79,7 +79,7 @@ def test_an_oversized_line_is_told_and_then_its_end_and_the_next_is_read() -> No
     st.lists(st.integers(0, 9_000), max_size=5),
     st.integers(0, 8_000),
 )
-def test_what_is_kept_of_an_oversized_line_is_how_it_begins_and_ends(data: bytes, cuts: list[int], limit: int) -> None:
+def test_the_beginning_and_the_end_of_an_oversized_line_are_stored(data: bytes, cuts: list[int], limit: int) -> None:
     data = data.ljust(limit + 1, b"-")
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     told, ended = read([data[a:b] for a, b in pairwise(edges)], limit)
@@ -90,7 +90,7 @@ def test_what_is_kept_of_an_oversized_line_is_how_it_begins_and_ends(data: bytes
     assert ended.tail == data[-256:]
 
 
-def test_an_endless_line_is_told_before_it_ends() -> None:
+def test_an_endless_line_is_reported_before_it_ends() -> None:
     reader = LineReader(LIMIT)
     assert [type(message) for message in reader.feed(b"x" * 40)] == [SkippedMessage]
     assert reader.feed(b"x" * 40) == []

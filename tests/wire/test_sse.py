@@ -157,7 +157,7 @@ def test_a_byte_order_mark_is_passed_over_once() -> None:
     assert read([mark + mark + b"data: 1\n\n"]) == []
 
 
-def test_an_oversized_event_is_told_and_then_its_end_and_the_next_is_read() -> None:
+def test_an_oversized_event_and_then_its_end_are_reported_and_the_next_is_read() -> None:
     big = b"id: 9\ndata: " + b"x" * 20_000 + b"\ndata: }\n\n"
     for chunks in ([big + b"data: 1\n\n"], one_by_one(big + b"data: 1\n\n")):
         told, ended, following = read(chunks, LIMIT)
@@ -180,7 +180,7 @@ def test_a_stream_is_resumed_after_an_oversized_event() -> None:
     assert parser.last_id == "9"
 
 
-def test_an_endless_event_is_told_before_it_ends() -> None:
+def test_an_endless_event_is_reported_before_it_ends() -> None:
     parser = SSEParser(LIMIT)
     assert parser.feed(b"data: " + b"x" * 12) == []
     assert parser.feed(b"x" * 9_000) != []

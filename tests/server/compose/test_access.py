@@ -159,7 +159,7 @@ async def test_a_completion_does_not_count_what_is_hidden() -> None:
 
 @PLACES
 @BOTH
-async def test_updates_of_what_a_provider_has_are_told_to_those_who_may_see_it(where: str, revision: str) -> None:
+async def test_updates_of_what_a_provider_has_are_notified_to_those_who_may_see_it(where: str, revision: str) -> None:
     made, shelf, _, prefix = provided(where)
 
     @made.tool
@@ -227,7 +227,7 @@ class Failing(Provider):
 
 
 @BOTH
-async def test_a_provider_that_fails_does_not_tell_what_is_hidden_from_what_is_not_there(revision: str) -> None:
+async def test_a_provider_that_fails_does_not_distinguish_hidden_from_missing_items(revision: str) -> None:
     made, failing = Server("docs", auth=WHO), Failing()
     made.tool("wipe", scopes={"admin"})(lambda: "wiped")
     made.prompt("plan", scopes={"admin"})(lambda: "a plan")
@@ -250,7 +250,7 @@ async def test_a_provider_that_fails_does_not_tell_what_is_hidden_from_what_is_n
 
 
 @pytest.mark.parametrize("prefix", ["", "in/"])
-async def test_an_open_template_gives_no_other_spelling_of_what_asks_for_scopes(prefix: str) -> None:
+async def test_an_open_template_gives_no_other_spelling_of_what_needs_scopes(prefix: str) -> None:
     made, outer = Server("docs", auth=WHO), Server("outer", auth=WHO)
     made.resource("docs://of/plan", scopes={"admin"})(lambda: "secret")
     made.resource("docs://secret/{+id}", scopes={"admin"})(lambda id: id)
@@ -439,7 +439,7 @@ async def test_a_directory_gives_no_file_in_the_place_of_a_template_with_scopes(
 
 @BOTH
 @pytest.mark.parametrize("base", ["docs://", "docs:", "file:///"])
-async def test_the_root_of_a_directory_is_told_of_all_files_that_are_seen(
+async def test_the_root_of_a_directory_is_notified_of_all_visible_files(
     base: str, tmp_path: Path, revision: str
 ) -> None:
     made = Server("files", auth=WHO, middleware=[RequireScopes({f"{base}secret.md": {"admin"}})])
@@ -641,7 +641,7 @@ async def test_what_a_middleware_adds_to_a_list_is_judged_too() -> None:
         assert await tools_of(eve) == ["own", "look"]
 
 
-async def test_a_middleware_that_keeps_a_list_tells_nobody_of_what_others_see() -> None:
+async def test_a_middleware_that_caches_a_list_reveals_nothing_that_others_see() -> None:
     made = Server("keeps", auth=WHO)
     made.tool("open")(lambda: "")
     made.tool("wipe", scopes={"admin"})(lambda: "")
@@ -668,7 +668,7 @@ async def test_a_middleware_that_keeps_a_list_tells_nobody_of_what_others_see() 
         assert await eve.list_resource_templates() == []
 
 
-async def test_a_middleware_that_keeps_a_list_tells_nobody_of_versions_that_others_see() -> None:
+async def test_a_middleware_that_caches_a_list_reveals_no_versions_that_others_see() -> None:
     made = Server("keeps", auth=WHO)
     for kind in (made.tool, made.prompt):
         for name, scopes in {"both": [(), ()], "newest": [(), ("admin",)], "older": [("admin",), ()]}.items():
@@ -786,7 +786,7 @@ async def test_a_uri_with_too_many_readings_is_hidden_where_there_are_rules() ->
                 await eve.read_resource(MANY_READINGS)
 
 
-async def test_a_provider_that_completes_everything_tells_no_hidden_template_from_one_that_is_not_there() -> None:
+async def test_a_provider_that_completes_everything_does_not_distinguish_a_hidden_template_from_a_missing_one() -> None:
     made = Server("docs", auth=WHO)
     made.resource("docs://{+path}", scopes={"admin"})(lambda path: path)
     made.add_provider(Proposing())

@@ -79,6 +79,15 @@ async def test_a_tool_has_another_name_and_text_and_no_longer_its_own(revision: 
             await client.call_tool("forecast", {"q": "Oslo"})
 
 
+async def test_a_hidden_tool_is_neither_listed_nor_callable() -> None:
+    made = server()
+    made.change_tool("forecast", ToolChange(hidden=True))
+    async with Client(made) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["route"]
+        with pytest.raises(Exception, match="no tool 'forecast'"):
+            await client.call_tool("forecast", {"q": "Oslo"})
+
+
 async def test_title_annotations_tags_and_meta_are_changed() -> None:
     made = server()
     change = ToolChange(
@@ -236,7 +245,7 @@ def test_references_to_what_is_renamed_or_gone_lead_to_what_it_was() -> None:
     assert "x-mcp-header" not in str(made)
 
 
-def test_what_is_said_of_several_arguments_is_left_out_where_their_names_change() -> None:
+def test_keywords_about_several_arguments_are_left_out_where_their_names_change() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {}, "b": {}},
@@ -303,7 +312,7 @@ def change_of(name: str, kind: str, required: bool) -> ArgumentChange:
 # --- what belongs to a tool ------------------------------------------------------------------------------------
 
 
-async def test_an_argument_that_stands_in_a_header_is_checked_by_its_new_name() -> None:
+async def test_an_argument_that_a_header_repeats_is_checked_by_its_new_name() -> None:
     made = Server("headers")
 
     @made.tool
@@ -477,7 +486,7 @@ def test_of_two_tools_with_one_name_the_first_is_shown(caplog: pytest.LogCapture
     assert "hidden by another" in caplog.text
 
 
-async def test_clients_are_told_of_a_change() -> None:
+async def test_clients_are_notified_of_a_change() -> None:
     made = server()
     async with raw_peer(made) as peer:
         await peer.ask("tools/list")

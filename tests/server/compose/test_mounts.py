@@ -94,7 +94,7 @@ async def test_arguments_are_completed_by_the_mounted_server(revision: str) -> N
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_what_comes_and_goes_inside_is_told_outside(revision: str) -> None:
+async def test_changes_inside_are_notified_outside(revision: str) -> None:
     inner = child()
     middle = parent((inner, "inner"))
     outer = parent((middle, "outer"))
@@ -139,7 +139,7 @@ async def test_without_a_prefix_the_names_stay_and_the_first_that_has_one_is_sho
         assert (await client.call_tool("greet", {"who": "Ann"})).text == "the parent greets"
 
 
-async def test_what_is_unmounted_is_gone_and_is_heard_no_more() -> None:
+async def test_an_unmounted_server_is_gone_and_notifies_no_more() -> None:
     inner = child()
     outer = parent((inner, "a"), (inner, "b"), (child("other"), "c"))
     async with Client(outer) as client, client.subscribe("data://c/first", tools=True) as told, asyncio.timeout(100):
@@ -244,7 +244,7 @@ async def test_without_a_lifespan_there_is_none() -> None:
         assert (await client.call_tool("tell")).text == "None"
 
 
-async def test_its_middleware_stands_inside_that_of_its_parent_and_knows_its_names() -> None:
+async def test_its_middleware_runs_inside_that_of_its_parent_and_knows_its_names() -> None:
     log: list[str] = []
 
     def noting(who: str) -> Any:
@@ -311,7 +311,7 @@ async def test_a_server_that_cannot_start_fails_its_own_calls_and_is_tried_again
 
 
 @pytest.mark.parametrize("revision", ASKING)
-async def test_its_questions_are_asked(revision: str) -> None:
+async def test_its_questions_are_sent(revision: str) -> None:
     inner = Server("inner")
 
     @inner.tool

@@ -153,7 +153,7 @@ async def test_rows_are_tools_prompts_and_resources(queries: Queries, revision: 
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_its_changes_are_told_and_it_runs_as_long_as_the_server(queries: Queries, revision: str) -> None:
+async def test_its_changes_are_notified_and_it_runs_as_long_as_the_server(queries: Queries, revision: str) -> None:
     made = server(queries)
     async with Client(made, revisions=[revision]) as client:
         assert queries.running == 1
@@ -175,7 +175,7 @@ async def test_what_the_server_declares_itself_goes_first(queries: Queries) -> N
         assert (await client.call_tool("longest")).text == "mine"
 
 
-async def test_middleware_stands_around_what_is_provided(queries: Queries) -> None:
+async def test_middleware_wraps_what_is_provided(queries: Queries) -> None:
     async def shout(request: Any, call_next: Any) -> Any:
         value = await call_next(request)
         return value.upper() if isinstance(value, str) else value
@@ -277,7 +277,7 @@ async def test_one_that_fails_takes_nothing_from_the_others(
 
 
 @pytest.mark.parametrize("broken", [Broken, Silent])
-async def test_where_nobody_else_has_it_the_failure_is_told(broken: type[Provider]) -> None:
+async def test_the_failure_is_reported_where_nobody_else_handles_it(broken: type[Provider]) -> None:
     async with Client(server(broken(), limits=Limits(provider_seconds=0.05))) as client:
         for asked in (client.call_tool("gone"), client.get_prompt("gone"), client.read_resource("note://gone")):
             with pytest.raises(ProtocolError, match="could not be checked"):

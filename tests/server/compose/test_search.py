@@ -69,7 +69,7 @@ async def find(client: Client, query: str, **options: Any) -> list[str]:
 # --- what is listed --------------------------------------------------------------------------------------------
 
 
-async def test_what_is_always_to_be_there_and_is_not_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_required_member_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     made = catalogue(3)
     made.search_tools(always=["get_weather", "nope"])
     async with Client(made) as client:
@@ -229,7 +229,7 @@ def tracker() -> Server:
         ("update the release for repos", "repos_update-release-for-repos"),
     ],
 )
-async def test_the_tool_whose_name_is_asked_for_is_found_whatever_its_schemas_take(query: str, name: str) -> None:
+async def test_the_requested_tool_is_found_whatever_its_schemas_take(query: str, name: str) -> None:
     made = tracker()
     made.search_tools(4000)
     async with Client(made) as client:
@@ -271,7 +271,7 @@ def test_words_are_split_where_names_are() -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1), st.lists(st.sampled_from("abcdefgh")), max_size=20), st.text("abcdefgh "))
-def test_a_ranking_gives_each_name_that_has_a_word_and_no_other(texts: dict[str, list[str]], query: str) -> None:
+def test_a_ranking_has_each_name_with_a_search_word_and_no_other(texts: dict[str, list[str]], query: str) -> None:
     asked = set(words(" ".join(query)))
     wanted = asked - {"a"} or asked  # the one letter of these that is an article
     best = Ranking(texts).best(" ".join(query))
@@ -332,7 +332,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arguments", "why"), MISTAKES)
-async def test_a_call_that_cannot_be_made_is_told_to_the_model(arguments: dict[str, Any], why: str) -> None:
+async def test_a_call_that_cannot_be_made_is_an_error_for_the_model(arguments: dict[str, Any], why: str) -> None:
     made = catalogue()
     made.search_tools(1000)
     async with Client(made) as client:
@@ -396,7 +396,7 @@ async def test_scopes_hold_in_a_search_and_in_a_call_as_in_lists() -> None:
             await bob.call_tool("reset_weather")
 
 
-async def test_a_search_says_nothing_of_the_words_of_hidden_tools() -> None:
+async def test_a_search_reveals_nothing_of_hidden_tools() -> None:
     keys = APIKeys({"a": Principal("ann", frozenset({"admin"})), "b": Principal("bob")})
     made, secret = Server("few", auth=keys), Server("many", auth=keys)
     for each in (made, secret):

@@ -63,7 +63,7 @@ def archive() -> Server:
 
 
 @BOTH
-async def test_a_header_that_is_missing_does_not_tell_of_a_tool(revision: str) -> None:
+async def test_a_missing_header_does_not_reveal_a_tool(revision: str) -> None:
     async with over_http(archive()) as url, client_of(url, "b", revision) as bob:
         for name in ("wipe", "wash"):
             with pytest.raises(InvalidParams, match=f"no tool '{name}'"):
@@ -72,7 +72,7 @@ async def test_a_header_that_is_missing_does_not_tell_of_a_tool(revision: str) -
 
 @BOTH
 @pytest.mark.parametrize("secret", ["docs://all/plan", "docs://all/of/ann"])
-async def test_who_subscribes_to_what_is_above_is_told_of_what_he_may_see(revision: str, secret: str) -> None:
+async def test_a_subscription_above_covers_only_visible_resources(revision: str, secret: str) -> None:
     async with over_http(archive()) as url:
         for key, told in (("a", [secret, "docs://all/"]), ("b", ["docs://all/"])):
             async with client_of(url, key, revision) as client, client.subscribe("docs://all/") as changes:
@@ -81,7 +81,7 @@ async def test_who_subscribes_to_what_is_above_is_told_of_what_he_may_see(revisi
                     assert [await anext(changes) for _ in told] == [ResourceUpdated(uri) for uri in told]
 
 
-async def test_a_session_is_not_told_of_what_it_does_not_show() -> None:
+async def test_a_session_is_not_notified_of_hidden_items() -> None:
     async with Client(archive(), revisions=["2025-11-25"]) as client, client.subscribe("docs://all/") as changes:
         await client.call_tool("hide", {"name": "docs://all/plan"})
         await client.call_tool("change", {"uris": ["docs://all/plan", "docs://all/other"]})

@@ -107,7 +107,7 @@ async def test_a_change_is_made_to_all_versions() -> None:
         assert (await client.call_tool("say", meta={"accord/version": "1"})).text == "1"
 
 
-async def test_a_version_that_somebody_may_not_see_does_not_exist_for_him() -> None:
+async def test_a_hidden_version_does_not_exist() -> None:
     keys = APIKeys({"a": Principal("ann", frozenset({"old", "new"})), "b": Principal("bob")})
     made = Server("scopes", auth=keys)
     for version, scopes in (("1", {"old"}), ("2", set[str]()), ("3", {"new"})):

@@ -96,7 +96,7 @@ async def test_the_last_word_holds() -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_clients_are_told(revision: str) -> None:
+async def test_clients_are_notified(revision: str) -> None:
     made = server()
     async with Client(made, revisions=[revision]) as client, client.subscribe(tools=True) as told, asyncio.timeout(100):
         made.disable("write")
@@ -135,7 +135,7 @@ def test_somebody_has_to_say_what() -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_session_hides_things_from_itself_alone_and_is_told_alone(revision: str) -> None:
+async def test_a_session_hides_items_from_itself_alone_and_is_notified_alone(revision: str) -> None:
     made = server()
     async with raw_peer(made, revision) as one, raw_peer(made, revision) as other:
 
@@ -232,7 +232,7 @@ def guarded() -> Server:
 
 @pytest.mark.parametrize("revision", REVISIONS[1:])
 @pytest.mark.parametrize("mounted", [False, True])
-async def test_lists_and_calls_go_by_who_asks(revision: str, mounted: bool) -> None:
+async def test_lists_and_calls_depend_on_the_principal(revision: str, mounted: bool) -> None:
     made = guarded()
     if mounted:
         made = Server("outer", auth=APIKeys(SCOPES), limits=Limits(page_size=2))
@@ -256,7 +256,7 @@ async def test_lists_and_calls_go_by_who_asks(revision: str, mounted: bool) -> N
             await bob.get_prompt("plan")
 
 
-async def test_what_differs_by_who_asks_is_not_kept_for_others_and_cursors_are_good_for_each() -> None:
+async def test_what_differs_by_principal_is_not_cached_for_others_and_cursors_are_valid_for_each() -> None:
     async with over_http(guarded()) as url, client_of(url, "a") as ann, client_of(url, "b") as bob:
         for client, counts in ((ann, [2, 2, 2, 2]), (bob, [2, 2, 2])):
             cursor, pages = None, []

@@ -49,7 +49,7 @@ async def test_a_slow_handler_of_a_notification_does_not_hold_back_that_the_fold
     assert heard == ["begun", "ended"], "what still runs is cancelled at the end"
 
 
-async def test_folders_that_changed_while_they_were_asked_for_are_asked_for_again() -> None:
+async def test_roots_that_changed_during_a_request_are_requested_again() -> None:
     def later(question: JSON) -> JSON:
         raise Later
 

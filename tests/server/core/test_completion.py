@@ -180,7 +180,7 @@ def proposing(function: Callable[..., Any], **limits: Any) -> Server:
     return made
 
 
-async def test_one_peer_may_ask_so_often_and_is_told_when_to_come_back() -> None:
+async def test_one_peer_has_a_rate_and_learns_when_to_come_back() -> None:
     async with raw_peer(proposing(lambda prefix: [], completions_per_second=0.001)) as peer:
         answers = [await peer.ask("completion/complete", of_prompt("city", "")) for _ in range(2)]
         assert ["result" in answer for answer in answers] == [True, False]

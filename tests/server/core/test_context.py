@@ -71,7 +71,7 @@ class Late:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_what_is_sent_after_the_end_of_a_call_is_told_once_in_the_log(
+async def test_what_is_sent_after_the_end_of_a_call_is_logged_once(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     late = Late()

@@ -166,7 +166,7 @@ async def slow() -> str:
 
 
 @pytest.mark.parametrize("over", ["stdio", "http"])
-async def test_a_server_in_a_process_tells_it_on_stderr(tmp_path: Path, over: str) -> None:
+async def test_a_server_in_a_process_prints_it_on_stderr(tmp_path: Path, over: str) -> None:
     (tmp_path / "blocking.py").write_text(BLOCKING, encoding="utf-8")
     lines: list[str] = []
     if over == "stdio":

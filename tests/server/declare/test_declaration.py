@@ -186,7 +186,7 @@ def test_a_resource_without_its_uri_is_refused_rather_than_left_out() -> None:
             return "none"
 
 
-async def test_texts_of_uris_and_prompts_become_what_is_asked_for_and_nothing_is_said(
+async def test_texts_of_uris_and_prompts_are_converted_without_a_report(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server("shelf")
@@ -268,7 +268,7 @@ def plain() -> str:
 
 
 @pytest.mark.parametrize(("mistake", "text"), MISTAKES)
-def test_what_people_bring_from_other_libraries_is_refused_with_the_words_to_write(mistake: Any, text: str) -> None:
+def test_names_of_other_libraries_are_refused_with_what_to_write(mistake: Any, text: str) -> None:
     with pytest.raises(DeclarationError, match=text):
         mistake()
 
@@ -363,7 +363,7 @@ def test_a_hint_that_names_nothing_is_refused_at_the_start_with_file_and_line() 
     assert Path(__file__).read_text().splitlines()[line].strip().startswith("def bad(")
 
 
-async def test_a_client_in_this_process_is_told_of_it() -> None:
+async def test_a_client_in_this_process_is_notified_of_it() -> None:
     with pytest.raises(ConnectionLost, match="bad: an annotation refers to a name that does not exist"):
         async with Client(unresolvable()):
             pass

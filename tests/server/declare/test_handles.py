@@ -54,7 +54,7 @@ async def test_what_is_opened_in_one_call_is_there_in_the_next(revision: str) ->
 
 
 @pytest.mark.parametrize("wrong", ["", "cart_", "no such cart", "cart_" + "A" * 32])
-async def test_a_text_that_stands_for_nothing_is_an_error_that_says_what_to_do(wrong: str) -> None:
+async def test_a_handle_for_nothing_is_an_error_that_says_what_to_do(wrong: str) -> None:
     async with Client(shop(Handles("cart", Cart))) as client:
         failed = await client.call_tool("add", {"item": "tea", "cart": wrong})
     assert failed.is_error
@@ -87,7 +87,7 @@ async def test_there_is_room_for_so_many_of_one_and_so_many_of_all() -> None:
         assert "too many are open" in (await client.call_tool("open_cart")).text
 
 
-async def test_one_belongs_to_whom_it_was_opened_for() -> None:
+async def test_a_task_belongs_to_its_principal() -> None:
     carts = Handles("cart", Cart, each=1)
     server = shop(carts, auth=APIKeys({"key-of-ann": "ann", "key-of-bob": "bob"}))
     async with served(server.app) as socket:

@@ -147,7 +147,7 @@ TOOLS = ["add", "reset", "where", "shout", "square", "kind", "half", "add_two", 
 # Objects
 
 
-def test_the_public_methods_of_an_object_are_offered_and_the_rest_is_told() -> None:
+def test_the_public_methods_of_an_object_are_offered_and_the_rest_is_reported() -> None:
     added = Server("test").add_object(Counter())
     assert added.tools == TOOLS
     assert set(added.left_out) == {"show", "yields", "many", "by_place"}
@@ -292,7 +292,7 @@ def test_all_says_what_a_module_offers() -> None:
     assert Server("test").add_module(texts, exclude=["dumps"]).tools == ["slug"]
 
 
-def test_a_name_that_a_module_loads_when_asked_is_not_asked_for() -> None:
+def test_a_name_that_a_module_loads_lazily_is_not_loaded() -> None:
     lazy = module(
         "__all__ = ['first', 'later']\ndef first() -> str: ...\ndef __getattr__(name): raise SystemExit(name)"
     )
@@ -321,7 +321,7 @@ LIBRARY = "ast base64 calendar colorsys difflib shlex glob html inspect json loc
 
 
 @pytest.mark.parametrize("name", LIBRARY.split())
-async def test_whatever_a_module_holds_is_a_tool_or_told(name: str) -> None:
+async def test_whatever_a_module_holds_is_a_tool_or_reported(name: str) -> None:
     server, library = Server("test"), importlib.import_module(name)
     added = server.add_module(library)
     assert {*added.tools, *added.left_out} <= {*getattr(library, "__all__", vars(library))}
@@ -332,7 +332,7 @@ THINGS = [Path(), Decimal(1), Color.RED, Model(), logging.getLogger(), random.Ra
 
 
 @pytest.mark.parametrize("thing", [*THINGS, Mock()], ids=lambda thing: type(thing).__name__)
-async def test_whatever_an_object_can_do_is_a_tool_or_told(thing: object) -> None:
+async def test_whatever_an_object_can_do_is_a_tool_or_reported(thing: object) -> None:
     server = Server("test")
     added = server.add_object(thing)
     assert added.tools or added.left_out
@@ -403,7 +403,7 @@ async def test_a_prefix_tags_and_hints_are_given_to_all() -> None:
         assert [tool.annotations for tool in await client.list_tools()] == [hints, hints]
 
 
-def test_what_is_excluded_is_neither_offered_nor_told() -> None:
+def test_what_is_excluded_is_neither_offered_nor_reported() -> None:
     added = Server("test").add_object(Counter(), exclude=["add", "many"])
     assert "add" not in added.tools
     assert "many" not in added.left_out
@@ -413,7 +413,7 @@ def test_what_is_excluded_is_neither_offered_nor_told() -> None:
 # What cannot work
 
 
-def test_a_taken_name_is_told_with_both_functions_and_nothing_is_added() -> None:
+def test_a_taken_name_is_an_error_with_both_functions_and_nothing_is_added() -> None:
     server = Server("test")
 
     @server.tool
@@ -476,7 +476,7 @@ class Lazy:
     def __call__(self) -> None: ...
 
 
-def test_what_is_loaded_when_it_is_asked_what_it_is_is_not_asked() -> None:
+def test_a_lazy_attribute_is_not_loaded() -> None:
     made = module("def tell() -> str: ...")
     made.lazy = Lazy()  # type: ignore[attr-defined]
     assert Server("test").add_module(made).tools == ["tell"]

@@ -452,7 +452,7 @@ def test_async_functions_are_known() -> None:
 # Arguments that do not fit
 
 
-def test_every_failure_is_told() -> None:
+def test_every_failure_is_reported() -> None:
     assert refused(forecast, {"cty": "Oslo", "days": "three", "units": "K", "tags": ["a", 1]}) == [
         'missing argument "city"',
         'argument "days": expected integer, got string "three"',
@@ -484,7 +484,7 @@ class Trip(msgspec.Struct):
     either: int | Leg | list[int] = 0
 
 
-def test_all_failures_of_a_nested_value_are_told_at_once() -> None:
+def test_all_failures_of_a_nested_value_are_reported_at_once() -> None:
     def tool(trip: Trip) -> None: ...
 
     leg = {"origin": 5, "seats": "two", "smoking": True, "days": [{"date": 1, "high": "x"}, {}]}
@@ -573,7 +573,7 @@ def test_messages_stay_short() -> None:
     assert max(map(len, refused(forecast, {"city": "x", "tags": [{"x" * 100_000: 1}], "z" * 100_000: 1}))) < 150
 
 
-def test_of_many_failures_the_first_ten_are_told_and_the_rest_is_counted() -> None:
+def test_of_many_failures_the_first_ten_are_reported_and_the_rest_is_counted() -> None:
     lines = refused(forecast, {f"unknown{n}": n for n in range(50_000)})
     assert len(lines) == 11
     assert lines[0] == 'missing argument "city"'

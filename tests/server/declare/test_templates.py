@@ -95,7 +95,7 @@ def test_further_expansions(template: str, values: dict[str, Any], expected: str
 
 
 @pytest.mark.parametrize(("template", "value"), [("{a:3}", ["x"]), ("{a}", [["x"]]), ("{a}", {"k": {}})])
-def test_composite_values_out_of_place_are_told(template: str, value: Any) -> None:
+def test_composite_values_out_of_place_are_reported(template: str, value: Any) -> None:
     with pytest.raises(TypeError, match=r"a:3|nested"):
         Template(template).expand({"a": value})
 
@@ -123,7 +123,7 @@ def test_composite_values_out_of_place_are_told(template: str, value: Any) -> No
         ("{a}%ff", 4, "UTF-8"),
     ],
 )
-def test_a_bad_template_is_told_where_and_how(template: str, where: int, what: str) -> None:
+def test_a_bad_template_is_an_error_with_its_place_and_reason(template: str, where: int, what: str) -> None:
     with pytest.raises(DeclarationError, match=f"character {where}: .*{what}"):
         Template(template)
 
@@ -334,6 +334,11 @@ def test_time_is_linear_in_the_uri(text: str, filler: str) -> None:
     assert_linear(lambda characters: template.match(filler * (characters // len(filler))), 20_000)
 
 
+@pytest.mark.parametrize("expression", ["{+a}", "{#a}", "{?a}", "{a}"])
+def test_time_is_linear_in_the_template(expression: str) -> None:
+    assert_linear(lambda count: Template(expression * count), 500)
+
+
 # --- what must not become a file path ------------------------------------------------------------------------------
 
 UNSAFE = [
@@ -382,7 +387,7 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize(("template", "uri", "why"), UNSAFE, ids=lambda value: value)
-def test_values_that_lead_out_of_a_folder_are_told(template: str, uri: str, why: str) -> None:
+def test_values_that_lead_out_of_a_folder_are_reported(template: str, uri: str, why: str) -> None:
     made = Template(template)
     values = made.match(uri)
     assert values is not None
@@ -421,7 +426,7 @@ def test_other_values_are_safe(template: str, uri: str) -> None:
     assert made.unsafe_in(values) is None
 
 
-async def test_a_resource_is_not_found_under_an_unsafe_name_unless_its_function_asks_for_it() -> None:
+async def test_a_resource_is_not_found_under_an_unsafe_name_unless_its_function_allows_it() -> None:
     server = Server("notes")
     seen: list[str] = []
 

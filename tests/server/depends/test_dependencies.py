@@ -205,7 +205,7 @@ async def test_a_dependency_may_take_the_context_and_share_state_with_the_handle
             assert (await client.call_tool("without")).text == "user of shop"
 
 
-async def test_what_the_call_raises_is_seen_at_the_yield_and_told_all_the_same() -> None:
+async def test_what_the_call_raises_is_seen_at_the_yield_and_reported_all_the_same() -> None:
     server = Server("shop")
 
     @server.tool
@@ -218,7 +218,7 @@ async def test_what_the_call_raises_is_seen_at_the_yield_and_told_all_the_same()
     assert happened == ["open", "ToolError", "close"]
 
 
-async def test_a_dependency_that_keeps_the_error_to_itself_is_told_of() -> None:
+async def test_a_dependency_that_swallows_the_error_is_reported() -> None:
     def swallows() -> Iterator[Db]:
         with suppress(ValueError):
             yield Db()

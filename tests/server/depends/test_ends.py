@@ -108,7 +108,7 @@ class _Stuck(Server):
         yield
 
 
-async def test_nothing_is_left_of_a_start_that_nobody_waits_for_any_more(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_left_of_an_abandoned_start(caplog: pytest.LogCaptureFixture) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
     ended: list[str] = []
 

@@ -104,7 +104,7 @@ async def test_a_server_that_cannot_start_says_why_at_once() -> None:
     assert causes[-1] is RuntimeError
 
 
-async def test_one_that_does_not_end_is_cancelled_and_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_that_does_not_end_is_cancelled_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     async def endless(server: Server) -> AsyncIterator[None]:
         yield
         await asyncio.Event().wait()
@@ -139,7 +139,7 @@ async def test_the_log_of_a_failed_start_over_http_has_no_secrets(caplog: pytest
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_a_client_is_told_no_secrets_of_a_mounted_server_that_cannot_start(revision: str) -> None:
+async def test_a_client_receives_no_secrets_of_a_mounted_server_that_cannot_start(revision: str) -> None:
     async def broken(server: Server) -> AsyncIterator[None]:
         raise RuntimeError("no database at postgres://ann:hunter2@db, see '/etc/desk.conf'")
         yield

@@ -82,7 +82,7 @@ async def test_what_is_listed_can_be_read(docs: Path) -> None:
         assert file.mime_type == listed.mime_type
 
 
-async def test_the_template_stands_for_every_file(docs: Path) -> None:
+async def test_the_template_covers_every_file(docs: Path) -> None:
     [template] = await directory(docs).templates()
     assert (template.uri_template, template.name) == ("docs://{+path}", "docs")
 
@@ -283,7 +283,7 @@ def seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 LIST: Event = ("resources", "")
 
 
-async def test_what_comes_changes_and_goes_is_told(docs: Path, seconds: float) -> None:
+async def test_added_changed_and_removed_items_are_notified(docs: Path, seconds: float) -> None:
     made = directory(docs, poll=seconds)
     heard = Heard(made)
     await made.resources()
@@ -341,7 +341,7 @@ async def test_a_root_that_goes_and_comes_back_is_watched_again(docs: Path) -> N
         await heard.until(LIST, ("", "docs://readme.md"))
 
 
-async def test_what_was_left_out_is_not_told(docs: Path, seconds: float) -> None:
+async def test_what_was_left_out_is_not_reported(docs: Path, seconds: float) -> None:
     (docs / "outside").symlink_to(docs.parent)
     made = directory(docs, choice=PathFilter(exclude=["*.tmp"]), poll=seconds)
     heard = Heard(made)

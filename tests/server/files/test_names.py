@@ -139,7 +139,7 @@ def test_patterns_say_what_is_served(pattern: str, fits: list[str], others: list
     assert all(chosen(path, exclude=[pattern]) for path in others)
 
 
-def test_a_folder_that_is_left_out_takes_along_what_stands_in_it() -> None:
+def test_a_folder_that_is_left_out_takes_its_contents_along() -> None:
     assert not chosen("a/private/b/c.md", exclude=["private"])
     assert not chosen("drafts/c.md", exclude=["drafts/**"])
 

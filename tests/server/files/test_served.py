@@ -87,7 +87,7 @@ async def test_nothing_hostile_is_more_than_not_found(docs: Path, revision: str)
         assert "result" in await peer.ask("resources/read", {"uri": "docs://readme.md"})
 
 
-async def test_the_uri_of_what_is_read_is_the_one_that_was_asked_for(docs: Path) -> None:
+async def test_contents_have_the_requested_uri(docs: Path) -> None:
     async with Client(server(docs)) as client:
         [file] = (await client.read_resource("docs://guide%2Fsteps.md")).contents
         assert (file.uri, file.text) == ("docs://guide%2Fsteps.md", "One, two.")
@@ -136,7 +136,7 @@ def alive() -> str:
     return "here"
 
 
-async def test_a_mounted_folder_stands_behind_its_prefix(docs: Path) -> None:
+async def test_a_mounted_folder_has_its_prefix(docs: Path) -> None:
     outer = Server("outer")
     outer.mount(server(docs), prefix="acme")
     async with Client(outer, strict=True) as client:
@@ -148,7 +148,7 @@ async def test_a_mounted_folder_stands_behind_its_prefix(docs: Path) -> None:
             assert isinstance(await anext(changes), ListChanged)
 
 
-async def test_changes_are_told_to_who_listens(docs: Path) -> None:
+async def test_changes_are_notified_to_subscribers(docs: Path) -> None:
     made = server(docs, poll_seconds=0.05)
     async with Client(made) as client, client.subscribe("docs://guide/", resources=True) as changes:
         await client.list_resources()
@@ -159,7 +159,7 @@ async def test_changes_are_told_to_who_listens(docs: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_changes_are_told_after_a_handshake(docs: Path, revision: str) -> None:
+async def test_changes_are_notified_after_a_handshake(docs: Path, revision: str) -> None:
     async with raw_peer(server(docs, poll_seconds=0.05), revision) as peer:
         await peer.ask("resources/subscribe", {"uri": "docs://readme.md"})
         await peer.ask("resources/list")
@@ -177,7 +177,7 @@ async def told(peer: RawPeer) -> tuple[str, str | None]:
     return message["method"], (message.get("params") or {}).get("uri")
 
 
-async def test_a_client_that_comes_later_is_told_too(docs: Path) -> None:
+async def test_a_client_that_connects_later_is_notified_too(docs: Path) -> None:
     """The watch ends with the last client, and begins again with the next."""
     made = server(docs, poll_seconds=0.05)
     for number in range(3):

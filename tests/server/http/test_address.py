@@ -81,13 +81,13 @@ def test_it_is_known_who_can_reach_it(host: str, loopback: bool, anything: bool)
         assert (is_loopback([sock]), is_unspecified([sock])) == (loopback, anything)
 
 
-def test_a_port_in_use_is_told_in_a_sentence() -> None:
+def test_a_port_in_use_is_an_error_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"127.0.0.1:{port} is in use by another program"):
             bind(Address("127.0.0.1", port))
 
 
-def test_an_address_of_another_machine_is_told_in_a_sentence() -> None:
+def test_an_address_of_another_machine_is_an_error_in_one_sentence() -> None:
     with pytest.raises(OSError, match=r"203\.0\.113\.7 is not an address of this machine"):
         bind(Address("203.0.113.7", 0))

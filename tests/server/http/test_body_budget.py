@@ -183,7 +183,7 @@ def sampled(question: Any, text: str) -> Any:
 
 
 @pytest.mark.parametrize("ends", ["answered", "cancelled", "deleted"])
-async def test_an_answer_counts_until_the_handler_that_asked_has_ended(ends: str) -> None:
+async def test_an_answer_counts_until_its_handler_has_ended(ends: str) -> None:
     server, _ = asker()
     async with site(server) as here:
         client = await Stateful(here.raw, "2025-06-18").open()
@@ -217,7 +217,7 @@ async def test_an_answer_counts_over_the_oldest_transport_too() -> None:
         await until(lambda: taken(here) == 0)
 
 
-async def test_roots_are_remembered_as_far_as_there_is_room_and_asked_for_again_beyond_it() -> None:
+async def test_roots_are_cached_as_far_as_there_is_room_and_requested_again_beyond_it() -> None:
     server, seen = asker()
     async with site(server) as here:
         roots = {"roots": [{"uri": f"file:///{number}"} for number in range(500)]}

@@ -154,7 +154,7 @@ async def test_connections_with_a_request_in_progress_are_not_closed_for_others(
             each.close()
 
 
-async def test_answers_that_nobody_takes_are_bounded_and_the_address_that_is_owed_most_is_cut() -> None:
+async def test_unread_answers_are_bounded_and_the_address_with_most_of_them_is_cut() -> None:
     async with listening(http_unsent_bytes=45 << 20) as (port, served):
         honest = await ask(port, "127.0.0.2")
         await until(lambda: served.connections.slow_readers.unsent > LARGE / 2)

@@ -41,6 +41,8 @@ VALUES: dict[str, bytes] = {
     "numbers": repeated(b"1", b"[]", b","),
     "smallest numbers": repeated(b"5e-310", b"[]", b",", size=7 * 199_000),
     "largest numbers": repeated(b"1.5e305", b"[]", b",", size=8 * 199_000),
+    "large numbers in a small body": repeated(b"1e300", b"[]", b",", size=60 << 10),
+    "JSON in a text": b'"[' + repeated(rb"1\u0065300", b"  ", b",", size=2_400_000).strip() + b']"',
     "lists": repeated(b"[]", b"[]", b","),
     "objects": repeated(b'{"a":1}', b"[]", b","),
     "many keys": b"{" + b",".join(b'"k%x":1' % n for n in range(SIZE // 12)) + b"}",

@@ -231,7 +231,7 @@ async def test_the_stream_of_the_oldest_that_is_cut_at_any_byte_takes_its_sessio
         await quiet(here, before)
 
 
-async def test_a_client_that_asks_and_goes_away_many_times_loses_no_answer_it_can_come_back_for() -> None:
+async def test_a_client_that_disconnects_many_times_loses_no_answer_that_it_can_resume() -> None:
     server = Desk()
     async with site(server, "socket") as here:
         client = await Stateful(here.raw).open()

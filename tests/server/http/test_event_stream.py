@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import tracemalloc
 from typing import Any
 
 from accord.limits import Limits
@@ -28,3 +30,26 @@ async def test_a_stream_whose_session_ends_before_its_first_event_is_stored_stil
     body = b"".join(message.get("body", b"") for message in sent)
     assert body.startswith(b"id: s1-0\ndata:")
     assert b'data: {"the":"error"}' in body
+
+
+async def test_a_response_holds_only_what_it_counts_as_unsent() -> None:
+    event_bytes = 8 << 20
+    stalled = asyncio.Event()
+
+    async def send(message: Any) -> None:
+        if response.size <= event_bytes // 8:
+            stalled.set()
+            await asyncio.Event().wait()
+
+    response = SSEResponse(send, Limits())
+    tracemalloc.start()
+    try:
+        response.send_event(bytes(event_bytes))
+        running = asyncio.create_task(response.run())
+        await stalled.wait()
+        held, _ = tracemalloc.get_traced_memory()
+        assert held < event_bytes // 4
+    finally:
+        tracemalloc.stop()
+    running.cancel()
+    await asyncio.wait([running])

@@ -141,7 +141,7 @@ async def one_kill(running: Servers, file: Path, seeded: random.Random, steps: i
 
 
 @pytest.mark.timeout(300)
-async def test_what_a_killed_server_said_is_heard_once_in_order_and_every_call_ends(tmp_path: Path) -> None:
+async def test_messages_of_a_killed_server_arrive_once_in_order_and_every_call_ends(tmp_path: Path) -> None:
     seeded = random.Random(4)
     ends: list[str] = []
     async with servers() as running:

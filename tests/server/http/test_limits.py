@@ -250,7 +250,7 @@ def retry(result: JSON) -> JSON:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_those_whom_nobody_tells_apart_have_bounds_of_their_own_for_what_waits(known: bool) -> None:
+async def test_anonymous_clients_have_bounds_of_their_own_for_what_waits(known: bool) -> None:
     limits = quick(parked=2, http_parked=4)
     server = Server("desk", "1", limits=limits, auth=APIKeys({"k-ann": "ann"}) if known else None)
 

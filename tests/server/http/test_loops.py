@@ -101,7 +101,7 @@ def test_a_session_belongs_to_its_loop() -> None:
     assert asyncio.run(again()) == 404
 
 
-def test_a_session_that_is_kept_is_taken_up_by_the_next_loop(tmp_path: Path) -> None:
+def test_a_stored_session_is_resumed_by_the_next_loop(tmp_path: Path) -> None:
     app = made().asgi(HTTPOptions(events=SQLiteEvents(tmp_path / "events.db")))
     client = asyncio.run(both_forms(app, "first"))
 
@@ -114,7 +114,7 @@ def test_a_session_that_is_kept_is_taken_up_by_the_next_loop(tmp_path: Path) -> 
     assert asyncio.run(again()) == "second"
 
 
-def test_two_loops_at_once_are_served_and_both_hear_of_a_change() -> None:
+def test_two_loops_at_once_are_served_and_both_are_notified_of_a_change() -> None:
     server = made()
     app, listening = server.app, threading.Barrier(3)
 
@@ -159,7 +159,7 @@ def test_a_call_that_waits_on_one_loop_is_refused_on_another_and_goes_on_where_i
     asyncio.run(asyncio.wait_for(story(), SECONDS))
 
 
-async def test_the_clients_of_two_applications_on_one_loop_hear_of_a_change_until_one_of_them_ends() -> None:
+async def test_the_clients_of_two_applications_on_one_loop_are_notified_until_one_of_them_ends() -> None:
     server = made()
     apps = [server.asgi(HTTPOptions()), server.asgi(HTTPOptions())]
     for app in apps:
@@ -230,9 +230,7 @@ def test_a_store_that_cannot_be_opened_fails_the_start(tmp_path: Path) -> None:
     assert "events.db" in failed["message"]
 
 
-def test_where_nobody_runs_the_lifespan_such_a_store_is_told_to_each_request(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_lifespan_such_a_store_fails_each_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "none"
     app = made().asgi(HTTPOptions(events=SQLiteEvents(folder / "events.db")))
 

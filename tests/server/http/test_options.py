@@ -82,7 +82,7 @@ def test_a_path_may_have_parts(path: str) -> None:
         ("https://a.example/", "/", ""),
     ],
 )
-def test_where_a_proxy_has_put_the_server_stands_in_its_public_address(url: str | None, path: str, root: str) -> None:
+def test_the_public_address_has_the_path_at_the_proxy(url: str | None, path: str, root: str) -> None:
     assert HTTPOptions(public_url=url, path=path).public_root() == root
 
 

@@ -33,7 +33,7 @@ async def test_each_path_that_a_proxy_may_hand_on_is_served(path: str) -> None:
 
 
 @pytest.mark.parametrize("taken_off", [True, False])
-async def test_a_client_of_2024_is_told_the_public_path(taken_off: bool) -> None:
+async def test_a_client_of_2024_receives_the_public_path(taken_off: bool) -> None:
     raw = proxied()
     client = await Legacy.connect(raw, **HOST)
     assert client.address.startswith("/api/messages?session_id=")

@@ -14,14 +14,15 @@ from accord import Context, HTTPOptions, Server
 from accord.errors import InternalError, InvalidParams
 from accord.messages.tools import ToolAnnotations
 from accord.server.auth.api_keys import APIKeys
+from accord.server.auth.authentication import AuthRequest, sender_of
 from accord.server.core.principal import Principal
-from accord.server.http import sessions
+from accord.server.http import quotas, sessions
 from accord.server.http.quotas import account_of, counted_address, is_address, network_of
 from accord.session import rate
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest
 
-from tests.server.http.raw import Direct
+from tests.server.http.raw import BASIC, Direct
 from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 
 ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
@@ -219,7 +220,7 @@ async def asked(client: Modern, tool: str) -> dict[str, Any]:
     return {"name": tool, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers}
 
 
-async def test_an_error_that_is_kept_for_a_retry_holds_no_request() -> None:
+async def test_an_error_that_is_stored_for_a_retry_holds_no_request() -> None:
     server = desk()
 
     @server.tool
@@ -457,7 +458,7 @@ async def test_handlers_that_wait_for_clients_of_http_sse_count_for_their_addres
             await client.stream.leave()
 
 
-async def test_a_handler_that_ends_for_newer_ones_lets_go_of_its_arguments() -> None:
+async def test_a_handler_that_ends_for_newer_ones_releases_its_arguments() -> None:
     class Held:
         pass
 
@@ -602,6 +603,68 @@ async def test_all_anonymous_requests_in_flight_are_bounded_whatever_their_revis
 CALL = encode(request("tools/call", {"name": "waits", "arguments": {}}))
 
 
+# --- authentication ------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """An `Auth` that waits until it is released, as for an authorization server."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.senders: list[str] = []
+
+    @property
+    def waiting(self) -> int:
+        return len(self.senders)
+
+    async def authenticate(self, request: AuthRequest) -> Principal:
+        self.senders.append(sender_of(request).lstrip("\0"))
+        await self.released.wait()
+        return Principal("ann")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages?session=1"])
+async def test_requests_that_wait_for_authentication_are_bounded_although_their_clients_leave(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(quotas, "_FEW_REQUESTS", 2)
+    auth = Slow()
+    server = Server("desk", "1", auth=auth, limits=quick(http_requests_per_address=3))
+    method = "GET" if path == "/sse" else "POST"
+    async with site(server) as here:
+        answers = [await at(here, ATTACKER).begin(method, path, BASIC) for _ in range(5)]
+        await until(lambda: auth.waiting == 5)
+        for answer in answers:
+            await answer.leave()
+        refused = await at(here, ATTACKER).send(method, path, BASIC)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+        assert "wait for authentication" in (await refused.json())["error"]["message"]
+        honest = asyncio.create_task(at(here, OTHER).send(method, path, BASIC))
+        await until(lambda: auth.waiting == 6)
+        assert auth.senders == ["", "", *[ATTACKER] * 3, OTHER]
+        auth.released.set()
+        await (await honest).leave()
+        await until(lambda: not here.endpoint.context.pending_authentications.total)
+        assert not here.endpoint.context.pending_authentications._of
+
+
+async def test_where_many_requests_wait_for_authentication_an_address_with_few_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quotas, "_FEW_REQUESTS", 0)
+    monkeypatch.setattr(quotas, "MANY", 1)
+    auth = Slow()
+    server = Server("desk", "1", auth=auth, limits=quick(http_requests=2))
+    async with site(server) as here:
+        answers = [await at(here, ATTACKER).begin("POST", "/mcp", BASIC) for _ in range(2)]
+        await until(lambda: auth.waiting == 2)
+        assert (await at(here, ATTACKER).send("POST", "/mcp", BASIC)).status == 503
+        answers.append(await at(here, OTHER).begin("POST", "/mcp", BASIC))
+        await until(lambda: auth.waiting == 3)
+        auth.released.set()
+        assert [(await answer.start()).status for answer in answers] == [400] * 3
+
+
 # --- answers that wait for the rest of their batch -----------------------------------------------------------------
 
 
@@ -646,7 +709,7 @@ def test_where_batches_of_all_together_are_too_large_an_account_with_few_goes_on
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_a_call_whose_client_leaves_as_it_begins_is_not_kept(turns: int) -> None:
+async def test_a_call_whose_client_leaves_as_it_begins_is_not_stored(turns: int) -> None:
     server = desk()
     async with site(server) as here:
         client = await (await Legacy.connect(here.raw)).open(capabilities={"elicitation": {}})

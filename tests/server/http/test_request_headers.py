@@ -81,7 +81,7 @@ async def test_no_other_param_keeps_the_arguments_from_being_checked(more: JSON)
 
 
 @pytest.mark.parametrize("more", [{"uri": 5}, {"taskId": 5}])
-async def test_params_that_nobody_asked_for_may_be_anything(more: JSON) -> None:
+async def test_unused_params_may_be_anything(more: JSON) -> None:
     server = Desk()
     async with site(server) as here:
         client = Modern(here.raw)
@@ -168,7 +168,7 @@ async def test_nor_may_the_host_or_the_origin_differ_from_line_to_line(name: str
         assert (await answered(here.app, lines))[0] == 400
 
 
-async def test_who_asks_cannot_be_said_by_one_more_line() -> None:
+async def test_one_more_header_line_cannot_change_the_principal() -> None:
     """What a proxy adds stands beside what the client has sent: neither is taken for the whole."""
 
     class Vouched(APIKeys):
@@ -187,7 +187,7 @@ async def test_who_asks_cannot_be_said_by_one_more_line() -> None:
 
 
 @pytest.mark.parametrize("filling", [",", "a/b;q=0.1,"])
-async def test_an_accept_that_nobody_of_good_will_sends_is_406(filling: str) -> None:
+async def test_an_unreasonable_accept_is_406(filling: str) -> None:
     async with site(Desk()) as here:
         client = Modern(here.raw, accept=filling * 2_000 + "*/*")
         assert (await client.post(client.request("tools/list"))).status == 406

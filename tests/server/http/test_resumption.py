@@ -277,7 +277,7 @@ async def test_a_number_that_was_not_reached_yet_is_refused_rather_than_waited_f
         await call.end()
 
 
-async def test_events_that_were_dropped_are_told_and_not_passed_over(tmp_path: Path) -> None:
+async def test_dropped_events_are_reported_and_not_passed_over(tmp_path: Path) -> None:
     server = Desk(http_events_bytes=2000, progress_per_second=1e6)
     async with site(server, options=HTTPOptions(events=MemoryEvents(server.limits))) as here:
         client = await Stateful(here.raw).open()
@@ -306,7 +306,7 @@ async def test_a_sender_does_not_wait_for_a_client_to_read_events_that_were_drop
 
 
 @both_ways
-async def test_a_call_lets_its_client_go_and_come_back_at_each_step(way: str, events: Events) -> None:
+async def test_a_call_releases_its_client_to_poll_at_each_step(way: str, events: Events) -> None:
     server = Desk()
     async with site(server, way, HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
@@ -326,7 +326,7 @@ async def test_a_call_lets_its_client_go_and_come_back_at_each_step(way: str, ev
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_a_call_that_lets_its_client_go_and_ends_at_once_is_answered_to_who_comes_back(kind: str) -> None:
+async def test_a_call_that_releases_its_client_and_ends_at_once_is_answered_on_reconnect(kind: str) -> None:
     server = Desk()
 
     async def in_a_task(ctx: Context) -> str:

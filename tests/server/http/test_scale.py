@@ -156,7 +156,7 @@ async def test_twenty_thousand_calls_of_one_session_leave_nothing_behind() -> No
         assert await least_left_by(CALLS, caller.call) < CALLS // 100
 
 
-async def test_streams_leave_no_more_than_may_be_kept_of_them() -> None:
+async def test_streams_leave_no_more_than_may_be_stored_of_them() -> None:
     async with site(grown(Server("grown", limits=Limits(http=HTTPLimits(events_bytes=20_000))))) as here:
         client = await Stateful(here.raw).open()
         caller = Caller(here.app, client.headers, client.calling("count", progressToken=1))

@@ -260,7 +260,7 @@ def test_a_head_without_end_is_refused(kind: dict[str, str], begin: str) -> None
         assert it.get("/fine") == b"/fine"
 
 
-def test_a_head_over_the_bound_in_one_piece_is_told() -> None:
+def test_a_head_over_the_bound_in_one_piece_is_refused() -> None:
     with serving("http_head_bytes=10_000") as it, it.ask("/x", "x-flood: " + "x" * 20_000) as flood:
         answer = rest(flood)
         assert b" 431 " in answer
@@ -278,7 +278,7 @@ def test_a_large_body_is_no_large_head() -> None:
             assert body(got) == sent
 
 
-def test_a_request_that_runs_is_told_of_the_disconnect_though_another_was_sent_behind_it() -> None:
+def test_a_running_request_learns_of_the_disconnect_though_another_was_sent_behind_it() -> None:
     with serving() as it:
         with it.ask("/until-gone") as first:
             first.sendall(b"GET /second HTTP/1.1\r\nhost: here\r\n\r\n")
@@ -290,7 +290,7 @@ def test_a_request_that_runs_is_told_of_the_disconnect_though_another_was_sent_b
 
 @kinds
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-def test_a_request_that_runs_is_told_of_the_disconnect_though_its_connection_is_not_read(
+def test_a_running_request_learns_of_the_disconnect_though_its_connection_is_not_read(
     kind: dict[str, str], reset: bool
 ) -> None:
     with serving("http_unread_seconds=1", **kind) as it:
@@ -357,7 +357,7 @@ def test_an_idle_connection_is_closed() -> None:
 
 
 @kinds
-def test_a_connection_too_many_is_told_and_the_next_is_served_when_there_is_room(kind: dict[str, str]) -> None:
+def test_a_connection_too_many_is_refused_and_the_next_is_served_when_there_is_room(kind: dict[str, str]) -> None:
     with serving("http_connections=5", **kind) as it:
         with ExitStack() as opened:
             for _ in range(5):
@@ -384,7 +384,7 @@ def test_running_out_of_file_descriptors_is_survived(kind: dict[str, str]) -> No
     "garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 10 + b"\0", b"{}\n"], ids=repr
 )
 @kinds
-def test_what_is_not_http_is_told(kind: dict[str, str], garbage: bytes) -> None:
+def test_what_is_not_http_is_an_error(kind: dict[str, str], garbage: bytes) -> None:
     with serving(**kind) as it:
         with it.connect() as sock:
             sock.sendall(garbage)
@@ -392,7 +392,7 @@ def test_what_is_not_http_is_told(kind: dict[str, str], garbage: bytes) -> None:
         assert "Traceback" not in it.end()
 
 
-def test_what_an_application_raises_is_told_on_stderr() -> None:
+def test_what_an_application_raises_is_printed_on_stderr() -> None:
     with serving() as it:
         with it.ask("/raise") as sock:
             assert rest(sock).startswith(b"HTTP/1.1 500")

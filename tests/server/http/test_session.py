@@ -137,7 +137,7 @@ async def test_an_initialize_that_fails_leaves_no_session(params: Any) -> None:
         assert len(here.endpoint.sessions) == 0
 
 
-async def test_an_initialize_that_cannot_be_kept_is_503_and_leaves_no_session() -> None:
+async def test_an_initialize_that_cannot_be_stored_is_503_and_leaves_no_session() -> None:
     class Full(MemoryEvents):
         async def save(self, session: str, record: bytes) -> None:
             raise StoreError("the disk is full")
@@ -252,7 +252,7 @@ async def test_anothers_session_is_the_same_404_as_one_that_never_was(way: str) 
         assert (await anns.ask("ping")).status == 200
 
 
-async def test_a_session_does_not_let_in_who_is_nobody() -> None:
+async def test_a_session_refuses_anonymous_requests() -> None:
     async with site(Desk(auth=APIKeys(KEYS))) as here:
         anns = await Stateful(here.raw, authorization="Bearer k-ann").open()
         nobody = Stateful(here.raw).join(anns.id)
@@ -335,7 +335,7 @@ async def test_what_has_no_answer_is_202_without_a_body(message: JSON, revision:
 
 @pytest.mark.parametrize("revision", SESSIONS)
 @pytest.mark.parametrize("outcome", [{"result": {}}, {"error": {"code": 1, "message": "x"}}], ids=["result", "error"])
-async def test_an_answer_to_a_question_that_was_not_asked_is_400(outcome: JSON, revision: str) -> None:
+async def test_an_answer_to_a_question_that_was_not_sent_is_400(outcome: JSON, revision: str) -> None:
     async with site(Desk()) as here:
         client = await Stateful(here.raw, revision).open()
         said = await rejected(await client.post({"jsonrpc": "2.0", "id": 99, **outcome}), 400)
@@ -570,7 +570,7 @@ async def test_when_the_last_of_a_batch_is_ended_the_answers_of_the_others_come_
 
 @both_ways
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-async def test_what_a_handler_asks_goes_out_on_the_stream_of_its_call(revision: str, way: str) -> None:
+async def test_requests_of_a_handler_go_out_on_the_stream_of_its_call(revision: str, way: str) -> None:
     async with site(Desk(), way) as here:
         client = await Stateful(here.raw, revision).open()
         general = await client.listen()
@@ -583,7 +583,7 @@ async def test_what_a_handler_asks_goes_out_on_the_stream_of_its_call(revision: 
         assert await general.events() == []
 
 
-async def test_a_handler_asks_on_the_stream_of_its_call_though_nobody_takes_the_general_one() -> None:
+async def test_a_handler_requests_input_on_the_stream_of_its_call_without_a_general_stream() -> None:
     server = Desk(limits=quick(pending_bytes=2_000, answer_seconds=3))
     server.resource("test://{name}")(lambda name: name)
     async with site(server) as here:
@@ -598,7 +598,7 @@ async def test_a_handler_asks_on_the_stream_of_its_call_though_nobody_takes_the_
             assert text(await call.result()) == "decline None"
 
 
-async def test_what_cannot_be_asked_for_want_of_a_stream_is_told_so() -> None:
+async def test_a_question_without_a_stream_is_an_error_that_says_so() -> None:
     server = Desk(limits=quick(pending_bytes=1, answer_seconds=0.05))
 
     @server.tool
@@ -623,7 +623,7 @@ async def test_what_cannot_be_asked_for_want_of_a_stream_is_told_so() -> None:
         assert "the peer has not read earlier messages" in server.ended[1]
 
 
-async def test_what_is_told_after_the_answer_goes_out_on_the_general_stream() -> None:
+async def test_notifications_after_the_answer_go_out_on_the_general_stream() -> None:
     server = Desk()
     async with site(server) as here:
         client = await Stateful(here.raw).open()
@@ -656,7 +656,7 @@ async def test_changes_go_out_on_the_general_stream_only() -> None:
         await general.leave()
 
 
-async def test_what_came_while_nobody_listened_is_told_to_who_comes() -> None:
+async def test_what_came_while_nobody_listened_is_sent_to_the_next_listener() -> None:
     server = Desk()
     async with site(server) as here:
         client = await Stateful(here.raw).open()
@@ -705,7 +705,7 @@ async def test_a_second_get_takes_over_and_each_message_comes_once() -> None:
         await asyncio.gather(*readers)
 
 
-async def test_one_session_is_told_nothing_of_another() -> None:
+async def test_one_session_receives_nothing_of_another() -> None:
     server = Desk()
     async with site(server) as here:
         clients = [await Stateful(here.raw).open() for _ in range(3)]
@@ -731,7 +731,7 @@ def aged(here: Here, seconds: float) -> None:
         session.last_used_at -= seconds
 
 
-async def test_a_session_ends_when_it_was_idle_for_too_long_but_not_while_somebody_listens() -> None:
+async def test_a_session_ends_when_it_was_idle_for_too_long_but_not_while_a_stream_is_open() -> None:
     server = Desk()
     async with site(server) as here:
         idle, listening, calling = [await Stateful(here.raw).open() for _ in range(3)]

@@ -115,7 +115,7 @@ async def test_without_a_header_a_request_is_one_of_2025_03_26_with_batches() ->
         assert (await plain(here.raw).post(batch)).status == 400
 
 
-async def test_progress_is_told_on_the_stream_of_its_post_and_nothing_is_logged() -> None:
+async def test_progress_is_sent_on_the_stream_of_its_post_and_nothing_is_logged() -> None:
     async with site(Desk(), options=STATELESS) as here:
         stream = await plain(here.raw, "2025-11-25").call("steps", {"count": 2}, progressToken="p")
         methods = [(await stream.message()).get("method", "answer") for _ in range(3)]
@@ -181,7 +181,7 @@ async def test_http_and_sse_is_refused_with_the_name_of_the_option() -> None:
             assert "HTTPOptions(stateless=True)" in (await answer.json())["error"]["message"]
 
 
-async def test_an_answer_to_a_question_that_nobody_asked_is_400() -> None:
+async def test_an_answer_to_an_unknown_question_is_400() -> None:
     async with site(Desk(), options=STATELESS) as here:
         answer = await plain(here.raw).post({"jsonrpc": "2.0", "id": 4, "result": {}})
         assert answer.status == 400
@@ -219,7 +219,7 @@ async def test_2026_07_28_is_served_as_ever() -> None:
         await listening.leave()
 
 
-async def test_who_asks_is_known_as_ever() -> None:
+async def test_the_principal_is_known_as_ever() -> None:
     async with site(Desk(auth=APIKeys({"k-ann": "ann"})), options=STATELESS) as here:
         assert (await plain(here.raw).call("echo", {"text": "x"})).status == 401
 
@@ -230,7 +230,7 @@ def test_a_store_of_sessions_and_no_sessions_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize("revision", [*OLDER, LATEST])
-async def test_our_client_works_with_it_and_is_told_what_does_not(revision: str) -> None:
+async def test_our_client_works_with_it_and_gets_errors_for_what_does_not(revision: str) -> None:
     async with served(Desk().asgi(STATELESS)) as socket:
         url = f"http://127.0.0.1:{socket.port}/mcp"
         async with (

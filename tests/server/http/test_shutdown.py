@@ -79,7 +79,7 @@ async def test_what_runs_is_finished_and_nothing_new_is_taken(report: bool, way:
         await oldest.stream.leave()
 
 
-async def test_whoever_drains_hears_of_the_end_though_others_drain_too() -> None:
+async def test_every_drain_returns_at_the_end_though_others_drain_too() -> None:
     server = Desk()
     async with site(server) as here:
         client = Modern(here.raw)
@@ -114,7 +114,7 @@ async def test_a_call_of_the_oldest_form_is_finished_though_no_request_is_open_f
 
 
 @both_ways
-async def test_what_runs_hears_of_answers_and_cancels_while_the_server_ends(way: str) -> None:
+async def test_running_calls_receive_answers_and_cancellations_during_shutdown(way: str) -> None:
     server = Desk()
     async with site(server, way) as here:
         client, other = await Stateful(here.raw).open(), await Stateful(here.raw).open()
@@ -166,7 +166,7 @@ async def test_streams_are_ended_as_they_should_be(way: str) -> None:
         assert general.whole
 
 
-async def test_what_does_not_end_in_time_is_told_so_and_cancelled() -> None:
+async def test_what_does_not_end_in_time_is_reported_and_cancelled() -> None:
     server = Desk()
     async with site(server) as here:
         new, old = Modern(here.raw), await Stateful(here.raw).open()
@@ -203,7 +203,7 @@ async def test_a_call_that_was_ended_with_the_server_is_found_ended_by_who_comes
         assert [event.data["error"]["message"] for event in rest[1:]] == ["the server was closed"]
 
 
-async def test_an_application_that_nobody_asked_is_drained_and_closed_at_once() -> None:
+async def test_an_unused_application_is_drained_and_closed_at_once() -> None:
     app = Desk().asgi()
     assert await app.drain(SECONDS) is True
     await app.close()

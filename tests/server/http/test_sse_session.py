@@ -74,7 +74,7 @@ async def test_the_stream_begins_with_the_address_and_carries_every_answer(way: 
         await client.stream.leave()
 
 
-async def test_a_question_is_asked_on_the_stream_and_answered_by_a_post() -> None:
+async def test_a_question_is_sent_on_the_stream_and_answered_by_a_post() -> None:
     async with site(Desk(), "socket") as here:
         client = await Legacy.connect(here.raw)
         hello = {
@@ -193,7 +193,7 @@ async def test_an_open_stream_is_not_idle_but_ends_when_it_is_too_old() -> None:
         assert client.stream.whole
 
 
-async def test_changes_are_told_on_the_stream() -> None:
+async def test_changes_are_notified_on_the_stream() -> None:
     server = Desk()
     async with site(server) as here:
         client = await (await Legacy.connect(here.raw)).open()
@@ -274,7 +274,7 @@ async def test_both_eras_are_served_on_one_stream() -> None:
         await client.stream.leave()
 
 
-async def test_a_subscription_of_2026_07_28_hears_of_changes_on_the_stream_until_the_client_cancels_it() -> None:
+async def test_a_subscription_of_2026_07_28_receives_changes_on_the_stream_until_the_client_cancels_it() -> None:
     server = Desk()
     async with site(server) as here:
         client = await Legacy.connect(here.raw)

@@ -225,7 +225,9 @@ async def test_a_method_of_the_handshake_without_meta_is_refused_and_changes_no_
 
 
 @pytest.mark.parametrize("stateless", [False, True])
-async def test_a_list_that_the_server_offers_later_is_offered_to_addresses_that_asked_before(stateless: bool) -> None:
+async def test_a_list_that_the_server_offers_later_is_offered_to_addresses_that_connected_before(
+    stateless: bool,
+) -> None:
     server = Server("desk", "1", limits=quick())
 
     @server.tool
@@ -683,7 +685,7 @@ async def test_a_handler_that_does_not_end_when_cancelled_holds_nothing_up() -> 
 
 
 @both_ways
-async def test_a_subscription_is_acknowledged_told_of_changes_and_tagged(way: str) -> None:
+async def test_a_subscription_is_acknowledged_notified_of_changes_and_tagged(way: str) -> None:
     server = desk()
     async with site(server, way) as here:
         wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["desk://notes/ann"]}}

@@ -52,7 +52,7 @@ async def listened(client: Modern, *numbers: int, **more: Any) -> Any:
         {"clientInfo": {"name": "x" * 70_000, "version": "1"}},
     ],
 )
-async def test_a_client_that_says_too_much_of_itself_is_refused_and_nothing_is_kept(more: JSON) -> None:
+async def test_a_client_whose_description_is_too_large_is_refused_and_nothing_is_stored(more: JSON) -> None:
     async with site(desk()) as here:
         client = Stateful(here.raw)
         hello = client.hello()
@@ -93,7 +93,7 @@ async def test_it_is_bounded_for_all_connections_of_a_principal_together() -> No
         assert await subscribed(again, 2, 3) == "2"
 
 
-async def test_it_is_bounded_for_all_those_together_whom_nobody_vouches_for() -> None:
+async def test_it_is_bounded_for_all_anonymous_clients_together() -> None:
     async with site(desk(subscribed_total_bytes=8_000)) as here:
         client, modern = await Stateful(here.raw).open(), Modern(here.raw)
         assert await subscribed(client, 1, 2) == "2"

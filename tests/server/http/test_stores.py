@@ -123,7 +123,7 @@ async def test_a_session_that_is_being_ended_is_not_taken_up_from_the_store(slow
         assert await events.load(client.id) is None
 
 
-async def test_a_stream_that_is_asked_for_while_its_session_ends_is_404() -> None:
+async def test_a_stream_that_is_requested_while_its_session_ends_is_404() -> None:
     server, events = Desk(), Moody()
     async with site(server, options=HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
@@ -255,7 +255,7 @@ async def test_a_call_is_answered_whatever_the_store_raises(failure: Exception) 
         assert await said(await client.call("speaks")) == ["0", "1", "2", "done"]
 
 
-async def test_what_was_said_without_being_kept_is_told_to_who_comes_back_rather_than_passed_over() -> None:
+async def test_unstored_messages_are_reported_to_a_client_that_resumes() -> None:
     server, events = Desk(), Moody()
     async with site(server, options=HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
@@ -272,7 +272,7 @@ async def test_what_was_said_without_being_kept_is_told_to_who_comes_back_rather
         assert (await client.listen(seen[-1].id)).status == 410
 
 
-async def test_what_is_said_to_nobody_waits_for_a_store_that_is_well_again() -> None:
+async def test_messages_without_a_client_wait_for_a_store_that_works_again() -> None:
     server, events = Desk(), Moody()
     async with site(server, options=HTTPOptions(events=events)) as here:
         client = await Stateful(here.raw).open()
@@ -357,7 +357,7 @@ def library() -> Server:
     return server
 
 
-async def test_after_a_restart_a_client_is_told_what_it_wanted_to_be_told(tmp_path: Path) -> None:
+async def test_after_a_restart_a_client_is_notified_of_what_it_subscribed_to(tmp_path: Path) -> None:
     path = tmp_path / "e.db"
     async with site(library(), options=HTTPOptions(events=SQLiteEvents(path))) as here:
         client = await Stateful(here.raw).open()
@@ -378,7 +378,7 @@ async def test_after_a_restart_a_client_is_told_what_it_wanted_to_be_told(tmp_pa
         assert not call.streams
 
 
-async def test_after_a_restart_who_names_no_event_is_told_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+async def test_after_a_restart_a_client_that_names_no_event_receives_only_new_ones(tmp_path: Path) -> None:
     path, server = tmp_path / "e.db", Desk()
     async with site(server, options=HTTPOptions(events=SQLiteEvents(path))) as here:
         client = await Stateful(here.raw).open()

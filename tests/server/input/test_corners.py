@@ -24,7 +24,7 @@ MARKS = [None, SAFE]
 
 
 @pytest.mark.parametrize("marks", MARKS)
-async def test_once_is_made_once_however_many_ask_for_it_together(marks: ToolAnnotations | None) -> None:
+async def test_once_is_made_once_for_all_concurrent_calls(marks: ToolAnnotations | None) -> None:
     server = Server("test")
     made = 0
 
@@ -77,7 +77,7 @@ async def test_a_call_that_stopped_waiting_for_an_answer_gives_its_result_to_the
         assert texts(await client.call("patient", **retry(said))) == "nobody"
 
 
-async def test_what_nobody_waits_for_any_more_is_not_asked_again(clock: Clock) -> None:
+async def test_an_abandoned_request_is_not_sent_again(clock: Clock) -> None:
     server = Server("test")
     gave_up = asyncio.Event()
 
@@ -101,7 +101,7 @@ async def test_what_nobody_waits_for_any_more_is_not_asked_again(clock: Clock) -
 
 
 @pytest.mark.parametrize("marks", MARKS)
-async def test_a_resource_that_asks_can_be_read_twice_at_once(marks: ToolAnnotations | None) -> None:
+async def test_a_resource_that_requests_input_can_be_read_twice_at_once(marks: ToolAnnotations | None) -> None:
     server = Server("test")
 
     @server.resource("test://asks")
@@ -146,7 +146,7 @@ async def test_a_run_that_takes_long_is_neither_stopped_nor_forgotten(clock: Clo
         assert [texts(await client.answer(id)) for id in ids] == ["done", "done"]
 
 
-async def test_a_handler_may_tidy_up_before_its_server_is_gone() -> None:
+async def test_a_handler_may_clean_up_before_its_server_has_ended() -> None:
     server = Server("test", limits=Limits(close_seconds=100))  # a slow machine tidies up in time, too
     tidied: list[bool] = []
 
@@ -247,7 +247,7 @@ async def test_what_ended_holds_no_more_than_its_outcomes() -> None:
         assert texts(await client.call("take", {"text": "x" * 100_000}, **retry(said))) == "100000"
 
 
-async def test_a_handler_that_asks_after_the_client_has_gone_ends() -> None:
+async def test_a_handler_that_requests_input_after_the_disconnect_ends() -> None:
     server = Server("test", limits=Limits(close_seconds=0.2))
     heard: list[str] = []
 
@@ -362,7 +362,7 @@ async def test_a_call_that_goes_on_over_another_connection_outlives_the_first() 
         assert texts(await second.answer(id)) == "done"
 
 
-async def test_the_time_of_what_begins_while_a_person_is_asked_stands_still_too(clock: Clock) -> None:
+async def test_the_time_of_what_begins_during_an_elicitation_is_paused_too(clock: Clock) -> None:
     server = Server("test", limits=Limits(tool_seconds=30))
     read = asyncio.Event()
 

@@ -305,7 +305,7 @@ async def test_a_timeout_around_the_first_question_ends_only_the_question() -> N
     assert texts(asked) == "nobody"
 
 
-async def test_a_task_group_may_ask_before_the_first_wait() -> None:
+async def test_a_task_group_may_request_input_before_the_first_wait() -> None:
     server = Server("test")
 
     @server.tool

@@ -95,7 +95,7 @@ def why(said: JSON) -> str:
         ("plain", "answer to Name for it? for it"),
     ],
 )
-async def test_one_handler_asks_in_every_revision_that_has_the_question(name: str, gives: str, revision: str) -> None:
+async def test_one_handler_requests_input_in_every_revision_that_has_it(name: str, gives: str, revision: str) -> None:
     assert [texts(said) for said in await everywhere(name, revision)] == [gives] * 4
 
 
@@ -118,7 +118,7 @@ async def test_where_there_is_no_such_question_a_default_is_taken(revision: str)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_models_and_roots_are_asked_in_every_revision(revision: str) -> None:
+async def test_sampling_and_roots_are_requested_in_every_revision(revision: str) -> None:
     assert [texts(said) for said in await everywhere("sampled", revision)] == ["m: answer to Say"] * 4
 
 
@@ -251,7 +251,7 @@ async def test_an_error_of_the_client_is_an_answer_error(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ELICIT)
 @pytest.mark.parametrize("marks", [None, SAFE])
-async def test_what_is_asked_at_once_leaves_at_once(revision: str, marks: ToolAnnotations | None) -> None:
+async def test_concurrent_requests_are_sent_at_once(revision: str, marks: ToolAnnotations | None) -> None:
     async def together(ctx: Context) -> str:
         a, b, c = await ctx.ask(Elicit("A?", str), Sample("B?"), Roots())
         return f"{a.data} {b.text} {len(c)}"
@@ -271,7 +271,7 @@ async def test_what_is_asked_at_once_leaves_at_once(revision: str, marks: ToolAn
             assert texts(said) == "answer to A? answer to B? 1"
 
 
-async def test_a_question_that_cannot_be_asked_keeps_the_others_back() -> None:
+async def test_a_question_that_cannot_be_sent_holds_the_others_back() -> None:
     async def ask(ctx: Context) -> str:
         await ctx.ask(Elicit("A?", str), ElicitUrl("B?", "https://example.com"))
         return "never"
@@ -285,7 +285,7 @@ async def test_a_question_that_cannot_be_asked_keeps_the_others_back() -> None:
 
 
 @pytest.mark.parametrize("revision", ELICIT)
-async def test_the_time_of_a_person_is_not_the_time_of_a_tool(revision: str, clock: Clock) -> None:
+async def test_the_time_of_a_user_is_not_the_time_of_a_tool(revision: str, clock: Clock) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(ctx: Context) -> str:
@@ -357,7 +357,7 @@ async def test_a_resumed_run_belongs_to_the_retry() -> None:
         assert logged == ["first", "second"]
 
 
-async def test_a_retry_without_a_token_hears_nothing() -> None:
+async def test_a_retry_without_a_token_receives_no_progress() -> None:
     async def work(ctx: Context) -> str:
         ctx.report_progress(1)
         await ctx.elicit("Go on?", bool)

@@ -66,7 +66,7 @@ async def test_an_effect_does_not_happen_again_when_the_wall_clock_is_set_back(m
     assert len(effects) == 2
 
 
-async def test_a_call_that_is_cancelled_before_its_question_was_heard_does_not_wait_for_an_answer() -> None:
+async def test_a_call_that_is_cancelled_before_its_question_was_received_does_not_wait_for_an_answer() -> None:
     server = Server("test")
 
     @server.tool

@@ -50,7 +50,9 @@ def nothing_waits(server: Server) -> bool:
     return not (runs._running or runs._runs or runs._ended or runs._nonces or runs.waiting or runs._held)
 
 
-async def test_one_person_parks_so_many_handlers_and_one_more_ends_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_principal_suspends_so_many_handlers_and_one_more_ends_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server, happened = serving(parked=3)
     monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "ann"))
     async with caller(server) as ann:
@@ -125,7 +127,7 @@ def later(question: JSON) -> JSON:
     raise Later
 
 
-async def test_outcomes_are_kept_within_the_limit_and_nonces_beyond_it() -> None:
+async def test_outcomes_are_stored_within_the_limit_and_nonces_beyond_it() -> None:
     server, happened = serving(kept_bytes=100_000)
     async with caller(server) as client:
         said = [await client.call("declared", {"size": 40_000}) for _ in range(4)]

@@ -196,7 +196,7 @@ def test_without_a_working_directory_a_relative_path_is_outside(tmp_path: Path) 
 
 
 @posix
-def test_the_root_of_all_contains_all_that_can_be_told(tree: Path) -> None:
+def test_the_root_of_all_contains_all_that_can_be_notified(tree: Path) -> None:
     everything = roots("file:///")
     assert everything.contains("/")
     assert everything.contains(tree / "out")

@@ -88,7 +88,7 @@ def test_what_is_no_sealed_text_is_broken(text: str) -> None:
         Keyring([OLD]).open(text, max_bytes=MAX)
 
 
-def test_no_second_text_stands_for_the_same_payload() -> None:
+def test_no_second_text_encodes_the_same_payload() -> None:
     """The trailing bits of base64, its padding and other alphabet, blanks, case."""
     keyring = Keyring([OLD])
     for size in range(9):

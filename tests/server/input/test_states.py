@@ -206,7 +206,7 @@ async def test_the_meta_of_a_retry_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-async def test_a_state_is_of_one_person(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_state_belongs_to_one_principal(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serving()
     monkeypatch.setattr(run, "Peer", lambda line, _: Peer(line, "ann"))
     async with caller(server) as ann:
@@ -289,7 +289,7 @@ async def test_what_may_run_again_goes_on_at_another_server_with_the_same_keys()
 
 
 @pytest.mark.parametrize("tool", ["unsafe", "declared"])
-async def test_what_may_not_run_again_says_that_its_server_is_gone(tool: str) -> None:
+async def test_what_may_not_run_again_says_that_its_server_has_ended(tool: str) -> None:
     async with caller(serving(keys=[OLD])) as client, caller(serving(keys=[OLD])) as other:
         refused = await sent_on(client, other, tool, {}, {})
         assert refused["result"]["isError"]
@@ -330,7 +330,7 @@ def long_talk(**limits: Any) -> Server:
     return server
 
 
-async def test_what_is_too_large_to_travel_is_kept_here_and_comes_back() -> None:
+async def test_a_state_that_is_too_large_to_send_is_stored_here_and_returns() -> None:
     async with caller(long_talk(state_bytes=1_000)) as client:
         said = await client.call("talk", {"size": 5_000})
         assert len(said["result"]["requestState"]) < 200

@@ -48,7 +48,7 @@ async def test_it_counts_and_extra_keys_are_ignored(server: Server) -> None:
     assert texts(said) == "Hello, Ada!"
 
 
-async def test_it_may_be_asked_as_well(server: Server) -> None:
+async def test_it_may_request_input_as_well(server: Server) -> None:
     async with caller(server) as client:
         said = await client.ask("tools/call", params("hello", wrong=answer(name="Ada")))
         assert [*questions(said)] == ["who"]
@@ -62,7 +62,7 @@ async def test_what_is_no_answer_is_refused(server: Server) -> None:
     assert said["error"]["code"] == -32602
 
 
-async def test_a_question_beside_it_is_asked_all_the_same(server: Server) -> None:
+async def test_a_question_beside_it_is_sent_all_the_same(server: Server) -> None:
     async with caller(server) as client:
         said = await client.ask("tools/call", params("greet", who=answer(name="Ada"), sure=answer(value=False)))
         assert [*questions(said)] == ["sure"]
@@ -70,7 +70,7 @@ async def test_a_question_beside_it_is_asked_all_the_same(server: Server) -> Non
         assert texts(await client.ask("tools/call", again)) == "Ada False"
 
 
-async def test_an_answer_to_another_question_than_was_asked_last_does_not_count() -> None:
+async def test_an_answer_to_another_question_than_the_last_does_not_count() -> None:
     server = Server("test")
     asked = iter(["Who are you?", "Who is he?", "Who is he?"])
 

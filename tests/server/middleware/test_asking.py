@@ -41,7 +41,7 @@ def confirming(**options: Any) -> tuple[Server, list[str]]:
 
 
 @pytest.mark.parametrize("revision", ELICIT)
-async def test_confirming_asks_once_and_the_body_runs_once(revision: str) -> None:
+async def test_a_confirmation_is_requested_once_and_the_body_runs_once(revision: str) -> None:
     server, done = confirming()
     async with caller(server, revision) as client:
         assert text(await client.through(*called("delete", what="it"))) == "deleted it"
@@ -79,7 +79,7 @@ async def test_who_does_not_confirm_has_nothing_done(revision: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_where_the_client_cannot_be_asked_nothing_is_done_and_it_is_told_why(way: str) -> None:
+async def test_a_client_that_cannot_be_asked_gets_an_error_with_the_reason(way: str) -> None:
     server, done = confirming()
     async with reached(server, way) as ask:
         said = await ask(*called("delete", what="it"))
@@ -90,7 +90,7 @@ async def test_where_the_client_cannot_be_asked_nothing_is_done_and_it_is_told_w
 
 @pytest.mark.parametrize("revision", ELICIT)
 @pytest.mark.parametrize("annotations", [None, READ_ONLY])
-async def test_middleware_handler_and_parameters_of_one_call_may_all_ask(
+async def test_middleware_handler_and_parameters_of_one_call_may_all_request_input(
     revision: str, annotations: ToolAnnotations | None
 ) -> None:
     server = Server("test")
@@ -112,7 +112,7 @@ async def test_middleware_handler_and_parameters_of_one_call_may_all_ask(
 
 
 @pytest.mark.parametrize("revision", ELICIT)
-async def test_prompts_and_resources_are_asked_about_as_well(revision: str) -> None:
+async def test_prompts_and_resources_are_tested_as_well(revision: str) -> None:
     server = Server("test")
 
     @server.middleware
@@ -129,7 +129,7 @@ async def test_prompts_and_resources_are_asked_about_as_well(revision: str) -> N
 
 
 @pytest.mark.parametrize("revision", ELICIT)
-async def test_that_of_a_mounted_server_asks_too(revision: str) -> None:
+async def test_that_of_a_mounted_server_requests_input_too(revision: str) -> None:
     outer, (inner, done) = Server("outer"), confirming()
     outer.mount(inner, "acme")
     async with caller(outer, revision) as client:
@@ -137,7 +137,7 @@ async def test_that_of_a_mounted_server_asks_too(revision: str) -> None:
     assert done == ["it"]
 
 
-async def test_its_context_can_tell_and_log() -> None:
+async def test_its_context_can_report_and_log() -> None:
     server = Server("test")
 
     @server.middleware

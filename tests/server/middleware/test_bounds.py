@@ -212,7 +212,7 @@ async def test_what_may_have_done_something_is_not_unless_it_is_named(way: str) 
         assert text(said) == ("ConnectionResetError: gone" if runs == 1 else "done 2")
 
 
-async def test_the_last_error_is_told_and_others_are_told_at_once() -> None:
+async def test_the_last_error_is_raised_and_others_are_logged_at_once() -> None:
     server, ran = failing(Retry(2, pause=0), *(ConnectionError(str(n)) for n in range(5)))
     async with reached(server, "memory 2026-07-28") as ask:
         assert text(await ask(*called("reads"))) == "ConnectionError: 2"
@@ -224,7 +224,7 @@ async def test_the_last_error_is_told_and_others_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_nobody_is_asked_twice(revision: str) -> None:
+async def test_no_question_is_sent_twice(revision: str) -> None:
     server, ran = Server("test", middleware=[Retry(2, pause=0)]), []
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))

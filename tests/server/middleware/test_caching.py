@@ -111,7 +111,7 @@ async def test_with_tools_named_a_mark_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("way", SOME)
-async def test_errors_are_not_kept(way: str) -> None:
+async def test_errors_are_not_cached(way: str) -> None:
     server = Counting(Caching())
     async with reached(server, way) as ask:
         for call in (called("look", fail="tool"), called("look", fail="other"), called("complains")):
@@ -151,7 +151,7 @@ async def test_each_principal_has_its_own_and_so_have_other_scopes() -> None:
     assert server.ran == 3
 
 
-async def test_revisions_and_versions_are_told_apart() -> None:
+async def test_revisions_and_versions_are_distinguished() -> None:
     server = Counting(Caching())
     for version in ("1", "2"):
         server.tool(name="v", version=version, annotations=READ_ONLY)(lambda version=version: version)
@@ -207,7 +207,7 @@ async def test_it_is_forgotten_when_a_resource_or_what_is_offered_changes(revisi
         assert await both() == "x 7"
 
 
-async def test_what_was_under_way_when_it_changed_is_not_kept() -> None:
+async def test_what_was_in_flight_when_it_changed_is_not_cached() -> None:
     server = Counting(Caching())
     go = asyncio.Event()
     seen: list[str] = []
@@ -278,7 +278,7 @@ async def test_when_the_first_fails_each_finds_out_alone() -> None:
     assert len(ran) == 3
 
 
-async def test_nobody_waits_for_the_answer_of_another_person() -> None:
+async def test_no_call_waits_for_the_answer_of_another_user() -> None:
     server, ran = Server("test", middleware=[Caching()]), []
 
     @server.tool(annotations=READ_ONLY)
@@ -310,7 +310,7 @@ class Broken:
         raise OSError("no store")
 
 
-async def test_a_store_that_fails_costs_no_call_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_fails_costs_no_call_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = Counting(Caching(store=Broken()))
     async with reached(server, "memory 2026-07-28") as ask:
         for _ in range(2):
@@ -369,7 +369,7 @@ def reading(what: str, caching: Caching) -> tuple[Server, list[int]]:
 
 
 @pytest.mark.parametrize("what", READS)
-async def test_what_has_read_something_of_its_client_is_not_kept(what: str) -> None:
+async def test_what_has_read_something_of_its_client_is_not_cached(what: str) -> None:
     server, ran = reading(what, Caching())
     async with site(server) as here:
         for tenant in ("a", "b"):
@@ -388,7 +388,7 @@ async def test_what_the_key_has_read_is_a_part_of_it() -> None:
     assert len(ran) == 2
 
 
-async def test_what_a_middleware_outside_has_put_into_the_state_is_not_kept_for_others() -> None:
+async def test_state_of_an_outer_middleware_is_not_cached_for_others() -> None:
     async def tenant(request: Request, call_next: Any) -> Any:
         request.state["tenant"] = request.headers.get("x-tenant")
         return await call_next(request)
@@ -434,7 +434,7 @@ async def test_the_roots_of_one_session_are_not_answered_to_another() -> None:
                 assert (await client.call_tool("look")).text == uri
 
 
-async def test_what_depends_on_what_a_client_can_be_asked_is_not_kept() -> None:
+async def test_what_depends_on_the_capabilities_of_a_client_is_not_cached() -> None:
     server, said = Server("test", middleware=[Caching()]), []
 
     @server.tool(annotations=READ_ONLY)

@@ -45,7 +45,7 @@ def noting(notes: list[str], name: str) -> Any:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_first_is_outermost_and_a_tools_own_stands_inside_the_servers(way: str) -> None:
+async def test_the_first_is_outermost_and_a_tools_own_runs_inside_the_servers(way: str) -> None:
     notes: list[str] = []
     server = Server("test", middleware=[noting(notes, "a"), noting(notes, "b")])
 
@@ -60,7 +60,7 @@ async def test_the_first_is_outermost_and_a_tools_own_stands_inside_the_servers(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_that_of_a_mounted_server_stands_inside_and_knows_the_names_inside(way: str) -> None:
+async def test_that_of_a_mounted_server_runs_inside_and_knows_the_names_inside(way: str) -> None:
     notes: list[str] = []
     outer, inner = Server("outer", middleware=[noting(notes, "outer")]), Server("inner")
     inner.add_middleware(noting(notes, "inner"))
@@ -91,7 +91,7 @@ async def test_a_result_that_is_packed_inside_a_mounted_server_has_the_uri_outsi
     assert contents == {"uri": "data://acme/x", "mimeType": "text/plain", "text": "here"}
 
 
-async def test_a_request_says_what_is_asked_for() -> None:
+async def test_a_request_has_its_method_and_name() -> None:
     seen: list[Request] = []
     server = Server("test")
 
@@ -372,7 +372,7 @@ def hiding() -> Server:
     return server
 
 
-async def test_who_may_not_read_a_resource_is_not_told_of_it_either() -> None:
+async def test_updates_reach_only_clients_that_may_read_the_resource() -> None:
     async with reached(hiding(), "memory 2025-11-25") as ask:
         assert "result" in await ask("resources/subscribe", {"uri": "data://open"})
         assert (await ask("resources/subscribe", {"uri": "data://secret"}))["error"]["code"] == -32002

@@ -52,7 +52,7 @@ def passed(answer: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_one_too_many_is_told_when_to_come_back_and_comes_back_then(way: str) -> None:
+async def test_one_too_many_learns_when_to_come_back_and_comes_back_then(way: str) -> None:
     clock = Clock()
     server = limited(RateLimit(per_second=2, burst=3, store=MemoryRates(clock=clock)))
     async with reached(server, way) as ask:
@@ -89,7 +89,7 @@ async def test_what_is_counted_together(by: Any, passing: list[bool]) -> None:
         assert [passed(await ask(*each)) for each in asked] == passing
 
 
-async def test_a_rate_of_none_is_a_door_that_is_shut() -> None:
+async def test_a_rate_of_zero_refuses_every_call() -> None:
     async with reached(limited(RateLimit(0)), "memory 2026-07-28") as ask:
         assert text(await ask(*called("a"))) == "more than 0 a second: tools/call a is not allowed"
 
@@ -196,7 +196,7 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     assert sum(int(process.communicate(timeout=30)[0]) for process in running) == 5
 
 
-async def test_a_clock_that_is_set_back_shuts_nobody_out(tmp_path: Path) -> None:
+async def test_a_clock_that_is_set_back_refuses_no_client(tmp_path: Path) -> None:
     clock = Clock()
     rates = SQLiteRates(tmp_path / "rates.db", clock=clock)
     pace = Pace(1, 2)

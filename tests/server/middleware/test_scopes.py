@@ -131,7 +131,7 @@ async def test_what_is_hidden_is_answered_like_what_was_never_there(
     assert same[0] == same[1].replace("delete_ro'", "delete_row'")
 
 
-async def test_a_value_that_a_hidden_template_refuses_does_not_tell_of_it() -> None:
+async def test_a_value_that_a_hidden_template_refuses_does_not_reveal_it() -> None:
     async with site(guarded(auth=APIKeys(KEYS))) as here:
         eve = await Stateful(here.raw, authorization="Bearer k-eve").open()
         said = [
@@ -141,7 +141,7 @@ async def test_a_value_that_a_hidden_template_refuses_does_not_tell_of_it() -> N
     assert said[0].replace("rows", "rowz") == said[1]
 
 
-async def test_whom_nobody_vouches_for_has_no_scopes() -> None:
+async def test_an_anonymous_client_has_no_scopes() -> None:
     async with site(guarded()) as here:
         client = Modern(here.raw)
         assert names(await (await client.ask("tools/list")).result()) == ["look"]
@@ -149,7 +149,7 @@ async def test_whom_nobody_vouches_for_has_no_scopes() -> None:
 
 
 @pytest.mark.parametrize("way", SOME)
-async def test_a_client_that_started_the_server_is_asked_for_no_scopes(way: str) -> None:
+async def test_a_client_that_started_the_server_needs_no_scopes(way: str) -> None:
     async with reached(guarded(), way) as ask:
         assert names(await ask("tools/list")) == SEEN["k-ann"]
         assert text(await ask(*called("delete_bill"))) == "done"

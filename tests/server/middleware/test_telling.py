@@ -75,7 +75,9 @@ async def test_what_is_slow_is_a_warning_in_the_log_that_was_given(caplog: pytes
         Timing(slow=-1)
 
 
-async def test_a_cancelled_request_and_one_that_asks_say_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_cancelled_request_and_one_that_requires_input_have_their_outcome(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "accord.timing")
     server, began = Server("test", middleware=[Timing()]), asyncio.Event()
 
@@ -139,7 +141,7 @@ async def test_an_unexpected_error_is_a_reference_and_the_log_has_the_rest(
 
 @pytest.mark.parametrize("exc", [exc for exc in RAISED if not isinstance(exc, ToolError)], ids=repr)
 @pytest.mark.parametrize("way", SOME)
-async def test_nothing_of_an_unexpected_error_is_told_whatever_it_is(exc: BaseException, way: str) -> None:
+async def test_nothing_of_an_unexpected_error_is_sent_whatever_it_is(exc: BaseException, way: str) -> None:
     async with reached(failing(exc, MaskErrors()), way) as ask:
         for method, params in ASKED:
             assert re.fullmatch(r"an internal error, reference [0-9a-f]{8}", text(await ask(method, params)))
@@ -163,7 +165,7 @@ async def test_what_is_meant_for_the_client_passes(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", SOME)
-async def test_arguments_that_do_not_fit_and_time_that_ran_out_are_told(way: str) -> None:
+async def test_invalid_arguments_and_a_timeout_are_reported(way: str) -> None:
     server = Server("test", middleware=[MaskErrors()])
 
     @server.tool(timeout=0.01)

@@ -88,7 +88,7 @@ def levels(messages: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_connection_is_told_everything_until_it_says_what_it_wants(revision: str) -> None:
+async def test_a_connection_is_notified_of_everything_until_it_subscribes(revision: str) -> None:
     async with raw_peer(server(), revision) as peer:
         heard = await told(peer, "all_levels")
         assert heard == [{"level": level, "data": level, "logger": "test"} for level in LEVELS]
@@ -122,7 +122,7 @@ async def test_the_level_of_a_handshake_does_not_leak_into_other_requests() -> N
         assert levels(await told(peer, "all_levels", level="alert")) == ["alert", "emergency"]
 
 
-async def test_nothing_is_said_for_a_request_that_is_over() -> None:
+async def test_no_message_is_sent_for_a_request_that_has_ended() -> None:
     async with raw_peer(server(), "2026-07-28") as peer:
         assert await told(peer, "keep", level="debug") == []
         assert await told(peer, "late", level="debug") == []
@@ -164,7 +164,7 @@ async def test_more_than_the_limit_is_dropped_and_owned_up_to(caplog: pytest.Log
     assert [record.levelno for record in caplog.records if "dropped" in record.message] == [logging.WARNING]
 
 
-async def test_a_request_that_is_over_is_not_told_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_request_that_has_ended_does_not_learn_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:
     async with raw_peer(server(logs_per_second=20), "2026-07-28") as peer:
         heard = len(await told(peer, "many", level="debug", count=50))
         assert 20 <= heard < 50

@@ -84,7 +84,7 @@ async def turn() -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_client_is_told_of_what_it_subscribed_to_until_it_does_not(revision: str) -> None:
+async def test_a_client_is_notified_of_what_it_subscribed_to_until_it_unsubscribes(revision: str) -> None:
     made = server()
     async with raw_peer(made, revision) as peer:
         assert (await peer.ask("resources/subscribe", {"uri": "test://first"}))["result"] == {}
@@ -270,7 +270,7 @@ async def test_subscriptions_do_not_use_up_the_room_for_requests() -> None:
         assert "limit is 5" in (await peer.hear())["error"]["message"]
 
 
-async def test_one_client_may_ask_for_so_many_resources() -> None:
+async def test_one_client_has_a_limit_of_resources() -> None:
     async with raw_peer(server(subscriptions=3), "2026-07-28") as peer:
         await listen(peer, "test://items/a", "test://items/b")
         peer.send(
@@ -292,7 +292,7 @@ async def test_a_handler_may_say_that_something_changed(tool: str) -> None:
         assert {message.get("method") for message in heard} == {UPDATED, None}
 
 
-async def test_two_loops_in_two_threads_are_both_told() -> None:
+async def test_two_loops_in_two_threads_are_both_notified() -> None:
     made = server()
     ready, told = threading.Event(), threading.Event()
 
@@ -315,7 +315,7 @@ async def test_two_loops_in_two_threads_are_both_told() -> None:
     made.resource_updated("test://first")  # to nobody
 
 
-async def test_what_a_client_that_does_not_read_is_not_told_is_counted_in_two_lines(
+async def test_dropped_messages_of_a_client_that_does_not_read_are_counted_in_two_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     made = server(subscriptions=10)
@@ -357,7 +357,7 @@ def test_a_loop_that_was_closed_while_it_served_is_passed_over() -> None:
     asyncio.run(other())
 
 
-def test_a_loop_that_goes_on_in_another_thread_is_told_there() -> None:
+def test_a_loop_that_runs_in_another_thread_is_notified_there() -> None:
     made, loop, ready = server(), asyncio.new_event_loop(), threading.Event()
     ours, theirs = memory.pair()
     peer = RawPeer(ours)

@@ -147,7 +147,7 @@ async def test_an_answer_whose_schema_cannot_be_used_is_text(why: str) -> None:
         assert not (await client.call_tool("a")).is_error
 
 
-def test_a_path_that_leads_elsewhere_is_left_out_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_that_leads_elsewhere_is_left_out_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     paths = {"/../admin": FINE, "//evil.example": FINE, "/fine": FINE, "/ref": {"$ref": "https://evil.example/x"}}
     imported = Server("x").add_openapi(document(paths), base_url="https://a.test/v1")
     assert imported.tools == ["fine"]

@@ -61,7 +61,7 @@ async def test_what_is_recursive_stays_so(way: str) -> None:
 
 
 @ways
-async def test_a_refusal_is_an_error_that_tells_the_status_and_no_secret(way: str) -> None:
+async def test_a_refusal_is_an_error_with_the_status_and_no_secret(way: str) -> None:
     async with shopping(way, headers={"X-Api-Key": "k-123456789"}) as client:
         refused = await client.call_tool("read_item", {"item_id": 404})
         assert refused.is_error

@@ -36,7 +36,7 @@ async def test_a_schema_that_is_in_its_own_arms_twice_is_read_at_once() -> None:
         assert not (await called(app, {}))[0]
 
 
-async def test_one_schema_that_stands_in_a_million_places_is_refused() -> None:
+async def test_one_schema_in_a_million_places_is_refused() -> None:
     schema: JSON = {"type": "object"}
     for _ in range(20):
         schema = {"properties": {"x": schema, "y": schema}}
@@ -89,7 +89,7 @@ def test_variables_of_a_server_are_filled_in_once() -> None:
         Server("api").add_openapi(document({}, servers=[{"url": "http://{v0}/", "variables": variables}]))
 
 
-def test_thousands_of_operations_of_one_name_are_told_apart_in_linear_time() -> None:
+def test_thousands_of_operations_of_one_name_are_distinguished_in_linear_time() -> None:
     def told_apart(operations: int) -> None:
         paths = {f"/a{at}": {"get": {**get(), "operationId": "same"}} for at in range(operations)}
         tools = Server("api").add_openapi(document(paths), base_url="http://api.test").tools
@@ -98,13 +98,13 @@ def test_thousands_of_operations_of_one_name_are_told_apart_in_linear_time() -> 
     assert_linear(told_apart, 1_000)
 
 
-def test_a_password_in_a_base_is_not_told() -> None:
+def test_a_password_in_a_base_is_in_no_error() -> None:
     with pytest.raises(DeclarationError) as refused:
         Server("api").add_openapi(document({}), base_url="http://user:sesame@api.test/v1")
     assert "sesame" not in str(refused.value)
 
 
-async def test_what_only_answers_have_is_no_argument_wherever_that_is_said() -> None:
+async def test_read_only_members_are_no_arguments_wherever_they_are_declared() -> None:
     whole = {"type": "object", "required": ["id", "name"], "properties": {"id": ID, "name": {"type": "string"}}}
     inner = {"type": "object", "properties": {"all": {"type": "array", "items": whole}}, "required": ["all"]}
     paths = {"/a": {"post": body(whole)}, "/b": {"post": body(inner)}}
@@ -338,7 +338,7 @@ async def test_an_answer_that_is_nested_without_end_is_text() -> None:
     assert "nested" in text.partition("\n")[0]
 
 
-async def test_an_answer_that_is_kept_from_the_caller_is_not_quoted() -> None:
+async def test_an_answer_that_is_withheld_from_the_caller_is_not_quoted() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     app = Echo({"/a": {"get": answering(schema)}}, always({"a": "private"}))
     failed, text = await called(app, {}, strict=True)
@@ -347,14 +347,14 @@ async def test_an_answer_that_is_kept_from_the_caller_is_not_quoted() -> None:
     assert "private" not in text
 
 
-async def test_a_secret_is_not_told_in_a_header_either() -> None:
+async def test_a_secret_is_in_no_error_about_a_header_either() -> None:
     app = Echo({"/a": {"get": get()}}, always("", 429, retry_after="sesame-sesame"))
     failed, text = await called(app, {}, headers={"Authorization": "Bearer sesame-sesame"})
     assert failed
     assert "sesame" not in text
 
 
-async def test_a_key_of_the_query_is_not_told_as_it_travels() -> None:
+async def test_a_key_of_the_query_is_in_no_error_as_it_is_sent() -> None:
     def repeat(asked: JSON) -> tuple[int, dict[str, str], bytes]:
         return 500, {"content-type": "text/plain"}, asked["query"].encode()
 

@@ -246,7 +246,7 @@ async def test_json_is_chosen_among_several_kinds() -> None:
 # --- what models write ---------------------------------------------------------------------------------------------
 
 
-async def test_json_in_a_string_is_read_where_no_string_is_asked_for() -> None:
+async def test_json_in_a_string_is_read_where_no_string_is_expected() -> None:
     schema = {
         "type": "object",
         "properties": {"n": {"type": "integer"}, "o": {"type": "object"}, "s": {"type": "string"}},

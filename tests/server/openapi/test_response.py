@@ -47,7 +47,7 @@ async def test_null_where_something_may_be_left_out_is_left_out(caplog: pytest.L
     assert "It did answer" not in strict.text
 
 
-async def test_an_answer_that_is_not_as_described_is_told_as_text(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_answer_that_is_not_as_described_is_returned_as_text(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "accord.server"):
         result = await called(always({"id": "one"}), answering(PET))
     assert result.is_error
@@ -57,7 +57,7 @@ async def test_an_answer_that_is_not_as_described_is_told_as_text(caplog: pytest
     assert "tool 'a': GET /a was answered with HTTP 200 OK" in caplog.text
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b"[" + b"1e300," * 1_001 + b"0]"])
 async def test_what_is_no_json_where_it_should_be_does_no_harm(content: bytes) -> None:
     assert (await called(always(content), answering(PET))).is_error
 
@@ -90,7 +90,7 @@ async def test_media_are_content() -> None:
     assert (await called(always(b"", status=204), get())).text == "HTTP 204 No Content"
 
 
-async def test_a_refusal_tells_its_status_and_how_it_begins() -> None:
+async def test_a_refusal_has_its_status_and_its_beginning() -> None:
     content = b'{"error": "' + b"x" * 10_000 + b'"}'
     result = await called(always(content, status=503, retry_after="7"), get())
     assert result.is_error
@@ -100,7 +100,7 @@ async def test_a_refusal_tells_its_status_and_how_it_begins() -> None:
     assert odd.text == "GET /a: HTTP 599; it says \\x1b[31m red"
 
 
-async def test_secrets_of_ours_are_not_told() -> None:
+async def test_secrets_of_ours_are_not_sent() -> None:
     headers = {"Authorization": "Bearer t0ken-of-ours", "X-Key": "k3y-of-ours"}
     said = b'{"sent": "t0ken-of-ours k3y-of-ours q-of-ours", "password": "hunter22"}'
     result = await called(always(said, status=401), get(), headers=headers, query={"key": "q-of-ours"})
@@ -260,7 +260,7 @@ async def test_silence_ends_in_time() -> None:
                 assert result.text == "GET /a was not answered within 0.05 s"
 
 
-async def test_over_a_socket_no_cookie_is_kept_and_the_bounds_hold() -> None:
+async def test_over_a_socket_no_cookie_is_stored_and_the_bounds_hold() -> None:
     def answer(asked: JSON) -> tuple[int, dict[str, str], bytes]:
         headers = {"content-type": "text/plain", "set-cookie": "session=of-the-first"}
         return 200, headers, b"x" * 5_000 if asked["query"] else asked["headers"].get("cookie", "none").encode()
@@ -293,7 +293,7 @@ async def test_a_path_over_a_socket_is_sent_as_it_was_built() -> None:
     assert paths == [f"/v1/a/{each}" for each in encoded]
 
 
-async def test_a_large_body_is_sent_without_a_word() -> None:
+async def test_a_large_body_is_sent_without_a_report() -> None:
     app = Echo({"/a": {"post": {**body({"type": "string"}, "text/plain"), "operationId": "a"}}}, length)
     server = Server("api")
     async with on_loopback(app) as url:

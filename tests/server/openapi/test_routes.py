@@ -33,7 +33,7 @@ def pets(**options: Any) -> tuple[Server, Echo, Any]:
     return server, echo, server.add_fastapi(echo, **options)
 
 
-def test_everything_is_a_tool_unless_it_is_said() -> None:
+def test_everything_is_a_tool_unless_a_route_map_says_otherwise() -> None:
     _, _, imported = pets()
     assert imported.tools == ["list_pets", "add_pet", "get_pet", "keys"]
     assert (imported.resources, imported.templates, imported.left_out) == ([], [], {})

@@ -40,7 +40,7 @@ def made(schema: Any, *, request: bool = True, **components: Any) -> Any:
         ({"if": {"type": "string"}, "then": {"minLength": 1}, "prefixItems": [{}], "$id": "https://x"}, ...),
     ],
 )
-def test_what_3_0_says_is_said_as_json_schema_has_it(old: Any, new: Any) -> None:
+def test_keywords_of_3_0_are_converted_to_json_schema(old: Any, new: Any) -> None:
     if new is ...:
         new = {key: value for key, value in old.items() if key != "$id"}
     assert made(old) == (old if new is None else new)
@@ -65,7 +65,7 @@ def test_the_root_says_what_it_is() -> None:
     assert set(found["$defs"]) == {"Pet"}
 
 
-def test_components_of_one_name_and_odd_names_are_told_apart() -> None:
+def test_components_of_one_name_and_odd_names_are_distinguished() -> None:
     references = [{"$ref": "#/components/schemas/A~1B"}, {"$ref": "#/components/schemas/A%20B"}]
     odd: Any = {"A/B": {"type": "string"}, "A B": {"type": "integer"}}
     found = made({"anyOf": references}, **odd)

@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from accord.transport.http.event_stream import EventStreamReader
 from accord.transport.http.failures import translate_read_errors
 from accord.transport.http.fetcher import Fetcher
 from accord.transport.http.settings import HTTPSettings
+from accord.wire.sse import ServerSentEvent
 
 from .site import Visit, modern, runs_out_of_time, site
 
@@ -57,13 +59,13 @@ def served_with(self_signed: tuple[Path, Path]) -> ssl.SSLContext:
 # --- opening ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_name_without_an_address_is_told_as_dns() -> None:
+async def test_a_name_without_an_address_is_an_error_of_dns() -> None:
     error = await refused_to_connect("http://no-such-host.invalid/mcp")
     assert "DNS: there is no address for no-such-host.invalid" in str(error)
     assert isinstance(error.__cause__, NotExecuted)
 
 
-async def test_a_port_where_nobody_listens_is_told_as_tcp() -> None:
+async def test_a_port_where_nobody_listens_is_an_error_of_tcp() -> None:
     port = unused_port()
     error = await refused_to_connect(f"http://127.0.0.1:{port}/mcp")
     assert f"server/discover to http://127.0.0.1:{port}/mcp: TCP: no connection to 127.0.0.1:{port}" in str(error)
@@ -71,7 +73,7 @@ async def test_a_port_where_nobody_listens_is_told_as_tcp() -> None:
     assert str(error).count("/mcp") == 1
 
 
-async def test_a_certificate_that_is_not_trusted_is_told_as_tls(self_signed: tuple[Path, Path]) -> None:
+async def test_a_certificate_that_is_not_trusted_is_an_error_of_tls(self_signed: tuple[Path, Path]) -> None:
     async with site(modern(nothing), tls=served_with(self_signed)) as server:
         error = await refused_to_connect(server.url)
         assert "TLS: the certificate of 127.0.0.1" in str(error)
@@ -89,19 +91,19 @@ async def test_a_certificate_that_is_trusted_is_enough(self_signed: tuple[Path, 
         assert client.revision == "2026-07-28"
 
 
-async def test_https_where_http_is_spoken_is_told_as_tls() -> None:
+async def test_https_to_a_server_of_http_is_an_error_of_tls() -> None:
     async with site(modern(nothing)) as server:
         error = await refused_to_connect(server.url.replace("http:", "https:"))
         assert "TLS: no handshake with 127.0.0.1" in str(error)
 
 
-async def test_a_proxy_that_is_not_there_is_told_as_the_proxy() -> None:
+async def test_a_missing_proxy_is_an_error_of_the_proxy() -> None:
     proxy = f"http://127.0.0.1:{unused_port()}"
     error = await refused_to_connect("http://example.invalid/mcp", HTTPSettings(proxy=proxy))
     assert "the proxy cannot be reached" in str(error)
 
 
-async def test_a_proxy_is_asked_with_its_name_and_password_and_the_server_is_reached_through_it() -> None:
+async def test_a_proxy_gets_its_name_and_password_and_the_server_is_reached_through_it() -> None:
     async with site(modern(nothing)) as proxy:
         address = proxy.url.replace("/mcp", "").replace("//", "//ada:lovelace@")
         async with Client("http://example.invalid/mcp", http=HTTPSettings(proxy=address)) as client:
@@ -110,7 +112,7 @@ async def test_a_proxy_is_asked_with_its_name_and_password_and_the_server_is_rea
         assert proxy.visits[0].headers["proxy-authorization"] == "Basic YWRhOmxvdmVsYWNl"
 
 
-async def test_what_does_not_speak_http_is_told_so() -> None:
+async def test_a_peer_without_http_is_an_error_that_says_so() -> None:
     async def play(visit: Visit) -> None:
         await visit.raw(b"SSH-2.0-OpenSSH_9.6\r\n")
 
@@ -195,7 +197,7 @@ async def test_a_redirect_on_the_same_origin_is_followed_with_its_body(status: i
 @pytest.mark.parametrize(
     "target", ["http://evil.example/mcp", "https://127.0.0.1/mcp", "//evil.example/", "file:///etc"]
 )
-async def test_a_redirect_to_another_origin_is_told_and_not_followed(target: str) -> None:
+async def test_a_redirect_to_another_origin_is_an_error_and_not_followed(target: str) -> None:
     async def play(visit: Visit) -> None:
         await visit.respond(307, Location=target)
 
@@ -206,7 +208,7 @@ async def test_a_redirect_to_another_origin_is_told_and_not_followed(target: str
     assert target.rpartition("/")[0] in error
 
 
-async def test_a_redirect_that_would_lose_the_body_is_told() -> None:
+async def test_a_redirect_that_would_lose_the_body_is_an_error() -> None:
     async def play(visit: Visit) -> None:
         await visit.respond(301, Location="/elsewhere")
 
@@ -222,7 +224,7 @@ async def test_redirects_in_a_circle_end() -> None:
         assert "redirected more than 5 times" in str(await refused_to_connect(server.url))
 
 
-async def test_a_redirect_to_nowhere_is_told() -> None:
+async def test_a_redirect_to_nowhere_is_an_error() -> None:
     async def play(visit: Visit) -> None:
         await visit.respond(307)
 
@@ -354,6 +356,20 @@ async def test_what_goes_wrong_here_while_a_stream_is_read_is_not_taken_for_the_
         assert type(caught.value) is error
         response.close()
         await fetcher.close()
+
+
+def test_long_event_ids_are_remembered_in_little_memory() -> None:
+    """Each character of an id takes four bytes if one of them does: 32 MB for each stream."""
+
+    async def room() -> None:
+        return None
+
+    reader = EventStreamReader(1_000, room)
+    events = [ServerSentEvent(b"{}", id=f"{number}-\U0001f600{'a' * 8_000}") for number in range(200)]
+    assert len([*reader._new_events(events)]) == 200
+    reader._response += 1
+    assert [*reader._new_events(events)] == []
+    assert sum(map(sys.getsizeof, reader._event_ids)) < 50_000
 
 
 def test_what_breaks_while_a_response_is_read_may_have_been_executed() -> None:

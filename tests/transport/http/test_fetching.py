@@ -70,7 +70,7 @@ async def test_where_a_redirect_for_now_leads_on_for_good_is_not_remembered() ->
 # --- secrets ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_query_of_the_url_is_not_told() -> None:
+async def test_the_query_of_the_url_is_in_no_error() -> None:
     async def redirect(visit: Visit) -> None:
         await visit.respond(307, Location=f"https://other.example/mcp?token={SECRET}")
 
@@ -84,7 +84,7 @@ async def test_the_query_of_the_url_is_not_told() -> None:
             assert SECRET not in str(caught.value)
 
 
-async def test_what_a_server_repeats_of_a_token_is_not_told() -> None:
+async def test_a_token_that_a_server_repeats_is_not_printed() -> None:
     async def play(visit: Visit) -> None:
         token = visit.headers["authorization"]
         if visit.message["params"]["name"] == "challenge":
@@ -101,7 +101,7 @@ async def test_what_a_server_repeats_of_a_token_is_not_told() -> None:
             assert SECRET not in repr(caught.value) + str(vars(caught.value))
 
 
-async def test_the_id_of_the_session_is_not_told() -> None:
+async def test_the_id_of_the_session_is_in_no_error() -> None:
     async def play(visit: Visit) -> None:
         if visit.verb == "tools/call":
             await visit.respond(500, b"no: " + visit.headers["mcp-session-id"].encode())
@@ -121,7 +121,7 @@ def test_a_lasting_secret_outlives_those_that_are_renewed() -> None:
     assert secrets.redact(f"{SECRET} temporary-00199 temporary-00000") == "[redacted] [redacted] temporary-00000"
 
 
-def test_only_the_words_of_an_error_are_changed() -> None:
+def test_only_the_text_of_an_error_is_changed() -> None:
     secrets = SecretRedactor()
     secrets.add_permanent(["2025-11-25"])
     error = b'{"id":1,"error":{"code":-32022,"message":"not 2025-11-25","data":{"supported":["2025-11-25"]}}}'
@@ -221,7 +221,7 @@ async def test_a_socks_proxy_of_the_environment_is_refused_before_anything_is_se
     assert SECRET not in str(caught.value)
 
 
-async def test_a_connection_notices_when_its_server_has_gone_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_notices_when_its_server_disappears_silently(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[socket.socket] = []
 
     class Seen(socket.socket):

@@ -59,7 +59,7 @@ async def update(visit: Visit, number: int) -> None:
     await visit.gone.wait()
 
 
-async def test_a_gap_in_what_a_server_says_unasked_is_told() -> None:
+async def test_a_gap_in_the_notifications_of_a_server_is_reported() -> None:
     async with watching(update) as (server, client, changes):
         await client.call_tool("echo")
         await client.call_tool("echo")
@@ -99,7 +99,7 @@ async def test_a_stream_that_is_refused_later_is_opened_again_all_the_same(statu
         assert len(server.of("GET")) == 3
 
 
-async def test_it_is_told_when_a_stream_is_given_up_for_good() -> None:
+async def test_a_stream_that_is_given_up_for_good_is_reported() -> None:
     async def listen(visit: Visit, number: int) -> None:
         await (update(visit, number) if number == 1 else visit.respond(405))
 
@@ -111,7 +111,7 @@ async def test_it_is_told_when_a_stream_is_given_up_for_good() -> None:
         assert "HTTP 405" in missed.why
 
 
-async def test_what_is_no_message_and_answers_that_are_refused_are_told_of_once(
+async def test_invalid_messages_and_refused_answers_are_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     taken, all_taken = list[Visit](), asyncio.Event()

@@ -96,7 +96,7 @@ async def test_an_answer_in_a_404_is_no_end_of_the_session() -> None:
         assert len(server.of("tools/call")) == 1
 
 
-async def test_a_404_for_our_id_that_speaks_of_the_session_is_its_end() -> None:
+async def test_a_404_for_our_id_that_names_the_session_is_its_end() -> None:
     async def play(visit: Visit) -> None:
         if visit.verb == "tools/call":
             await visit.error(-32001, "Session not found", 404)
@@ -314,7 +314,7 @@ async def test_that_a_call_is_given_up_waits_for_no_other_notification() -> None
         hangs.set()
 
 
-async def test_in_2026_a_server_that_asks_in_a_stream_gets_no_answer() -> None:
+async def test_in_2026_a_server_request_on_a_stream_gets_no_answer() -> None:
     async def play(visit: Visit) -> None:
         await visit.stream()
         await visit.event({"jsonrpc": "2.0", "id": 5, "method": "ping"})

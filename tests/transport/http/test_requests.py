@@ -68,7 +68,7 @@ async def test_a_server_without_sessions_gets_no_delete() -> None:
         assert not server.of("DELETE")
 
 
-async def test_nothing_is_asked_before_the_server_has_taken_initialized() -> None:
+async def test_no_request_is_sent_before_the_server_has_received_initialized() -> None:
     take, taken = asyncio.Event(), asyncio.Event()
 
     async def play(visit: Visit) -> None:
@@ -181,7 +181,7 @@ async def test_giving_up_closes_the_response_and_says_nothing_in_2026(streams: b
         assert not server.of("notifications/cancelled")
 
 
-async def test_giving_up_is_told_through_2025_and_the_response_closed_as_well() -> None:
+async def test_giving_up_is_notified_through_2025_and_the_response_closed_as_well() -> None:
     async def play(visit: Visit) -> None:
         if visit.verb == "tools/call":
             await visit.stream()
@@ -197,7 +197,7 @@ async def test_giving_up_is_told_through_2025_and_the_response_closed_as_well() 
         await asyncio.wait_for(visit.gone.wait(), 100)
 
 
-async def test_what_was_said_goes_out_before_the_end() -> None:
+async def test_queued_messages_go_out_before_the_end() -> None:
     async with site(older(quiet)) as server:
         client = await Client(server.url, roots=["/tmp"]).connect()
         await client.notify("notifications/roots/list_changed")
@@ -265,7 +265,7 @@ def test_settings_do_not_show_what_may_be_secret() -> None:
     assert "secret" not in repr(HTTPSettings(headers={"X-Key": "secret"}, proxy="http://u:secret@p"))
 
 
-async def test_a_name_and_a_password_in_the_url_are_sent_and_not_told() -> None:
+async def test_a_name_and_a_password_in_the_url_are_sent_and_not_printed() -> None:
     async def play(visit: Visit) -> None:
         await visit.respond(401, b"no")
 
@@ -438,7 +438,7 @@ def test_the_proxy_of_the_environment_is_used_but_for_this_machine(
     assert proxy_for(URL(url), "http://other:1").url == "http://other:1"
 
 
-async def test_a_request_given_up_before_it_was_sent_is_not_sent_and_not_told() -> None:
+async def test_a_request_given_up_before_it_was_sent_is_neither_sent_nor_cancelled_at_the_peer() -> None:
     may_go_on = asyncio.Event()
 
     async def play(visit: Visit) -> None:

@@ -108,6 +108,16 @@ async def test_a_stream_that_says_nothing_is_given_up_in_time() -> None:
             await Client(config(server), limits=Limits(client=ClientLimits(connect_seconds=0.2))).connect()
 
 
+@pytest.mark.parametrize("part", ["x/../", "é", "?a&"])
+async def test_an_endpoint_has_the_length_of_a_uri_at_most(part: str) -> None:
+    """A URL of 64 MB took minutes to resolve."""
+    beginning = "http://" if part == "é" else "/messages/"
+    async with site(Old(beginning + part * (9_000 // len(part))), path="/sse") as server:
+        with pytest.raises(ConnectError, match=r"posted to a URL of [89],\d{3} characters, expected at most 8,192"):
+            await Client(config(server)).connect()
+        assert [visit.method for visit in server.visits] == ["GET"]
+
+
 async def test_the_end_of_the_stream_is_the_end_of_the_connection() -> None:
     old = Old()
 
@@ -158,7 +168,7 @@ async def test_an_event_over_the_limit_fails_the_request_that_it_answers() -> No
 
 
 @pytest.mark.parametrize("reply", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 200 OK\r\nno header\r\n\r\n"])
-async def test_a_server_that_does_not_speak_http_is_told_as_such(reply: bytes) -> None:
+async def test_a_server_that_does_not_use_http_is_an_error_that_says_so(reply: bytes) -> None:
     async def play(visit: Visit) -> None:
         await (visit.raw(reply) if visit.method == "GET" else visit.respond(405))
         visit.close()
@@ -225,7 +235,7 @@ async def test_a_call_that_waits_when_the_client_is_closed_is_not_sent() -> None
         assert not server.of("tools/call")
 
 
-async def test_answers_that_the_server_refuses_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_answers_that_the_server_refuses_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     old, calls, refused = Old(), list[Visit](), list[Visit]()
 
     async def play(visit: Visit) -> None:

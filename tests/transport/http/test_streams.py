@@ -20,7 +20,7 @@ def progress(visit: Visit, value: int) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
-async def test_what_comes_before_the_answer_is_told_before_it() -> None:
+async def test_what_comes_before_the_answer_is_reported_before_it() -> None:
     async def play(visit: Visit) -> None:
         await visit.stream()
         for value in range(5):
@@ -37,7 +37,7 @@ async def test_what_comes_before_the_answer_is_told_before_it() -> None:
         assert server.connections == 1
 
 
-async def test_a_server_that_asks_where_it_may_not_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_sends_requests_where_it_may_not_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     async def play(visit: Visit) -> None:
         await visit.stream()
         for number in range(100):
@@ -183,7 +183,7 @@ async def test_a_stream_that_breaks_is_taken_up_where_it_was(replays: bool) -> N
     assert len(server.of("tools/call")) == 1
 
 
-async def test_the_pause_that_the_server_asks_for_is_kept() -> None:
+async def test_the_pause_that_the_server_asks_for_is_respected() -> None:
     visits: list[Visit] = []
     longer_than_our_own = 1_300
     async with site(older(resumable(visits, longer_than_our_own))) as server, Client(server.url) as client:
@@ -210,7 +210,7 @@ async def test_a_pause_of_nothing_is_not_a_storm() -> None:
     assert min(later.at - earlier.at for earlier, later in pairwise(visits)) >= 0.09
 
 
-async def test_a_pause_of_years_is_told_at_once() -> None:
+async def test_a_pause_of_years_is_an_error_at_once() -> None:
     async with site(older(resumable([], 10**12))) as server, Client(server.url) as client:
         with pytest.raises(ConnectionLost, match=r"reconnect in 1e\+09 s; the limit is 300 s"):
             async with asyncio.timeout(100):
@@ -447,7 +447,7 @@ def tells(text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": text}}
 
 
-async def test_what_a_server_says_unasked_comes_by_its_own_stream_which_is_taken_up_again() -> None:
+async def test_notifications_of_a_server_arrive_on_the_general_stream_which_is_resumed() -> None:
     async def play(visit: Visit) -> None:
         if visit.verb != "GET":
             await quiet(visit)
@@ -476,7 +476,7 @@ async def test_what_a_server_says_unasked_comes_by_its_own_stream_which_is_taken
 
 
 @pytest.mark.parametrize("status", [404, 410])
-async def test_what_is_told_unasked_begins_anew_where_its_events_are_gone(status: int) -> None:
+async def test_the_general_stream_begins_anew_where_its_events_are_gone(status: int) -> None:
     async def play(visit: Visit) -> None:
         if visit.verb != "GET":
             await quiet(visit)

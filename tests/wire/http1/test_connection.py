@@ -262,7 +262,7 @@ def test_what_is_malformed_behind_a_head_makes_the_response_the_last() -> None:
 # --- 100 Continue -------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_for_100_is_told_once_before_the_body() -> None:
+def test_a_client_that_waits_for_100_gets_it_once_before_the_body() -> None:
     connection = HTTPConnection(BUDGET)
     connection.receive(request("POST", "/", "content-length: 2", "expect: 100-Continue"))
     assert connection.send_continue() == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -272,13 +272,13 @@ def test_who_waits_for_100_is_told_once_before_the_body() -> None:
 @pytest.mark.parametrize(
     "sent", [post("/", "hi", "expect: 100-continue"), post("/", "hi"), post("/", "", "expect: 100-continue")]
 )
-def test_and_not_who_has_sent_it_or_does_not_ask(sent: bytes) -> None:
+def test_and_not_the_sender_or_a_client_without_a_subscription(sent: bytes) -> None:
     connection = HTTPConnection(BUDGET)
     connection.receive(sent)
     assert connection.send_continue() == b""
 
 
-def test_who_was_not_told_and_is_answered_may_send_anything_so_that_the_connection_ends() -> None:
+def test_an_answer_without_100_ends_the_connection() -> None:
     connection = HTTPConnection(BUDGET)
     connection.receive(request("POST", "/", "content-length: 2", "expect: 100-continue"))
     assert b"connection: close" in connection.send_head(401, OK)

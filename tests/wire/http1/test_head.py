@@ -231,6 +231,20 @@ def test_a_long_request_line_is_not_remembered() -> None:
     assert kept < len(readers) * len(sent) / 2
 
 
+def test_the_next_head_with_the_same_access_token_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def head(length: int) -> bytes:
+        lines = ["POST /mcp HTTP/1.1", "Host: e", f"Authorization: Bearer {'a' * 3_000}", f"Content-Length: {length}"]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    reader = HeadReader(10_000, 10)
+    first = reader.read(head(7), 0)
+    monkeypatch.setattr(HeadReader, "_parse", lambda *_: pytest.fail("it was parsed again"))
+    again = reader.read(head(123), 0)
+    assert first is not None
+    assert again is not None
+    assert (again.length, again.headers[:2]) == (123, first.headers[:2])
+
+
 def test_a_line_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: Counter[int] = Counter()
 

@@ -92,7 +92,7 @@ def test_a_status_of_no_response_is_refused(status: int) -> None:
         writer().head(status, [])
 
 
-def test_a_body_is_as_long_as_was_said() -> None:
+def test_a_body_is_as_long_as_declared() -> None:
     for length, data in ((b"1", b"ab"), (b"3", b"ab")):
         response = writer()
         response.head(200, [(b"content-length", length)])

@@ -1,0 +1,169 @@
+"""`accord inspect`: the link, the port, the token, and what starts only after an approval in the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("needs a pseudo-terminal", allow_module_level=True)
+
+from tests.cli.conftest import Run
+from tests.cli.terminal import SECONDS, Terminal
+
+SHOP = """
+from pathlib import Path
+from accord import Server
+
+Path("started").touch()
+server = Server("shop")
+
+
+@server.tool
+def price(item: str) -> int:
+    return len(item)
+"""
+LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/#token=([\w-]{43})")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SHOP)
+    return tmp_path
+
+
+def parts(link: str) -> tuple[str, str]:
+    """Return the address and the token of a link."""
+    match = LINK.search(link)
+    assert match is not None, link
+    return match[1], match[2]
+
+
+def send(link: tuple[str, str], command: str, **params: Any) -> tuple[int, Any]:
+    """Send a command, as a program does; return the status and the result."""
+    headers = {"content-type": "application/json", "accord-inspector-token": link[1]}
+    request = urllib.request.Request(f"{link[0]}/api/{command}", json.dumps(params).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code, json.load(exc)
+
+
+@contextmanager
+def inspecting(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+    """Run the command without a terminal, and yield its link; it ends with SIGTERM, and leaves nothing behind."""
+    command = [sys.executable, "-m", "accord", "inspect", "--no-open", *arguments]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield parts(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
+
+
+def test_the_servers_of_the_command_line_connect_when_the_page_asks(folder: Path) -> None:
+    with inspecting(folder, "shop.py") as link:
+        assert not (folder / "started").exists()
+        status, server = send(link, "servers/connect", server="shop.py")
+        assert (status, server["state"], server["revision"]) == (200, "connected", "2026-07-28")
+        assert (folder / "started").exists()
+        assert send((link[0], "wrong"), "servers/list")[0] == 401
+
+
+def test_a_configuration_that_the_user_named_needs_no_approval(folder: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-m", "accord", "run", "shop.py"], "cwd": str(folder)}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"mine": entry}}))
+    with inspecting(folder, "--config", "mcp.json") as link:
+        assert [each["name"] for each in send(link, "servers/list")[1]["servers"]] == ["mine"]
+        assert send(link, "servers/connect", server="mine")[1]["state"] == "connected"
+
+
+def test_a_session_file_is_shown_without_a_server(folder: Path) -> None:
+    (folder / "shop.jsonl").write_text('{"kind":"session","version":1,"at":"2026-11-23T15:40:02.000Z"}\n{"kind":"clos')
+    with inspecting(folder, "--session", "shop.jsonl") as link:
+        live, opened = send(link, "session/list")[1]["sessions"]
+        assert (live["id"], opened["name"], opened["rows"]) == ("live", "shop.jsonl", 0)
+        assert opened["remark"] == "the last line (2) is incomplete; it is left out"
+
+
+def test_another_file_than_a_session_is_an_error(accord: Run, folder: Path) -> None:
+    result = accord("inspect", "--no-open", "--session", str(folder / "shop.py"))
+    assert result.returncode == 2
+    assert "shop.py cannot be opened: it is neither a session file nor a transcript" in result.stderr
+
+
+def test_a_typed_command_does_not_start_without_a_terminal(folder: Path) -> None:
+    with inspecting(folder) as link:
+        assert send(link, "servers/add", target="shop.py")[1]["needsApproval"]
+        status, error = send(link, "servers/connect", server="shop.py")
+        assert (status, error["error"]) == (409, "shop.py cannot be approved: there is no terminal")
+    assert not (folder / "started").exists()
+
+
+def printed(terminal: Terminal) -> tuple[str, str]:
+    """Return the next link that the command prints."""
+    assert terminal.process.stdout is not None
+    return parts(terminal.process.stdout.readline().decode())
+
+
+def test_a_typed_command_starts_only_if_it_is_approved_in_the_terminal_each_time(folder: Path) -> None:
+    with Terminal("inspect", "--no-open", cwd=folder) as terminal:
+        link = printed(terminal)
+        send(link, "servers/add", target="shop.py")
+        for reply, status in (("no", 409), ("yes", 200), ("no", 409)):
+            with subprocess.Popen([sys.executable, "-c", CONNECT, *link], stdout=subprocess.PIPE, text=True) as request:
+                assert "shop.py" in terminal.expect("Approve?")
+                assert not (folder / "started").exists()
+                terminal.type(reply)
+                assert request.communicate(timeout=SECONDS)[0].strip() == str(status)
+            assert (folder / "started").exists() == (status == 200)
+            (folder / "started").unlink(missing_ok=True)
+            send(link, "servers/disconnect", server="shop.py")
+        terminal.press("\x03")
+        assert terminal.end()[0] == 130
+
+
+CONNECT = """
+import sys, urllib.request, urllib.error
+headers = {"content-type": "application/json", "accord-inspector-token": sys.argv[2]}
+request = urllib.request.Request(sys.argv[1] + "/api/servers/connect", b'{"server": "shop.py"}', headers)
+try:
+    print(urllib.request.urlopen(request, timeout=30).status)
+except urllib.error.HTTPError as exc:
+    print(exc.code)
+    exc.close()
+"""
+
+
+def test_t_replaces_the_token(folder: Path) -> None:
+    with Terminal("inspect", "--no-open", cwd=folder) as terminal:
+        old = printed(terminal)
+        terminal.expect("a new link")
+        terminal.type("t")
+        new = printed(terminal)
+        assert new[0] == old[0]
+        assert new[1] != old[1]
+        assert send(old, "servers/list")[0] == 401
+        assert send(new, "servers/list")[0] == 200
+
+
+def test_a_port_in_use_is_an_error_with_a_cure(accord: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        found = accord("inspect", "--no-open", "--port", str(used.getsockname()[1]))
+    assert found.returncode == 2
+    assert "in use by another program; stop that, or choose another port" in found.stderr
