@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -133,8 +133,9 @@ async def test_a_changed_list_is_shown_with_the_difference(revision: str) -> Non
         server.remove_tool("same")
         server.tool(name="same", description="Another text.")(lambda: "same")
         server.tool(name="new", description="New.")(lambda: "new")
-        found = await report(each, lambda found: "new" in found["differences"][0]["added"])
-        (difference, first) = found["differences"][:1] + found["differences"][-1:]
+        found = await report(each, lambda found: any("new" in one["added"] for one in found["differences"]))
+        difference = next(one for one in found["differences"] if "new" in one["added"])
+        first = found["differences"][-1]
         assert "first read: 2 items" in first["note"]
         assert difference["added"] == ["new"]
         assert difference["removed"] == ["old"]
@@ -142,6 +143,28 @@ async def test_a_changed_list_is_shown_with_the_difference(revision: str) -> Non
         assert changed["name"] == "same"
         assert '-  "description": "One text."' in changed["lines"]
         assert '+  "description": "Another text."' in changed["lines"]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_change_as_the_last_request_ends_is_not_lost() -> None:
+    requests: list[asyncio.Task[Any]] = []
+
+    async def fetch(kind: list_changes.ListKind) -> list[Any]:
+        return []
+
+    def start(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        requests.append(task)
+        if len(requests) == 1:
+            task.add_done_callback(lambda _: watch.changed("tools"))
+        return task
+
+    watch = list_changes.ListWatch(fetch, lambda: None, start)
+    watch.changed("tools")
+    for task in requests:  # it grows meanwhile
+        await task
+        await asyncio.sleep(0)
+    assert len(watch.differences) == 2
 
 
 @pytest.mark.usefixtures("quick")

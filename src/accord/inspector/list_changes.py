@@ -85,8 +85,13 @@ class ListWatch:
         """Request the list again, soon."""
         self._stale.add(kind)
         if kind not in self._tasks:
-            self._tasks[kind] = self._start(self._refresh(kind))
-            self._tasks[kind].add_done_callback(lambda _: self._tasks.pop(kind, None))
+            self._tasks[kind] = self._start(self._follow(kind))
+
+    async def _follow(self, kind: ListKind) -> None:
+        try:
+            await self._refresh(kind)
+        finally:  # not in a callback of the task: a change between its end and the callback would be lost
+            del self._tasks[kind]
 
     async def _refresh(self, kind: ListKind) -> None:
         await asyncio.sleep(_FIRST_PAUSE_SECONDS)
