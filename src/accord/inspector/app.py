@@ -24,7 +24,7 @@ from accord.errors import AccordError, TargetError, log_line
 from accord.host.approvers import Approver
 from accord.inspector.access import InspectorAccess
 from accord.inspector.app_frames import PATH as FRAME_PATH, send_frame
-from accord.inspector.assets import SECURITY_HEADERS, assets, send_asset
+from accord.inspector.assets import PRIVATE_HEADERS, assets, send_asset
 from accord.inspector.command_table import COMMANDS
 from accord.inspector.commands import Download, InspectorError, PageCommand, Upload
 from accord.inspector.transfers import UncountedBody, receive_file, send_file
@@ -37,7 +37,6 @@ log: logging.Logger = logging.getLogger("accord.inspector")
 
 _API = "/api/"
 _BINARY = b"application/octet-stream"
-_NO_STORE = (b"cache-control", b"no-store")
 
 
 class Inspector:
@@ -170,7 +169,7 @@ class Inspector:
         if isinstance(result, Download):
             return await send_file(request, result)
         return await send_json(
-            request.send, 200, msgspec.json.encode({} if result is None else result), (_NO_STORE, *SECURITY_HEADERS)
+            request.send, 200, msgspec.json.encode({} if result is None else result), PRIVATE_HEADERS
         )
 
     async def _params(self, request: ASGIRequest, command: PageCommand) -> Any:
@@ -184,7 +183,7 @@ class Inspector:
 
     async def _send_events(self, request: ASGIRequest) -> None:
         await request.body(DEFAULT_LIMITS, UncountedBody())
-        headers = [(b"content-type", b"application/x-ndjson"), _NO_STORE, *SECURITY_HEADERS]
+        headers = [(b"content-type", b"application/x-ndjson"), *PRIVATE_HEADERS]
         await request.send({"type": "http.response.start", "status": 200, "headers": headers})
         ended = asyncio.get_running_loop().create_future()
         self._streams.add(ended)
@@ -210,4 +209,4 @@ async def _send_error(
     request: ASGIRequest, status: int, error: str, cure: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
     body = msgspec.json.encode({"error": error, "cure": cure})
-    await send_json(request.send, status, body, (_NO_STORE, *SECURITY_HEADERS, *headers))
+    await send_json(request.send, status, body, (*PRIVATE_HEADERS, *headers))

@@ -25,7 +25,7 @@ from accord.visible_text import single_line, truncate
 
 MIME_TYPE = "text/html;profile=mcp-app"
 EXTENSION = Extension(name="io.modelcontextprotocol/ui", settings={"mimeTypes": [MIME_TYPE]})
-"""What the inspector declares: it shows apps."""
+"""The declaration that a client shows apps."""
 
 PATH = "/app/"
 _NONE = "'none'"

@@ -34,6 +34,8 @@ SECURITY_HEADERS: Headers = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 """Headers of every response."""
+PRIVATE_HEADERS: Headers = ((b"cache-control", b"no-store"), *SECURITY_HEADERS)
+"""Headers of every response with data."""
 
 
 class Asset(msgspec.Struct, frozen=True):

@@ -89,10 +89,9 @@ class RunParams(CommandParams, frozen=True):
     run: int
 
 
-class ResultsParams(CommandParams, frozen=True):
+class ResultsParams(ServerParams, frozen=True):
     """A range of the rules with a result, the worst first; `run` or the last one of `server`."""
 
-    server: str
     run: int | None = None
     verdicts: tuple[Verdict, ...] = ()
     """Only rules with this worst verdict; empty for all."""

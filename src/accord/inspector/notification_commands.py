@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from accord.inspector.commands import CommandParams, InspectorError, PageCommand, ServerParams
+from accord.inspector.commands import InspectorError, PageCommand, ServerParams
 from accord.inspector.list_changes import ListDifference, ListKind
 from accord.inspector.notifications import LEVELS, LogEntryOfServer, ReceivedNotification
 from accord.inspector.open_subscriptions import MAX_URIS, SubscriptionView
@@ -41,25 +41,22 @@ class NotificationReport(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: list[SubscriptionView]
 
 
-class SetLevelParamsOfPage(CommandParams, frozen=True):
+class SetLevelParamsOfPage(ServerParams, frozen=True):
     """A server and a log level."""
 
-    server: str
     level: LoggingLevel
 
 
-class OpenSubscriptionParams(CommandParams, frozen=True):
+class OpenSubscriptionParams(ServerParams, frozen=True):
     """What to subscribe to: URIs of resources, and lists."""
 
-    server: str
     uris: tuple[str, ...] = ()
     lists: tuple[ListKind, ...] = ()
 
 
-class CloseSubscriptionParams(CommandParams, frozen=True):
+class CloseSubscriptionParams(ServerParams, frozen=True):
     """The number of a subscription of a server."""
 
-    server: str
     id: int
 
 

@@ -135,10 +135,9 @@ class AddModelParams(CommandParams, frozen=True):
     settings_json: str
 
 
-class SetRootsParams(CommandParams, frozen=True):
+class SetRootsParams(ServerParams, frozen=True):
     """The roots of a server: paths or `file:` URIs."""
 
-    server: str
     roots: list[str]
     asks: bool = False
 

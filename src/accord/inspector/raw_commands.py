@@ -35,19 +35,17 @@ class RawProblems(msgspec.Struct, frozen=True):
     problems: list[str]
 
 
-class OpenRawParams(CommandParams, frozen=True):
+class OpenRawParams(ServerParams, frozen=True):
     """`handshake`: the revision of the handshake; empty for none."""
 
-    server: str
     handshake: str = ""
 
 
-class SendRawParams(CommandParams, frozen=True):
+class SendRawParams(ServerParams, frozen=True):
     """What to send, as `text` or as `base64`, on a raw connection or (0) in the open session. For HTTP, a method and
     headers; a header that is empty is removed.
     """
 
-    server: str
     connection: int = 0
     text: str = ""
     base64: str = ""

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from accord.inspector.assets import SECURITY_HEADERS
+from accord.inspector.assets import PRIVATE_HEADERS
 from accord.inspector.commands import Download
 from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, RequestRejected
 
@@ -76,8 +76,7 @@ async def _send(request: ASGIRequest, download: Download) -> None:
             (b"content-type", download.type.encode()),
             (b"content-length", b"%d" % size),
             (b"content-disposition", f'attachment; filename="{name}"'.encode("ascii", "replace")),
-            (b"cache-control", b"no-store"),
-            *SECURITY_HEADERS,
+            *PRIVATE_HEADERS,
         ]
         await request.send({"type": "http.response.start", "status": 200, "headers": headers})
         while size and (part := await asyncio.to_thread(file.read, min(_BLOCK, size))):

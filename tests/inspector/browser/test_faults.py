@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from playwright.async_api import Locator, Page, expect
@@ -34,17 +35,21 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def served(port: int = 0) -> AsyncIterator[Served]:
-    """Serve the inspector of a server in this process."""
+async def served(port: int = 0, target: Server | str | None = None) -> AsyncIterator[Served]:
+    """Serve the inspector of a target, or of a server in this process."""
     sockets = bind(Address("127.0.0.1", port))
+    async with Inspector(target or _shop()) as inspector, serving(inspector, sockets, DEFAULT_LIMITS):
+        yield Served(inspector, f"http://127.0.0.1:{sockets[0].getsockname()[1]}")
+
+
+def _shop() -> Server:
     server = Server("shop")
 
     @server.tool
     def price(item: str) -> int:
         return len(item)
 
-    async with Inspector(server) as inspector, serving(inspector, sockets, DEFAULT_LIMITS):
-        yield Served(inspector, f"http://127.0.0.1:{sockets[0].getsockname()[1]}")
+    return server
 
 
 async def reached(condition: Callable[[], bool]) -> None:
@@ -145,3 +150,27 @@ async def test_the_inspector_ends_while_a_page_is_open(open_page: OpenPage, prob
         before = loop.time()
     assert loop.time() - before < DEFAULT_LIMITS.grace_seconds
     await page.close()
+
+
+DYING = """
+import os
+from accord import Server
+
+server = Server("dying")
+
+@server.tool
+def end() -> str:
+    os._exit(3)
+"""
+
+
+async def test_the_call_that_ended_the_server_stays_in_sight(open_page: OpenPage, tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    async with served(target=str(tmp_path / "dying.py")) as here:
+        page = await open_page(here.link)
+        await page.get_by_role("link", name="end").click()
+        await page.get_by_role("button", name="Call", exact=True).click()
+        await expect(page.get_by_text("dying.py is not connected")).to_be_visible()
+        await expect(page.get_by_role("heading", name="end", exact=True)).to_be_visible()
+        await expect(page.get_by_role("region", name="end failed").get_by_text("exited with code 3")).to_be_visible()
+        await page.close()

@@ -19,6 +19,7 @@ import { screens } from "./screens/index.js";
  * @typedef {object} Context
  * @property {any} server The description of the selected server, or null.
  * @property {any[]} servers The descriptions of all servers.
+ * @property {string[]} revisions The revisions of the protocol, the newest first.
  * @property {string[]} rest The parts of the address after the server.
  * @property {Record<string, any>} topics The current value of each topic.
  * @property {typeof send} send
@@ -37,6 +38,7 @@ import { screens } from "./screens/index.js";
  * @typedef {object} Screen
  * @property {boolean} [perServer] Whether it is about one server.
  * @property {boolean} [offline] Whether it needs no connection to that server.
+ * @property {(context: Context) => boolean} [isKnown] Whether it shows something that stays when the connection is lost.
  * @property {string[]} [topics]
  * @property {(context: Context) => Promise<void> | void} [load]
  * @property {(context: Context) => unknown} view
@@ -60,8 +62,9 @@ const opened = new Map();
  * @type {{ connection: CommandError | null, action: CommandError | null, load: CommandError | null }} */
 const errors = { connection: null, action: null, load: null };
 
-/** @type {{ servers: any[], topics: Record<string, any>, isScheduled: boolean, loaded: string, screen: string }} */
-const state = { servers: [], topics: {}, isScheduled: false, loaded: "", screen: "" };
+/** @type {{ servers: any[], revisions: string[], topics: Record<string, any>, isScheduled: boolean, loaded: string,
+ *   screen: string }} */
+const state = { servers: [], revisions: [], topics: {}, isScheduled: false, loaded: "", screen: "" };
 
 function update() {
   if (state.isScheduled) return;
@@ -120,8 +123,8 @@ async function loadedModule(entry) {
 function context() {
   const route = currentRoute();
   const server = state.servers.find((each) => each.name === route.server) ?? null;
-  const { servers, topics } = state;
-  return { server, servers, rest: route.rest, topics, send, navigate, address, update, redraw: draw, attempt, announce };
+  const { servers, revisions, topics } = state;
+  return { server, servers, revisions, rest: route.rest, topics, send, navigate, address, update, redraw: draw, attempt, announce };
 }
 
 /** @param {boolean} always Whether the screen is loaded even if it is the same. */
@@ -134,8 +137,8 @@ async function loadScreen(always) {
     const screen = await openedScreen();
     if (screen !== opened.get(currentEntry().id)) return; // Meanwhile another one was opened.
     const current = context();
-    const isReady = !screen.perServer || (current.server && !needsConnection(screen, current.server));
-    if (isReady) await screen.load?.(current);
+    const isReady = !screen.perServer || (current.server && !needsConnection(screen, current));
+    if (isReady || hasContent(screen, current)) await screen.load?.(current);
   }, "load");
 }
 
@@ -149,7 +152,9 @@ async function onTopics(topics) {
 
 async function loadServers() {
   const isFirst = state.servers.length === 0;
-  ({ servers: state.servers } = await send("servers/list"));
+  const { servers, revisions } = await send("servers/list");
+  state.servers = servers;
+  state.revisions = revisions.toReversed();
   if (isFirst && !location.hash) await openFirst();
 }
 
@@ -209,15 +214,26 @@ function contentView(screen, current) {
   if (!hasToken()) return nothing;
   if (!screen.perServer) return screen.view(current);
   if (!current.server) return noServer(current);
-  return needsConnection(screen, current.server) ? notConnected(current) : screen.view(current);
+  if (!needsConnection(screen, current)) return screen.view(current);
+  return html`${notConnected(current)} ${hasContent(screen, current) ? screen.view(current) : nothing}`;
 }
 
 /**
  * @param {Screen} screen
- * @param {any} server
+ * @param {Context} current
  */
-function needsConnection(screen, server) {
+function needsConnection(screen, { server }) {
   return screen.perServer && !screen.offline && server.state !== "connected";
+}
+
+/**
+ * What was called before the connection was lost stays in sight: its error may be why.
+ *
+ * @param {Screen} screen
+ * @param {Context} current
+ */
+function hasContent(screen, current) {
+  return Boolean(current.server && screen.isKnown?.(current));
 }
 
 /** @param {Context} current */

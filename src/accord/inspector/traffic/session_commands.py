@@ -14,7 +14,15 @@ from accord.check.surface.changes import changes_by_revision
 from accord.check.surface.diff import compare as compare_servers
 from accord.check.surface.schema_changes import Change
 from accord.check.surface.surface import fetch_surfaces
-from accord.inspector.commands import CommandParams, Download, InspectorError, NoParams, PageCommand, Upload
+from accord.inspector.commands import (
+    CommandParams,
+    Download,
+    InspectorError,
+    NoParams,
+    PageCommand,
+    ServerParams,
+    Upload,
+)
 from accord.inspector.servers import InspectedServer
 from accord.inspector.traffic.commands import SessionParams, matching, source_of
 from accord.inspector.traffic.filter import FilterError
@@ -73,18 +81,16 @@ class CompareSessionsParams(CommandParams, frozen=True, kw_only=True):
     right: str
 
 
-class CompareServersParams(CommandParams, frozen=True, kw_only=True):
+class CompareServersParams(ServerParams, frozen=True, kw_only=True):
     """Two servers; without `other`, all revisions of one server are compared with its newest one."""
 
-    server: str
     other: str = ""
 
 
-class ReplayParams(CommandParams, frozen=True, kw_only=True):
+class ReplayParams(ServerParams, frozen=True, kw_only=True):
     """A session, and the server that gets its requests. `ignore` are paths that may differ."""
 
     session: str
-    server: str
     ignore: tuple[str, ...] = ()
 
 

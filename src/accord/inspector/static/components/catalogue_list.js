@@ -92,14 +92,6 @@ export class CatalogueList {
   }
 }
 
-/** @param {Context} context */
-export function notConnected(context) {
-  const { server } = context;
-  const connect = () => context.attempt(async () => void (await context.send("servers/connect", { server: server.name, revision: server.onlyRevision })));
-  return html`<p>${server.name} is not connected${server.error ? `: ${server.error}` : ""}.</p>
-    <p class="buttons"><button type="button" ?disabled=${server.state === "connecting"} @click=${connect}>Connect</button></p>`;
-}
-
 /**
  * What the list says about an item, as text.
  *

@@ -6,7 +6,6 @@ import { keyed } from "../vendor/lit-html/directives/keyed.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
-const REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const TRANSPORTS = ["stdio", "http", "sse"];
 const TOOL_CALLS = [
   ["none", "call no tool"],
@@ -53,7 +52,7 @@ function read(form) {
  * @param {() => void} start
  * @param {() => void} stop
  */
-export function checkForm({ server }, isRunning, start, stop) {
+export function checkForm({ server, revisions }, isRunning, start, stop) {
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     start();
@@ -67,7 +66,7 @@ export function checkForm({ server }, isRunning, start, stop) {
       It calls no tool unless you allow it below.</p>
     <details>
       <summary>Options</summary>
-      ${extentFields()} ${callFields()} ${server.transport === "HTTP" ? tokenFields() : nothing}
+      ${extentFields(revisions)} ${callFields()} ${server.transport === "HTTP" ? tokenFields() : nothing}
     </details>
   </form>`);
 }
@@ -81,10 +80,11 @@ function box(name, label, value = "on") {
   return html`<label class="check-option"><input type="checkbox" name=${name} value=${value}> ${label}</label>`;
 }
 
-function extentFields() {
+/** @param {string[]} revisions */
+function extentFields(revisions) {
   return html`<fieldset>
       <legend>Revisions (without a choice: the newest of both kinds)</legend>
-      ${REVISIONS.map((each) => box("revision", each, each))} ${box("full", "every revision, with every rule")}
+      ${revisions.map((each) => box("revision", each, each))} ${box("full", "every revision, with every rule")}
     </fieldset>
     <fieldset>
       <legend>Transports (without a choice: all that reach the server)</legend>

@@ -6,6 +6,7 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { checkForm, chosenOptions } from "../components/check_form.js";
 import { download } from "../connection.js";
 import { findingView, loadFinding } from "../components/finding_view.js";
+import { perServer } from "../components/per_server.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
@@ -43,21 +44,16 @@ export const VERDICTS = {
   "not-applicable": ["·", "not applicable"],
 };
 
-/** @type {Map<string, CheckScreen>} */
-const screens = new Map();
 /** @type {{ isRunning: boolean, wanted: Context | null, at: number }} */
 const loading = { isRunning: false, wanted: null, at: 0 };
 
-/** @param {Context} context */
-function screenOf({ server, rest }) {
-  let found = screens.get(server.name);
-  if (!found) {
-    const open = new Set(rest[0] ? [rest[0]] : []);
-    found = { results: null, verdicts: new Set(), revision: "", text: "", count: ROWS, open, details: new Map(), run: 0, state: "" };
-    screens.set(server.name, found);
-  }
-  return found;
-}
+const screenOf = perServer(
+  /** @returns {CheckScreen} */
+  ({ rest }) => ({
+    results: null, verdicts: new Set(), revision: "", text: "", count: ROWS, open: new Set(rest[0] ? [rest[0]] : []),
+    details: new Map(), run: 0, state: "",
+  }),
+);
 
 /** @type {import("../main.js").Screen} */
 export const screen = {

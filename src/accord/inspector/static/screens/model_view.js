@@ -3,13 +3,15 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { perServer } from "../components/per_server.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
 /**
- * What the screen shows of one connection of a server.
+ * What the screen shows of one server.
  *
  * @typedef {object} ModelScreen
+ * @property {number} connection The connection that it is of.
  * @property {any} catalogue The answer of `model/catalogue`, or null.
  * @property {string} sort
  * @property {number} count How many tools are shown.
@@ -25,19 +27,10 @@ const SORTS = [
   ["order", "order of the server"],
 ];
 
-/** @type {Map<string, ModelScreen>} */
-const screens = new Map();
-
-/** @param {Context} context */
-function screenOf({ server }) {
-  const key = `${server.name} ${server.connections}`;
-  let found = screens.get(key);
-  if (!found) {
-    found = { catalogue: null, sort: "tokens", count: ROWS, details: new Map(), open: new Set() };
-    screens.set(key, found);
-  }
-  return found;
-}
+const screenOf = perServer(
+  /** @returns {ModelScreen} */
+  ({ server }) => ({ connection: server.connections, catalogue: null, sort: "tokens", count: ROWS, details: new Map(), open: new Set() }),
+);
 
 /** @type {import("../main.js").Screen} */
 export const screen = {
@@ -59,7 +52,8 @@ export const screen = {
 async function load(context, fresh) {
   const shown = screenOf(context);
   const { server, send } = context;
-  if (fresh) {
+  if (fresh || shown.connection !== server.connections) {
+    shown.connection = server.connections;
     shown.details.clear();
     shown.open.clear();
   }

@@ -4,36 +4,31 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { CallForm } from "../components/call_form.js";
 import { CallPanel } from "../components/call_panel.js";
-import { CatalogueList, itemFacts, notConnected } from "../components/catalogue_list.js";
+import { CatalogueList, itemFacts } from "../components/catalogue_list.js";
 import { complete, schemaOf } from "../components/completion.js";
 import { formatJson } from "../components/json_text.js";
+import { perServer } from "../components/per_server.js";
 
 /** @typedef {import("../main.js").Context} Context */
 /** @typedef {{ list: CatalogueList, panel: CallPanel, forms: Map<string, CallForm> }} PromptsOfServer */
 
-/** @type {Map<string, PromptsOfServer>} */
-const servers = new Map();
-
-/** @param {Context} context @returns {PromptsOfServer} */
-function promptsOf(context) {
-  const { name } = context.server;
-  const found = servers.get(name) ?? { list: new CatalogueList("prompts/list", "Prompts"), panel: new CallPanel("prompt"), forms: new Map() };
-  servers.set(name, found);
-  return found;
-}
+const promptsOf = perServer(
+  /** @returns {PromptsOfServer} */
+  () => ({ list: new CatalogueList("prompts/list", "Prompts"), panel: new CallPanel("prompt"), forms: new Map() }),
+);
 
 /** @type {import("../main.js").Screen} */
 export const screen = {
   perServer: true,
+  isKnown: (context) => promptsOf(context).list.items.length > 0,
   topics: ["calls"],
   load: async (context) => {
     const prompts = promptsOf(context);
-    if (context.server.state === "connected") await Promise.all([prompts.list.load(context), prompts.panel.load(context)]);
+    await Promise.all([prompts.list.load(context), prompts.panel.load(context)]);
     await prompts.panel.loadSaved(context);
   },
   view: (context) => {
     const prompts = promptsOf(context);
-    if (context.server.state !== "connected" && !prompts.list.items.length) return notConnected(context);
     const [selected = ""] = context.rest;
     const prompt = prompts.list.find(selected);
     const edit = (/** @type {any} */ call) => {
@@ -41,14 +36,13 @@ export const screen = {
       if (other) formOf(other, prompts, context).form.setText(formatJson(call.request.argumentsJson || "{}"));
       context.navigate("prompts", context.server.name, call.request.name);
     };
-    return html`${context.server.state === "connected" ? nothing : notConnected(context)}
-      <div class="catalogue">
-        ${prompts.list.view(context, (name) => context.address("prompts", context.server.name, name), selected)}
-        <div class="catalogue-item">
-          ${prompt ? promptView(prompt, prompts, context) : html`<p class="muted">${selected ? "The server has no such prompt." : "Choose a prompt."}</p>`}
-          ${prompt ? prompts.panel.view(context, edit) : nothing} ${prompts.panel.savedView(context, edit)}
-        </div>
-      </div>`;
+    return html`<div class="catalogue">
+      ${prompts.list.view(context, (name) => context.address("prompts", context.server.name, name), selected)}
+      <div class="catalogue-item">
+        ${prompt ? promptView(prompt, prompts, context) : html`<p class="muted">${selected ? "The server has no such prompt." : "Choose a prompt."}</p>`}
+        ${prompt ? prompts.panel.view(context, edit) : nothing} ${prompts.panel.savedView(context, edit)}
+      </div>
+    </div>`;
   },
   actions: (context) =>
     context.server

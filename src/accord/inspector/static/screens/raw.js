@@ -14,7 +14,6 @@ const DISCOVER = `{
   }}
 }`.replaceAll(/\n\s*/g, " ");
 const METHODS = ["POST", "GET", "PUT", "DELETE", "OPTIONS"];
-const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const ROWS_SHOWN = 20;
 const PAUSE_MILLISECONDS = 300;
 
@@ -97,7 +96,7 @@ async function check(context) {
 /** @param {Context} context */
 function checkedRevision(context) {
   const own = state.connections.find(({ id }) => id === state.connection);
-  return state.revision || own?.handshake || context.server.revision || REVISIONS[0];
+  return state.revision || own?.handshake || context.server.revision || context.revisions[0];
 }
 
 /** @returns {[string, string][]} */
@@ -139,7 +138,7 @@ function connectionsView(context) {
       <label><span>Handshake</span>
         <select name="handshake">
           <option value="">none</option>
-          ${REVISIONS.map((each) => html`<option value=${each}>${each}</option>`)}
+          ${context.revisions.map((each) => html`<option value=${each}>${each}</option>`)}
         </select>
       </label>
       <button type="submit" class="quiet">Open a connection of its own</button>
@@ -202,7 +201,7 @@ function messageView(context) {
       <label><span>Types of</span>
         <select @change=${edit("revision")}>
           <option value="">the connection</option>
-          ${REVISIONS.map((each) => html`<option value=${each} ?selected=${each === state.revision}>${each}</option>`)}
+          ${context.revisions.map((each) => html`<option value=${each} ?selected=${each === state.revision}>${each}</option>`)}
         </select>
       </label>
     </p>

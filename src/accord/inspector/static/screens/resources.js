@@ -4,9 +4,10 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { CallForm } from "../components/call_form.js";
 import { CallPanel } from "../components/call_panel.js";
-import { CatalogueList, itemFacts, notConnected } from "../components/catalogue_list.js";
+import { CatalogueList, itemFacts } from "../components/catalogue_list.js";
 import { complete, schemaOf } from "../components/completion.js";
 import { formatJson } from "../components/json_text.js";
+import { perServer } from "../components/per_server.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
@@ -36,43 +37,31 @@ class ResourcesOfServer {
   }
 }
 
-/** @type {Map<string, ResourcesOfServer>} */
-const servers = new Map();
-
-/** @param {Context} context */
-function resourcesOf(context) {
-  const { name } = context.server;
-  const found = servers.get(name) ?? new ResourcesOfServer();
-  servers.set(name, found);
-  return found;
-}
+const resourcesOf = perServer(() => new ResourcesOfServer());
 
 /** @type {import("../main.js").Screen} */
 export const screen = {
   perServer: true,
+  isKnown: (context) => resourcesOf(context).list.items.length + resourcesOf(context).templates.items.length > 0,
   topics: ["calls"],
   load: async (context) => {
     const resources = resourcesOf(context);
-    if (context.server.state === "connected") {
-      await Promise.all([resources.list.load(context), resources.templates.load(context), resources.panel.load(context)]);
-    }
+    await Promise.all([resources.list.load(context), resources.templates.load(context), resources.panel.load(context)]);
     await resources.panel.loadSaved(context);
   },
   view: (context) => {
     const resources = resourcesOf(context);
     const { server } = context;
-    if (server.state !== "connected" && !resources.list.items.length && !resources.templates.items.length) return notConnected(context);
     const [selected = ""] = context.rest;
     const addressOf = (/** @type {string} */ name) => context.address("resources", server.name, name);
     const edit = (/** @type {any} */ call) => context.navigate("resources", server.name, call.request.name);
-    return html`${server.state === "connected" ? nothing : notConnected(context)}
-      <div class="catalogue">
-        <div>${resources.list.view(context, addressOf, selected)} ${resources.templates.view(context, addressOf, selected)} ${uriForm(resources, context)}</div>
-        <div class="catalogue-item">
-          ${selected ? itemView(selected, resources, context) : html`<p class="muted">Choose a resource or a template.</p>`}
-          ${resources.panel.view(context, edit)} ${resources.panel.savedView(context, edit)}
-        </div>
-      </div>`;
+    return html`<div class="catalogue">
+      <div>${resources.list.view(context, addressOf, selected)} ${resources.templates.view(context, addressOf, selected)} ${uriForm(resources, context)}</div>
+      <div class="catalogue-item">
+        ${selected ? itemView(selected, resources, context) : html`<p class="muted">Choose a resource or a template.</p>`}
+        ${resources.panel.view(context, edit)} ${resources.panel.savedView(context, edit)}
+      </div>
+    </div>`;
   },
   actions: (context) =>
     context.server

@@ -81,8 +81,6 @@ function factsView(server) {
   </dl>`;
 }
 
-const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-
 /**
  * @param {any} server
  * @param {Context} context
@@ -103,7 +101,7 @@ function buttons(server, context) {
       <span>Revision</span>
       <select @change=${choose}>
         <option value="" ?selected=${!server.onlyRevision}>newest of both</option>
-        ${REVISIONS.map((each) => html`<option value=${each} ?selected=${each === server.onlyRevision}>${each}</option>`)}
+        ${context.revisions.map((each) => html`<option value=${each} ?selected=${each === server.onlyRevision}>${each}</option>`)}
       </select>
     </label>
     <button type="button" class="quiet" @click=${() => change(server, context, "remove")}>Remove</button>

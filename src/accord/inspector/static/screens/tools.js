@@ -4,8 +4,9 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { CallForm } from "../components/call_form.js";
 import { CallPanel } from "../components/call_panel.js";
-import { CatalogueList, itemFacts, notConnected } from "../components/catalogue_list.js";
+import { CatalogueList, itemFacts } from "../components/catalogue_list.js";
 import { formatJson } from "../components/json_text.js";
+import { perServer } from "../components/per_server.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
@@ -32,39 +33,29 @@ class ToolsOfServer {
   }
 }
 
-/** @type {Map<string, ToolsOfServer>} */
-const servers = new Map();
-
-/** @param {Context} context */
-function toolsOf(context) {
-  const { name } = context.server;
-  const found = servers.get(name) ?? new ToolsOfServer();
-  servers.set(name, found);
-  return found;
-}
+const toolsOf = perServer(() => new ToolsOfServer());
 
 /** @type {import("../main.js").Screen} */
 export const screen = {
   perServer: true,
+  isKnown: (context) => toolsOf(context).list.items.length > 0,
   topics: ["calls"],
   load: async (context) => {
     const tools = toolsOf(context);
-    if (context.server.state === "connected") await Promise.all([tools.list.load(context), tools.panel.load(context)]);
+    await Promise.all([tools.list.load(context), tools.panel.load(context)]);
     await tools.panel.loadSaved(context);
   },
   view: (context) => {
     const tools = toolsOf(context);
-    if (context.server.state !== "connected" && !tools.list.items.length) return notConnected(context);
     const [selected = ""] = context.rest;
     const tool = tools.list.find(selected);
-    return html`${context.server.state === "connected" ? nothing : notConnected(context)}
-      <div class="catalogue">
-        ${tools.list.view(context, (name) => context.address("tools", context.server.name, name), selected)}
-        <div class="catalogue-item">
-          ${tool ? toolView(tool, tools, context) : html`<p class="muted">${selected ? "The server has no such tool." : "Choose a tool."}</p>`}
-          ${tools.panel.savedView(context, (call) => edit(call, tools, context))}
-        </div>
-      </div>`;
+    return html`<div class="catalogue">
+      ${tools.list.view(context, (name) => context.address("tools", context.server.name, name), selected)}
+      <div class="catalogue-item">
+        ${tool ? toolView(tool, tools, context) : html`<p class="muted">${selected ? "The server has no such tool." : "Choose a tool."}</p>`}
+        ${tools.panel.savedView(context, (call) => edit(call, tools, context))}
+      </div>
+    </div>`;
   },
   actions: (context) =>
     context.server
