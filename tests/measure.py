@@ -43,8 +43,8 @@ def _slowness(_tens_of_seconds: int) -> float:
 def costs_at_most(units: float) -> Iterator[None]:
     """Fail where the block takes more processor time than so many times a fixed piece of work beside it.
 
-    A unit is about 10 ms of a processor of 2025. Garbage is not collected meanwhile: after thousands of tests, a process
-    holds so many objects that one collection takes longer than the block.
+    A unit is about 10 ms of a processor of 2025. Garbage is not collected meanwhile: after thousands of tests, a
+    process holds so many objects that one collection takes longer than the block.
     """
     before = processor_seconds(_unit)
     gc.disable()
