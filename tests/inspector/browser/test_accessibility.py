@@ -208,3 +208,19 @@ async def tab_to(page: Page, element: Locator) -> None:
         if await element.evaluate("(each) => each === document.activeElement"):
             return
     raise AssertionError("Tab does not reach the element")
+
+
+async def test_the_palette_shows_the_selected_command_and_what_arrives_later(page: Page) -> None:
+    await page.set_viewport_size({"width": 1000, "height": 400})
+    await page.goto("#/servers")
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox", name="Command")).to_be_focused()
+    for _ in range(14):
+        await page.keyboard.press("ArrowDown")
+    selected = page.locator("#palette-list [aria-selected=true]")
+    await expect(selected).to_be_in_viewport(ratio=0.9)
+    tool = page.get_by_role("option", name="Tool measure")
+    await expect(tool).to_have_count(0)
+    await page.evaluate("location.hash = '#/tools/everything.py'")
+    await expect(tool).to_have_count(1)
+    await page.keyboard.press("Escape")

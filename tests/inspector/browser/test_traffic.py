@@ -321,3 +321,27 @@ async def test_a_used_timeline_is_accessible(mode: str, inspect: Inspect, open_p
     await page.goto("#/compare//sessions/1/live")
     await expect(page.get_by_role("region", name="Responses to the same requests")).to_be_visible()
     assert await problems_of(page) == []
+
+
+@pytest.mark.parametrize("width", [1280, 320])
+async def test_the_columns_of_the_timeline_are_not_cut(
+    width: int, inspect: Inspect, open_page: OpenPage, tmp_path: Path
+) -> None:
+    script = Script()
+    script.add(StderrEntry, text="KeyError: 'oslo'")
+    script.message(b"listening on port 80", "received")
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(script.content())
+    page = await open_page((await inspect("--session", str(file))).link, viewport={"width": width, "height": 800})
+    grid = page.get_by_role("grid", name="Messages")
+    await expect(grid.locator("#row-1")).to_contain_text("⚠ not JSON")
+    await expect(grid.locator("#row-0 .cell-method")).to_have_text("stderr")
+    if width == 1280:
+        await expect(grid.locator("#row-0 .cell-preview")).to_have_text("KeyError: 'oslo'")
+        assert await grid.locator("#row-0 .cell-preview").evaluate("(cell) => cell.clientWidth") > 100
+    cut = await grid.evaluate(
+        """(grid) => [...grid.querySelectorAll("[role=columnheader]")]
+            .filter((cell) => cell.clientWidth && cell.getBoundingClientRect().right > grid.getBoundingClientRect().right)
+            .map((cell) => cell.textContent)"""
+    )
+    assert cut == []

@@ -69,7 +69,8 @@ async def test_rows_are_ranges_of_those_that_match() -> None:
             "ok",
             response.row,
         )
-        assert request.preview.startswith('{"jsonrpc":"2.0"')
+        assert request.preview == '{"item":"bread"}'
+        assert response.preview.startswith('{"content":[{"type":"text"')
         later = await commands.read_rows(workspace, RowsParams(filter="method:tools/call", near=response.row, count=1))
         assert (later.first, [row.row for row in later.rows]) == (1, [response.row])
         beyond = await commands.read_rows(workspace, RowsParams(first=1_000_000, count=-5))

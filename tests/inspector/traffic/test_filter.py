@@ -186,3 +186,12 @@ async def test_messages_with_other_types_are_invalid(tmp_path: Path) -> None:
     assert source.types.mismatch(1) == (
         "the result of tools/list does not match its type in 2026-07-28: Expected `str`, got `int` (at $.tools[0].name)"
     )
+
+
+async def test_a_line_that_is_no_json_is_invalid_also_before_the_revision_is_known(tmp_path: Path) -> None:
+    script = Script()
+    script.message(b"Server is listening ...", "received")
+    script.message(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', "received")
+    source = await script.open(tmp_path)
+    assert (await source.rows("type:invalid")).tolist() == [0]
+    assert "its logs to stderr" in source.types.mismatch(0)

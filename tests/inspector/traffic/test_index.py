@@ -140,7 +140,34 @@ async def test_any_message_is_one_row(message: bytes, tmp_path: Path) -> None:
     assert len(source.index) == 2
     assert source.reader.message(1) == message
     assert source.reader.preview(1) is not None
-    assert source.types.mismatch(1) == ""
+    assert bool(source.types.mismatch(1)) is (message in (b"not json", b"\xff\xfe"))
+
+
+async def test_a_preview_is_what_a_row_says_beside_its_method(tmp_path: Path) -> None:
+    script = Script()
+    script.add(StderrEntry, text="  File weather.py\tline 3")
+    script.lost("the process ended with 1")
+    script.head(1, method="POST")
+    script.head(1, status=404)
+    script.request(1, "tools/list", cursor="page 2")
+    script.request(2, "ping")
+    script.error(1, -32602)
+    script.message(b"listening on port 80", "received")
+    script.message(b'{"jsonrpc":"2.0","id":3,"result":7}', "received")
+    script.message(b'{"jsonrpc":"2.0","id":4,"result":{"text":"' + b"x" * 20_000 + b'"}}', "received")
+    reader = (await script.open(tmp_path)).reader
+    assert [reader.preview(row) for row in range(9)] == [
+        "File weather.py line 3",
+        "the process ended with 1",
+        "POST http://127.0.0.1/mcp",
+        "404",
+        '{"cursor":"page 2"}',
+        "",
+        '{"code":-32602,"message":"no such item"}',
+        "listening on port 80",
+        '{"jsonrpc":"2.0","id":3,"result":7}',
+    ]
+    assert reader.preview(9).startswith('{"jsonrpc":"2.0","id":4,"result":{"text":"xxx')
 
 
 def test_times_do_not_go_back() -> None:

@@ -188,7 +188,7 @@ function pageView(entry, current) {
     <header class="page-header">
       <p class="brand">accord <span>inspector</span></p>
       ${serverChoice(entry, current)}
-      <button type="button" class="quiet" @click=${() => openPalette(actions(entry, current), update)}>
+      <button type="button" class="quiet" @click=${() => openPalette(update)}>
         Commands <kbd>Ctrl K</kbd>
       </button>
     </header>
@@ -202,7 +202,7 @@ function pageView(entry, current) {
       ${differentErrors().map(errorView)}
       ${screen ? contentView(screen, current) : nothing}
     </main>
-    ${paletteView(update)}
+    ${paletteView(() => actions(entry, current), update)}
   `;
 }
 
@@ -348,7 +348,7 @@ function start() {
   addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
-      openPalette(actions(currentEntry(), context()), update);
+      openPalette(update);
     }
   });
   void listen(

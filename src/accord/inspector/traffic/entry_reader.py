@@ -9,11 +9,31 @@ import msgspec
 from accord.inspector.traffic.index import HTTP, TrafficIndex
 from accord.inspector.traffic.text_search import content_place
 from accord.visible_text import single_line, truncate
-from accord.wire.session_file import Entry, MessageEntry
+from accord.wire.session_file import (
+    Entry,
+    HTTPEntry,
+    LostEntry,
+    MessageEntry,
+    RemarkEntry,
+    SkippedEntry,
+    StderrEntry,
+    UnansweredEntry,
+)
 
 _decode: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 _PREVIEW_BYTES = 2_048
 _PREVIEW_CHARACTERS = 300
+_DECODED_BYTES = 16_384
+"""Bytes of the longest entry that is decoded for its preview; of a longer one, the beginning is shown."""
+_LEFT_OUT = ("_meta", "resultType")
+
+
+class _MessageContent(msgspec.Struct):
+    """The member of a message that has its content."""
+
+    params: dict[str, msgspec.Raw] = {}
+    result: dict[str, msgspec.Raw] = {}
+    error: dict[str, msgspec.Raw] = {}
 
 
 class EntryReader:
@@ -37,8 +57,12 @@ class EntryReader:
         return entry.data if isinstance(entry, MessageEntry) else b""
 
     def preview(self, row: int) -> str:
-        """Return the beginning of the content of a row in one line. Raises `OSError`."""
+        """Return in one line what a row says beside its method: arguments, a result, a line of stderr. Raises
+        `OSError`.
+        """
         index = self._index
+        if index.lengths[row] <= _DECODED_BYTES:
+            return truncate(single_line(_content_of(self.entry(row))), _PREVIEW_CHARACTERS)
         is_message = index.kinds[row] < HTTP
         start = content_place(index, row) if is_message else index.places[row]
         end = index.places[row] + index.lengths[row] - (2 if is_message else 1)
@@ -49,3 +73,31 @@ class EntryReader:
         with self._file.open("rb", buffering=0) as stream:
             stream.seek(place)
             return stream.read(size)
+
+
+def _content_of(entry: Entry) -> str:
+    match entry:
+        case StderrEntry() | RemarkEntry():
+            return entry.text
+        case LostEntry() | SkippedEntry() | UnansweredEntry():
+            return entry.reason
+        case HTTPEntry():
+            return f"{entry.method} {entry.url}" if entry.method else str(entry.status)
+        case MessageEntry():
+            return _content_of_message(entry.data).decode("utf-8", "replace")
+        case _:
+            return ""
+
+
+def _content_of_message(data: bytes) -> bytes:
+    """Return the arguments, else the params, the result or the error of a message; all of it if it has none."""
+    try:
+        message = msgspec.json.decode(data, type=_MessageContent)
+    except (msgspec.MsgspecError, RecursionError):
+        return data
+    found = {**message.params, **message.result, **message.error}
+    arguments = found.get("arguments")
+    if arguments is not None:
+        return bytes(arguments)
+    shown = {name: value for name, value in found.items() if name not in _LEFT_OUT}
+    return msgspec.json.encode(shown) if shown else b""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+import msgspec
+
 from accord.check.probes.message_log import LogEntry, decode_json
 from accord.check.probes.message_validation import message_mismatches
 from accord.inspector.traffic.entry_reader import EntryReader
-from accord.inspector.traffic.index import NOTIFICATION, REQUEST, RESPONSE, TrafficIndex
+from accord.inspector.traffic.index import NOTIFICATION, OTHER, REQUEST, RESPONSE, TrafficIndex
 from accord.messages.base import JSONObject
 from accord.messages.methods import Sender
 from accord.visible_text import single_line, truncate
@@ -17,6 +19,7 @@ MAX_CHECKED = 2 << 20
 """Bytes of the largest message that is checked."""
 _MEMORY = 50_000
 _CHARACTERS = 500
+_NOT_JSON = "this is not JSON: over stdio, a server writes only messages to stdout, and its logs to stderr"
 
 
 class TypeCheck:
@@ -28,13 +31,11 @@ class TypeCheck:
         self._mismatches: OrderedDict[int, str] = OrderedDict()
 
     def is_checked(self, row: int) -> bool:
-        """Return whether the types of a row can be checked: it is a message of a known revision."""
+        """Return whether a row can be checked: it is a message of a known revision, or is no message at all."""
         index = self._index
-        return (
-            index.kinds[row] in (REQUEST, RESPONSE, NOTIFICATION)
-            and index.sizes[row] <= MAX_CHECKED
-            and bool(index.revisions.numbers[row])
-        )
+        kind = index.kinds[row]
+        is_typed = kind in (REQUEST, RESPONSE, NOTIFICATION) and bool(index.revisions.numbers[row])
+        return (is_typed or kind == OTHER) and index.sizes[row] <= MAX_CHECKED
 
     def mismatch(self, row: int) -> str:
         """Return what does not match; empty if the message is valid, or cannot be checked. Raises `OSError`."""
@@ -50,6 +51,8 @@ class TypeCheck:
     def _find_mismatch(self, row: int) -> str:
         index = self._index
         raw = self._reader.message(row)
+        if index.kinds[row] == OTHER:
+            return "" if _is_json(raw) else _NOT_JSON
         message = decode_json(raw)
         if not isinstance(message, dict):
             return ""
@@ -66,3 +69,11 @@ class TypeCheck:
             text = f"{mismatch.what} does not match its type in {revision}: {mismatch.why} (at {mismatch.where})"
             return truncate(single_line(text), _CHARACTERS)
         return ""
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

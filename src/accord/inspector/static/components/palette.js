@@ -7,15 +7,13 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 
 const SHOWN = 50;
 
-/** @type {{ actions: Action[], text: string, selected: number, from: Element | null }} */
-const palette = { actions: [], text: "", selected: 0, from: null };
+/** @type {{ isOpen: boolean, text: string, selected: number, from: Element | null }} */
+const palette = { isOpen: false, text: "", selected: 0, from: null };
 
-/**
- * @param {Action[]} actions
- * @param {() => void} update
- */
-export function openPalette(actions, update) {
-  Object.assign(palette, { actions, text: "", selected: 0, from: document.activeElement });
+/** @param {() => void} update */
+export function openPalette(update) {
+  if (palette.isOpen) return;
+  Object.assign(palette, { isOpen: true, text: "", selected: 0, from: document.activeElement });
   update();
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("palette"));
@@ -26,20 +24,25 @@ export function openPalette(actions, update) {
 /** @param {() => void} update */
 function close(update) {
   /** @type {HTMLDialogElement | null} */ (document.getElementById("palette"))?.close();
-  palette.actions = [];
+  palette.isOpen = false;
   if (palette.from instanceof HTMLElement) palette.from.focus();
   update();
 }
 
-function matches() {
+/** @param {Action[]} actions */
+function matches(actions) {
   const words = palette.text.toLowerCase().split(/\s+/);
-  return palette.actions.filter(({ title }) => words.every((word) => title.toLowerCase().includes(word))).slice(0, SHOWN);
+  return actions.filter(({ title }) => words.every((word) => title.toLowerCase().includes(word))).slice(0, SHOWN);
 }
 
-/** @param {() => void} update */
-export function paletteView(update) {
-  if (!palette.actions.length) return nothing;
-  const found = matches();
+/**
+ * @param {() => Action[]} actions What can be done now: a list that arrives while the palette is open is in it.
+ * @param {() => void} update
+ */
+export function paletteView(actions, update) {
+  if (!palette.isOpen) return nothing;
+  const found = matches(actions());
+  palette.selected = Math.max(0, Math.min(found.length - 1, palette.selected));
   const run = (/** @type {Action | undefined} */ action) => {
     if (action === undefined) return;
     close(update);
@@ -55,6 +58,7 @@ export function paletteView(update) {
     if (step !== undefined) {
       event.preventDefault();
       palette.selected = Math.max(0, Math.min(found.length - 1, palette.selected + step));
+      document.getElementById(`palette-${palette.selected}`)?.scrollIntoView({ block: "nearest" });
       update();
     } else if (event.key === "Enter") {
       event.preventDefault();
@@ -64,6 +68,7 @@ export function paletteView(update) {
   return html`<dialog id="palette" aria-label="Commands" @cancel=${() => close(update)}>
     <input
       type="text" role="combobox" aria-label="Command" aria-expanded="true" aria-controls="palette-list" autofocus
+      placeholder="Type what you want to do or open"
       aria-activedescendant=${found.length ? `palette-${palette.selected}` : nothing}
       .value=${palette.text} @input=${onInput} @keydown=${onKey}
     >

@@ -60,7 +60,7 @@ const columns = [
   { id: "connection", title: "Conn.", text: (/** @type {any} */ row) => String(row.connection || "") },
   { id: "direction", title: "Dir.", text: (/** @type {any} */ row) => ({ sent: "→", received: "←" })[/** @type {string} */ (row.direction)] ?? "" },
   { id: "kind", title: "Kind", text: (/** @type {any} */ row) => row.kind },
-  { id: "method", title: "Method", text: (/** @type {any} */ row) => [row.method, row.name].filter(Boolean).join(" ") },
+  { id: "method", title: "Method", text: (/** @type {any} */ row) => [row.method, row.name].filter(Boolean).join(" ") || row.kind },
   { id: "status", title: "Status", text: statusText },
   { id: "time", title: "Latency", text: (/** @type {any} */ row) => (row.duration === null ? "" : formatSeconds(row.duration)) },
   { id: "size", title: "Bytes", text: (/** @type {any} */ row) => (row.size ? row.size.toLocaleString("en") : "") },
@@ -70,7 +70,8 @@ const columns = [
 /** @param {any} row */
 function statusText(row) {
   const code = row.code ? ` ${row.code}` : "";
-  return `${row.mismatch ? "⚠ type " : ""}${row.outcome}${code}`.trim();
+  const mark = row.kind === "other" ? "⚠ not JSON " : "⚠ type ";
+  return `${row.mismatch ? mark : ""}${row.outcome}${code}`.trim();
 }
 
 /** @type {import("../main.js").Screen} */
