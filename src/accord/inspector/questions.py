@@ -243,7 +243,8 @@ class Questions:
         return (current,) if current in running else tuple(itertools.islice(running, _MAX_CAUSES))
 
     def _publish(self) -> None:
-        self._topics.changed("questions", {"open": len(self._open)})
+        servers = sorted({question.server for question in self._open.values()})
+        self._topics.changed("questions", {"open": len(self._open), "servers": servers})
 
     # --- the user ----------------------------------------------------------------------------------------------
 

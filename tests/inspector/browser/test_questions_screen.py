@@ -70,13 +70,36 @@ async def test_a_form_is_answered_and_survives_a_reload(page: Page) -> None:
     await expect(card).to_contain_text("Who <b>are</b> you?")
     await expect(card).to_contain_text(re.compile(r"Remaining time\s*9:\d\d"))
     await expect(page.get_by_role("link", name="Server requests")).to_contain_text("1")
+    await card.get_by_label("username").fill("Ada")
     await page.reload()
     await expect(card).to_contain_text("Who <b>are</b> you?")
-    await card.get_by_label("username").fill("Ada")
+    await expect(card.get_by_label("username")).to_have_value("Ada")
     await card.get_by_label("email").fill("ada@example.com")
     await card.get_by_role("button", name="Accept").click()
     await expect(card).to_have_count(0)
     assert "Ada" in await result(page, "test_elicitation")
+    assert await page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
+
+
+async def test_a_call_that_waits_for_the_user_says_so_and_links_to_the_request(page: Page) -> None:
+    await connect(page)
+    await page.goto(f"#/tools/{SERVER}/test_elicitation")
+    await page.get_by_label("message").fill("Which bread?")
+    await page.get_by_role("button", name="Call", exact=True).click()
+    await expect(page.get_by_role("link", name="Server requests")).to_contain_text("1")
+    await page.get_by_role("link", name="answer its request").click()
+    card = page.get_by_role("region", name="Elicitation: a form")
+    await expect(card).to_contain_text("Which bread?")
+    await card.get_by_role("button", name="Decline").click()
+    await expect(card).to_have_count(0)
+    await page.reload()
+    await page.goto(f"#/tools/{SERVER}/test_elicitation")
+    await expect(page.get_by_label("message")).to_have_value("Which bread?")  # what was typed, and the last call
+    await expect(page.locator(".call .state")).to_have_text("done")
+    await expect(page.get_by_role("link", name="answer its request")).to_have_count(0)
+    await page.goto(f"#/tools/{SERVER}/test_sampling")
+    await expect(page.get_by_role("heading", name="test_sampling", level=2)).to_be_visible()
+    await expect(page.locator(".call .state")).to_have_count(0)  # it was never called
 
 
 async def test_a_form_is_declined_by_keyboard(page: Page) -> None:
@@ -113,6 +136,19 @@ async def test_an_answer_of_sampling_that_does_not_fit_is_sent_anyway(page: Page
     await page.get_by_role("button", name="Send the answer").click()
     await expect(answer).to_have_count(0)
     assert "LLM response: Hi" in await result(page, "test_sampling")
+
+
+async def test_the_text_of_an_answer_to_sampling_is_typed_as_text(page: Page) -> None:
+    await open_screen(page)
+    await call(page, "test_sampling", prompt="Say hello")
+    await page.get_by_label("Text of the answer").fill('Hello,\n"you"')
+    answer = page.get_by_label("Answer, as JSON")
+    await expect(answer).to_have_value(re.compile(re.escape(r'"text": "Hello,\n\"you\""')))
+    await page.reload()
+    await expect(page.get_by_label("Text of the answer")).to_have_value('Hello,\n"you"')
+    await page.get_by_role("button", name="Send the answer").click()
+    await expect(answer).to_have_count(0)
+    assert "Hello," in await result(page, "test_sampling")
 
 
 async def test_roots_are_set(page: Page) -> None:

@@ -341,7 +341,8 @@ async def test_the_columns_of_the_timeline_are_not_cut(
         assert await grid.locator("#row-0 .cell-preview").evaluate("(cell) => cell.clientWidth") > 100
     cut = await grid.evaluate(
         """(grid) => [...grid.querySelectorAll("[role=columnheader]")]
-            .filter((cell) => cell.clientWidth && cell.getBoundingClientRect().right > grid.getBoundingClientRect().right)
+            .filter((cell) => cell.clientWidth)
+            .filter((cell) => cell.getBoundingClientRect().right > grid.getBoundingClientRect().right)
             .map((cell) => cell.textContent)"""
     )
     assert cut == []

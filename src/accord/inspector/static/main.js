@@ -145,6 +145,7 @@ async function loadScreen(always) {
 /** @param {Record<string, any>} topics */
 async function onTopics(topics) {
   Object.assign(state.topics, topics);
+  update(); // the navigation shows how many requests are open, on every screen
   if ("servers" in topics) await attempt(loadServers, "connection");
   const shown = opened.get(currentEntry().id);
   await loadScreen(Boolean(shown?.topics?.some((topic) => topic in topics)));

@@ -15,6 +15,7 @@ const STATES = /** @type {Record<string, string>} */ ({
   failed: "failed",
   cancelled: "idle",
 });
+const SCREENS = /** @type {Record<string, string>} */ ({ tool: "tools", prompt: "prompts", resource: "resources" });
 const MOST_LISTED = 20;
 
 /** The calls of one kind on one server. */
@@ -26,6 +27,11 @@ export class CallPanel {
     this.calls = [];
     /** @type {string | null} */
     this.shown = null;
+    /** The tool or prompt that is selected: only its calls are shown; empty for those of all. */
+    this.name = "";
+    this.loadedAt = 0;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.timer = undefined;
     /** @type {Result | null} */
     this.result = null;
     this.resultOf = "";
@@ -36,10 +42,15 @@ export class CallPanel {
     this.copied = null;
   }
 
-  /** @param {Context} context */
-  async load(context) {
+  /**
+   * @param {Context} context
+   * @param {string} [name]
+   */
+  async load(context, name = "") {
     const server = context.server.name;
     const { calls } = await context.send("calls/list", { server });
+    this.name = name;
+    this.loadedAt = performance.now();
     this.calls = calls.filter((/** @type {any} */ call) => call.request.kind === this.kind);
     await this.loadResult(context);
   }
@@ -54,8 +65,10 @@ export class CallPanel {
     this.saved = saved.filter(({ request }) => request.kind === this.kind);
   }
 
+  /** The call that the user chose, or the last one of what is selected. */
   get call() {
-    return this.calls.find((each) => each.id === this.shown) ?? null;
+    const calls = this.name ? this.calls.filter(({ request }) => request.name === this.name) : this.calls;
+    return calls.find((each) => each.id === this.shown) ?? (this.name ? calls[0] : null) ?? null;
   }
 
   /** @param {Context} context */
@@ -78,6 +91,7 @@ export class CallPanel {
     const server = context.server.name;
     const call = await context.send("calls/start", { server, kind, name, argumentsJson, outputSchemaJson });
     this.calls = [call, ...this.calls];
+    this.loadedAt = performance.now();
     this.show(call.id);
     context.announce(`${name} is running`);
     context.update();
@@ -96,8 +110,12 @@ export class CallPanel {
   /**
    * @param {Context} context
    * @param {(call: any) => void} edit Fills the form with the arguments of a call.
+   * @param {string} [name]
    */
-  view(context, edit) {
+  view(context, edit, name = "") {
+    this.name = name;
+    clearTimeout(this.timer);
+    if (this.call?.state === "running") this.timer = setTimeout(context.update, 1000);
     return html`${this.call ? this.callView(this.call, context, edit) : nothing} ${this.listView(context)}`;
   }
 
@@ -111,8 +129,9 @@ export class CallPanel {
     return html`<section class="card call" aria-labelledby="call-title">
       <h3 id="call-title">
         <bdi>${request.name}</bdi> <span class="state state-${STATES[call.state]}">${call.state}</span>
-        <span class="muted">${seconds(call.seconds)}</span>
+        <span class="muted">${seconds(this.secondsOf(call))}</span>
       </h3>
+      ${call.state === "running" ? waitingView(context) : nothing}
       ${call.progress ? progressView(call.progress) : nothing} ${logsView(call)}
       ${call.error ? html`<p class="error"><strong>${call.error}</strong>${call.code === null ? nothing : ` (code ${call.code})`}</p>` : nothing}
       ${this.result && this.resultOf === call.id ? this.result.view(context) : nothing}
@@ -130,18 +149,24 @@ export class CallPanel {
     </section>`;
   }
 
+  /** @param {any} call */
+  secondsOf({ state, seconds }) {
+    return state === "running" ? seconds + (performance.now() - this.loadedAt) / 1000 : seconds;
+  }
+
   /** @param {Context} context */
   listView(context) {
     if (!this.calls.length) return nothing;
-    const open = (/** @type {string} */ id) => {
+    const open = (/** @type {any} */ { id, request }) => {
       this.show(id);
+      if (this.name && this.name !== request.name) context.navigate(SCREENS[this.kind], context.server.name, request.name);
       void context.attempt(() => this.loadResult(context));
       context.update();
     };
     return html`<details class="card"><summary>Calls: ${this.calls.length}</summary>
       <ul class="plain">${this.calls.slice(0, MOST_LISTED).map((call) => html`<li>
-        <button type="button" class="quiet" aria-current=${call.id === this.shown ? "true" : nothing} @click=${() => open(call.id)}>
-          <bdi>${call.request.name}</bdi>, ${call.state}, ${seconds(call.seconds)}
+        <button type="button" class="quiet" aria-current=${call === this.call ? "true" : nothing} @click=${() => open(call)}>
+          <bdi>${call.request.name}</bdi>, ${call.state}, ${seconds(this.secondsOf(call))}
         </button>
       </li>`)}</ul>
     </details>`;
@@ -205,6 +230,17 @@ export class CallPanel {
       </li>`)}</ul>
     </details>`;
   }
+}
+
+/**
+ * Says that the server asks the user for something: until that is answered, the call goes on.
+ *
+ * @param {Context} context
+ */
+function waitingView({ topics, server, address }) {
+  if (!topics.questions?.servers?.includes(server.name)) return nothing;
+  return html`<p class="warning" role="status">The server waits for your answer:
+    <a href=${address("questions", server.name)}>answer its request</a></p>`;
 }
 
 /** @param {number} value */

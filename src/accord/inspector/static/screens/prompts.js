@@ -24,7 +24,7 @@ export const screen = {
   topics: ["calls"],
   load: async (context) => {
     const prompts = promptsOf(context);
-    await Promise.all([prompts.list.load(context), prompts.panel.load(context)]);
+    await Promise.all([prompts.list.load(context), prompts.panel.load(context, context.rest[0])]);
     await prompts.panel.loadSaved(context);
   },
   view: (context) => {
@@ -40,7 +40,7 @@ export const screen = {
       ${prompts.list.view(context, (name) => context.address("prompts", context.server.name, name), selected)}
       <div class="catalogue-item">
         ${prompt ? promptView(prompt, prompts, context) : html`<p class="muted">${selected ? "The server has no such prompt." : "Choose a prompt."}</p>`}
-        ${prompt ? prompts.panel.view(context, edit) : nothing} ${prompts.panel.savedView(context, edit)}
+        ${prompt ? prompts.panel.view(context, edit, prompt.name) : nothing} ${prompts.panel.savedView(context, edit)}
       </div>
     </div>`;
   },
@@ -58,7 +58,7 @@ export const screen = {
 function formOf(prompt, prompts, context) {
   let form = prompts.forms.get(prompt.itemJson);
   if (form === undefined) {
-    form = new CallForm(context, schemaOf(prompt.arguments ?? []), "{}", { action: "Get the prompt" });
+    form = new CallForm(context, schemaOf(prompt.arguments ?? []), "{}", { action: "Get the prompt", key: `prompt ${context.server.name} ${prompt.name}` });
     form.form.completer = (argument, value, others) => complete(context, { prompt: prompt.name }, argument, value, others);
     prompts.forms.set(prompt.itemJson, form);
   }

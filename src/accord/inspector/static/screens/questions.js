@@ -3,7 +3,8 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
-import { CallForm } from "../components/call_form.js";
+import { CallForm, storeDraft, storedDraft } from "../components/call_form.js";
+import { JsonDocument, encodeString, formatJson } from "../components/json_text.js";
 import { safeLink } from "../components/safe_link.js";
 import { modelsView, rootsView, loadSettings } from "../components/question_settings.js";
 
@@ -14,6 +15,7 @@ import { modelsView, rootsView, loadSettings } from "../components/question_sett
  *
  * @typedef {object} Draft
  * @property {any} detail The answer of `questions/get`.
+ * @property {string} key Where the text of the user is stored, for a reload of the page.
  * @property {number} expiresAt By the clock of the page, in milliseconds.
  * @property {CallForm | null} form
  * @property {string} request The params of a sampling request, which the user may edit.
@@ -81,13 +83,16 @@ async function load(context) {
  */
 function newDraft(context, detail) {
   const hasForm = detail.kind === "form" && detail.schemaJson;
-  const words = { title: "Answer", action: "Accept" };
+  const key = `answer ${detail.id} ${detail.server} ${detail.paramsJson.slice(0, 2000)}`;
+  const words = { title: "Answer", action: "Accept", key };
+  const isWhole = detail.paramsLength <= detail.paramsJson.length;
   return {
     detail,
+    key,
     expiresAt: performance.now() + detail.remainingSeconds * 1000,
     form: hasForm ? new CallForm(context, detail.schemaJson, "{}", words) : null,
-    request: detail.paramsJson,
-    answer: ANSWERS[detail.kind] ?? "",
+    request: storedDraft(`request ${key}`) || (isWhole ? formatJson(detail.paramsJson) : detail.paramsJson),
+    answer: (!hasForm && storedDraft(key)) || ANSWERS[detail.kind] || "",
     model: "",
     isAsking: false,
     problems: [],
@@ -118,6 +123,7 @@ function answer(context, draft, action, json = "", unchecked = false) {
     draft.problems = problems;
     if (problems.length) return context.announce("the answer does not fit the request, and was not sent");
     state.drafts.delete(id);
+    for (const key of [draft.key, `request ${draft.key}`]) storeDraft(key, "");
     context.announce(`request ${id}: ${action} sent`);
     return load(context);
   });
@@ -137,9 +143,9 @@ function questionView(context, draft) {
     ${detail.message ? html`<p class="message">${detail.message}</p>` : nothing}
     ${detail.kind === "url" ? urlView(detail.url) : nothing}
     ${detail.kind === "sampling" ? samplingView(context, draft) : nothing}
-    ${draft.form ? draft.form.view(context, (text) => answer(context, draft, "accept", text, draft.form?.hasErrors)) : nothing}
+    ${draft.form ? draft.form.view(context, (text) => answer(context, draft, "accept", text, draft.form?.hasErrors), refuseButtons(context, draft)) : nothing}
     ${detail.kind === "url" || draft.form ? nothing : answerText(context, draft)}
-    ${problemsView(context, draft)} ${buttons(context, draft)}
+    ${problemsView(context, draft)} ${draft.form ? nothing : buttons(context, draft)}
     ${detail.kind === "sampling" ? nothing : html`<details>
       <summary>The whole request</summary>
       <pre tabindex="0">${detail.paramsJson}</pre>
@@ -183,6 +189,7 @@ function cutNote(detail) {
 function samplingView(context, draft) {
   const edit = (/** @type {Event} */ event) => {
     draft.request = /** @type {HTMLTextAreaElement} */ (event.target).value;
+    storeDraft(`request ${draft.key}`, draft.request);
   };
   const choose = (/** @type {Event} */ event) => {
     draft.model = /** @type {HTMLSelectElement} */ (event.target).value;
@@ -217,7 +224,7 @@ async function askModel(context, draft) {
   await context.attempt(async () => {
     const params = { id: draft.detail.id, paramsJson: draft.request, model: draft.model };
     const { model, resultJson } = await context.send("questions/ask-model", params);
-    draft.answer = resultJson;
+    setAnswer(draft, resultJson);
     context.announce(`${model} answered; the answer was not sent yet`);
   });
   draft.isAsking = false;
@@ -230,12 +237,44 @@ async function askModel(context, draft) {
  */
 function answerText(context, draft) {
   const edit = (/** @type {Event} */ event) => {
-    draft.answer = /** @type {HTMLTextAreaElement} */ (event.target).value;
-    draft.problems = [];
+    setAnswer(draft, /** @type {HTMLTextAreaElement} */ (event.target).value);
     context.update();
   };
-  return html`<label><span>Answer, as JSON</span>
+  return html`${draft.detail.kind === "sampling" ? messageText(context, draft) : nothing}
+    <label><span>Answer, as JSON</span>
     <textarea rows="6" spellcheck="false" .value=${draft.answer} @input=${edit}></textarea>
+  </label>`;
+}
+
+/**
+ * @param {Draft} draft
+ * @param {string} answer
+ */
+function setAnswer(draft, answer) {
+  draft.answer = answer;
+  draft.problems = [];
+  storeDraft(draft.key, answer);
+}
+
+/**
+ * A field for the text of a message, which is a part of the JSON below; nothing while the JSON has no such part.
+ *
+ * @param {Context} context
+ * @param {Draft} draft
+ */
+function messageText(context, draft) {
+  const json = new JsonDocument(draft.answer);
+  const content = json.indexOf([], "content");
+  const path = [content, json.indexOf([content], "text")];
+  const text = path.includes(-1) ? null : json.at(path);
+  if (text === null || !json.raw(text).startsWith('"')) return nothing;
+  const type = (/** @type {Event} */ event) => {
+    json.replace(path, encodeString(/** @type {HTMLTextAreaElement} */ (event.target).value));
+    setAnswer(draft, json.text);
+    context.update();
+  };
+  return html`<label><span>Text of the answer</span>
+    <textarea rows="3" .value=${json.string(text)} @input=${type}></textarea>
   </label>`;
 }
 
@@ -261,12 +300,21 @@ function buttons(context, draft) {
   const { kind } = draft.detail;
   const accept = () => answer(context, draft, "accept", draft.answer);
   return html`<p class="buttons">
-    ${draft.form ? nothing : html`<button type="button" @click=${accept}>${kind === "url" ? "Accept" : "Send the answer"}</button>`}
-    <button type="button" class="quiet" @click=${() => answer(context, draft, "decline")}>Decline</button>
+    <button type="button" @click=${accept}>${kind === "url" ? "Accept" : "Send the answer"}</button>
+    ${refuseButtons(context, draft)}
+  </p>`;
+}
+
+/**
+ * @param {Context} context
+ * @param {Draft} draft
+ */
+function refuseButtons(context, draft) {
+  const { kind } = draft.detail;
+  return html`<button type="button" class="quiet" @click=${() => answer(context, draft, "decline")}>Decline</button>
     ${kind === "form" || kind === "url"
       ? html`<button type="button" class="quiet" @click=${() => answer(context, draft, "cancel")}>Cancel</button>`
-      : nothing}
-  </p>`;
+      : nothing}`;
 }
 
 function closedView() {

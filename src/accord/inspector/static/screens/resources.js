@@ -29,7 +29,7 @@ class ResourcesOfServer {
   formOf(template, context) {
     let form = this.forms.get(template.name);
     if (form === undefined) {
-      form = new CallForm(context, schemaOf(template.arguments ?? []), "{}", { title: "Variables", action: "Read the resource" });
+      form = new CallForm(context, schemaOf(template.arguments ?? []), "{}", { title: "Variables", action: "Read the resource", key: `template ${context.server.name} ${template.name}` });
       form.form.completer = (variable, value, others) => complete(context, { template: template.name }, variable, value, others);
       this.forms.set(template.name, form);
     }

@@ -27,7 +27,7 @@ class ToolsOfServer {
     const schema = tool.inputSchemaJson || "{}";
     const found = this.forms.get(tool.name);
     if (found && found.schema === schema) return found.form;
-    const form = new CallForm(context, schema, found ? found.form.form.text : "{}");
+    const form = new CallForm(context, schema, found ? found.form.form.text : "{}", { key: `tool ${context.server.name} ${tool.name}` });
     this.forms.set(tool.name, { schema, form });
     return form;
   }
@@ -42,7 +42,7 @@ export const screen = {
   topics: ["calls"],
   load: async (context) => {
     const tools = toolsOf(context);
-    await Promise.all([tools.list.load(context), tools.panel.load(context)]);
+    await Promise.all([tools.list.load(context), tools.panel.load(context, context.rest[0])]);
     await tools.panel.loadSaved(context);
   },
   view: (context) => {
@@ -81,7 +81,7 @@ function toolView(tool, tools, context) {
       <details><summary>JSON of the tool</summary><pre tabindex="0">${formatJson(tool.itemJson ?? "")}</pre></details>
       ${tool.icons?.length ? html`<p class="muted">Icons, not loaded: ${tool.icons.map((/** @type {string} */ each) => html`<code>${each}</code> `)}</p>` : nothing}
     </section>
-    ${tools.panel.view(context, (each) => edit(each, tools, context))}`;
+    ${tools.panel.view(context, (each) => edit(each, tools, context), name)}`;
 }
 
 /**
