@@ -10,7 +10,7 @@ import pytest
 
 from accord import Context, Server
 from accord.errors import ModelError
-from accord.host import Host, RunLimits
+from accord.host import Host, RunLimits, RunResult
 from accord.messages.content import TextContent, ToolResultContent, ToolUseContent
 from accord.messages.sampling import CreateMessageParams, SamplingMessage
 from accord.testing import ScriptedModel
@@ -113,6 +113,56 @@ async def test_tokens_of_sampling_requests_count(tmp_path: Path) -> None:
         assert first.tokens == host.sampling_tokens + 30 == 60  # 15 of each of four answers
         second = await host.run(model, "And now?", limits=RunLimits(tokens=31))
     assert (second.stopped, second.turns, second.tokens) == ("tokens", 2, 60)
+
+
+def asking(**options: Any) -> Server:
+    """A server whose tool asks the model of the host."""
+    server = Server("shop", **options)
+
+    @server.tool
+    async def price(item: str, ctx: Context) -> str:
+        """The price of an item, as the model of the host guesses it."""
+        return (await ctx.sample(item, max_tokens=10)).text
+
+    return server
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+async def test_concurrent_runs_count_only_the_sampling_requests_of_their_own_calls(
+    tmp_path: Path, revision: str
+) -> None:
+    other_is_done = asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def create_message(self, params: CreateMessageParams, **options: Any) -> Any:
+            await other_is_done.wait()
+            return await super().create_message(params, **options)
+
+    model = ScriptedModel([use(), "3", "It costs 3."])
+    servers = {"shop": asking(revisions=[revision])}
+
+    async def ask() -> RunResult:
+        result = await host.run(model, "What is it?")
+        other_is_done.set()
+        return result
+
+    async with Host(servers, approve=lambda prompt: True, state=tmp_path / "host.db", models=[model]) as host:
+        first, second = await asyncio.gather(
+            ask(), host.run(Slow(["It costs 3."]), "And this?", limits=RunLimits(tokens=15))
+        )
+        assert host.sampling_tokens == 15
+    assert (first.stopped, first.tokens) == ("answered", 45)
+    assert (second.stopped, second.tokens) == ("answered", 15)
+
+
+async def test_a_sampling_request_without_a_call_counts_for_each_run(tmp_path: Path) -> None:
+    host = Host({"shop": shop()}, approve=lambda prompt: True, state=tmp_path / "host.db", models=[ScriptedModel("3")])
+    async with host:
+        limits, server = host._sampling_limits, host._servers["shop"]
+        with host.count_sampling() as first, host.count_sampling() as second:
+            limits.pay(15, limits.payers(server))
+        limits.pay(15, limits.payers(server))
+    assert (first.tokens, second.tokens, host.sampling_tokens) == (15, 15, 30)
 
 
 async def test_a_model_may_not_call_without_bound_in_one_turn(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from accord.client.results import ToolResult
 from accord.errors import AccordError
 from accord.host.conversation import RunLimits, RunResult, run, with_results
 from accord.host.host import Host
+from accord.host.hosted_server import SampledTokens
 from accord.host.models.model import LanguageModel
 from accord.messages.content import EmbeddedResource, SamplingMessageContentBlock, TextContent
 from accord.messages.sampling import SamplingMessage
@@ -37,10 +39,9 @@ class ChatTools:
     def __init__(self, host: Host) -> None:
         self._host = host
 
-    @property
-    def sampling_tokens(self) -> int:
-        """Return the tokens of all sampling requests so far."""
-        return self._host.sampling_tokens
+    def count_sampling(self) -> AbstractContextManager[SampledTokens]:
+        """Count the tokens of sampling requests that the calls in a `with` block cause."""
+        return self._host.count_sampling()
 
     async def list_tools(self) -> list[Tool]:
         """Return the approved tools."""

@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -27,7 +27,7 @@ from accord.host.catalogue import CataloguedTool
 from accord.host.consent import BoundCall, Consent, NotApproved, Proposal, digest
 from accord.host.definitions import arguments_of
 from accord.host.grants import CallGrant, GrantedCall, decode_grant, find_grant, new_id
-from accord.host.hosted_server import HostedServer
+from accord.host.hosted_server import HostedServer, SampledTokens
 from accord.host.policy.call import ProposedCall
 from accord.host.policy.policy import Policy, Verdict
 from accord.host.prompts import CallPrompt, effect_of
@@ -36,6 +36,8 @@ from accord.messages.base import JSONObject
 from accord.messages.content import TextContent
 from accord.redaction import redact
 from accord.schema.json_values import to_json
+
+K = TypeVar("K")
 
 _PROGRESS_SECONDS = 5.0
 """How often the caller learns that the call still waits for an approval."""
@@ -59,6 +61,8 @@ class HostCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The arguments as JSON, under the server's names."""
     arguments_digest: str
     """The digest of `encoded`."""
+    run: SampledTokens | None = None
+    """The run that makes the call."""
 
     @property
     def arguments(self) -> JSONObject:
@@ -363,13 +367,20 @@ def _changed(call: HostCall) -> str:
 
 
 @contextlib.contextmanager
-def _active(call: HostCall) -> Any:
-    """Count the call as one in flight of its principal, to whom the server's questions go."""
-    active = call.server.active_principals
-    active[call.principal] = active.get(call.principal, 0) + 1
+def _active(call: HostCall) -> Iterator[None]:
+    """Count the call as one in flight of its principal, to whom the server's questions go, and of its run, to which the
+    tokens of its sampling requests are charged.
+    """
+    with _counted(call.server.active_principals, call.principal), _counted(call.server.active_runs, call.run):
+        yield
+
+
+@contextlib.contextmanager
+def _counted(active: dict[K, int], key: K) -> Iterator[None]:
+    active[key] = active.get(key, 0) + 1
     try:
         yield
     finally:
-        active[call.principal] -= 1
-        if not active[call.principal]:
-            del active[call.principal]
+        active[key] -= 1
+        if not active[key]:
+            del active[key]

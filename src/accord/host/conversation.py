@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from accord.client.results import ToolResult
 from accord.errors import AccordError
+from accord.host.hosted_server import SampledTokens
 from accord.host.models.model import LanguageModel, OnText
 from accord.messages.content import TextContent, ToolResultContent, ToolUseContent
 from accord.messages.sampling import CreateMessageParams, SamplingMessage, blocks_of
@@ -27,7 +29,7 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 30
     """Answers of the model."""
     tokens: int = 500_000
-    """Tokens that the model reads and writes, in total, with those of sampling requests of servers meanwhile."""
+    """Tokens that the model reads and writes, in total, with those of sampling requests that its calls cause."""
     seconds: float = 900
     """The time of the whole run, with that of its tools and of approvals."""
     answer_tokens: int = 8_192
@@ -52,9 +54,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 class ToolHost(Protocol):
     """Lists and calls the tools of a run: a `Host`."""
 
-    @property
-    def sampling_tokens(self) -> int:
-        """Return the tokens of all sampling requests so far."""
+    def count_sampling(self) -> AbstractContextManager[SampledTokens]:
+        """Count the tokens of sampling requests that the calls in a `with` block cause."""
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools for the model."""
@@ -71,6 +72,7 @@ class _Run:
     def __init__(
         self,
         host: ToolHost,
+        sampled: SampledTokens,
         model: LanguageModel,
         messages: Sequence[SamplingMessage],
         system: str | None,
@@ -92,12 +94,12 @@ class _Run:
         self.text: str = ""
         self.turns: int = 0
         self._answer_tokens = 0
-        self._sampled_before = host.sampling_tokens
+        self._sampled = sampled
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of all answers, and of sampling requests since the run began."""
-        return self._answer_tokens + self._host.sampling_tokens - self._sampled_before
+        """Return the tokens of all answers, and of sampling requests of its calls."""
+        return self._answer_tokens + self._sampled.tokens
 
     async def go(self) -> StopReason:
         while True:
@@ -166,15 +168,16 @@ async def run(
     """See `Host.run`. `on_message` receives each message that the run adds to the conversation."""
     if isinstance(messages, str):
         messages = [SamplingMessage(role="user", content=TextContent(text=messages))]
-    work = _Run(host, model, messages, system, limits, principal, on_text, on_call, on_message)
-    stopped: StopReason = "time"
-    limit = asyncio.timeout(limits.seconds)
-    try:
-        async with limit:
-            stopped = await work.go()
-    except TimeoutError:
-        if not limit.expired():
-            raise
+    with host.count_sampling() as sampled:
+        work = _Run(host, sampled, model, messages, system, limits, principal, on_text, on_call, on_message)
+        stopped: StopReason = "time"
+        limit = asyncio.timeout(limits.seconds)
+        try:
+            async with limit:
+                stopped = await work.go()
+        except TimeoutError:
+            if not limit.expired():
+                raise
     return RunResult(
         text=work.text, messages=with_results(work.messages), stopped=stopped, turns=work.turns, tokens=work.tokens
     )

@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,10 +28,10 @@ from accord.host.configuration import Configuration, ConfiguredServer, configure
 from accord.host.consent import Consent, digest
 from accord.host.conversation import DEFAULT_RUN_LIMITS, RunLimits, RunResult, run
 from accord.host.definitions import Definitions
-from accord.host.hosted_server import HostedServer, HostedServerStatus
+from accord.host.hosted_server import HostedServer, HostedServerStatus, SampledTokens
 from accord.host.models.model import LanguageModel, OnText
 from accord.host.policy.policy import Policy
-from accord.host.questions import ElicitationHandler, SamplingLimits, ServerQuestions
+from accord.host.questions import ElicitationHandler, SamplingLimits, ServerQuestions, current_run
 from accord.host.reviews import Reviews
 from accord.host.secret_references import with_secrets
 from accord.host.state import HostState
@@ -211,14 +212,12 @@ class Host:
     async def _make_client(self, server: HostedServer, on_state: Any, on_stderr: Any) -> Client:
         configured = server.configured
         questions = ServerQuestions(
-            configured,
+            server,
             self.models,
             self._sampling_limits,
             self._approver,
             self._elicitation,
             self._roots,
-            lambda: list(server.active_principals),
-            lambda: server.requests,
             approval_seconds=self._approval_seconds,
         )
         needs_approval = self._found and configured.server is None
@@ -351,6 +350,7 @@ class Host:
             tool=tool,
             encoded=encoded,
             arguments_digest=digest(encoded),
+            run=current_run.get(),
         )
         try:
             return await self._calls.call(call, on_progress=on_progress, timeout=timeout, total_timeout=total_timeout)
@@ -361,6 +361,14 @@ class Host:
     def sampling_tokens(self) -> int:
         """Return the tokens of all sampling requests so far, and of their answers."""
         return self._sampling_limits.tokens
+
+    def count_sampling(self) -> AbstractContextManager[SampledTokens]:
+        """Count the tokens of sampling requests in a `with` block, as `run` does: those of the calls in it.
+
+        A request while several blocks have calls at its server counts for each of them, and one without any call for
+        all blocks, because it is not known what caused it.
+        """
+        return self._sampling_limits.count()
 
     async def run(
         self,

@@ -33,6 +33,15 @@ _FIRST_PAUSE, _MAX_PAUSE = 0.05, 10.0
 """Seconds between two readings of lists that change all the time."""
 
 
+class SampledTokens:
+    """The tokens of sampling requests of one run, with those of their answers."""
+
+    __slots__ = ("tokens",)
+
+    def __init__(self) -> None:
+        self.tokens: int = 0
+
+
 class HostedServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A server of a host, at one moment."""
 
@@ -94,6 +103,8 @@ class HostedServer:
         self._connected_at = 0.0
         self.active_principals: dict[str, int] = {}
         """The calls in flight by the principal that caused them."""
+        self.active_runs: dict[SampledTokens | None, int] = {}
+        """The calls in flight by the run that makes them; None for calls outside of runs."""
         self.requests: int = 0
         """How many requests were begun."""
 

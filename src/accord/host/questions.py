@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ from accord.client.model_selection import choose_model
 from accord.errors import InternalError, InvalidParams, ModelError, RateLimited, SamplingDeclined, log_line
 from accord.host.approvers import Approver, PromptAnswer
 from accord.host.configuration import ConfiguredServer
+from accord.host.hosted_server import HostedServer, SampledTokens
 from accord.host.models.model import LanguageModel
 from accord.host.prompts import SamplingPrompt
 from accord.messages.elicitation import ElicitParams
@@ -44,14 +47,31 @@ _MAX_QUESTIONS = 20
 """Elicitations that a server may send before the next request to it."""
 
 
+current_run: ContextVar[SampledTokens | None] = ContextVar("accord_host_run", default=None)
+"""The run that makes the calls of this context."""
+
+
 class SamplingLimits:
-    """The sampling requests that the servers of one host may send, each and in total."""
+    """The sampling requests that the servers of one host may send, each and in total, and who pays for them."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._used: dict[str, int] = {}
         self.tokens: int = 0
         """Tokens of all requests so far, and of their answers."""
+        self._runs: set[SampledTokens] = set()
+
+    @contextmanager
+    def count(self) -> Iterator[SampledTokens]:
+        """Count the tokens for the calls that this context makes, as one run."""
+        run = SampledTokens()
+        self._runs.add(run)
+        token = current_run.set(run)
+        try:
+            yield run
+        finally:
+            current_run.reset(token)
+            self._runs.discard(run)
 
     def charge(self, server: ConfiguredServer) -> None:
         """Count a request. Raises `RateLimited` beyond the limits."""
@@ -60,22 +80,29 @@ class SamplingLimits:
             raise RateLimited(f"the host sends no more sampling requests of {server.name!r} to its models")
         self._used[server.name] = used + 1
 
+    def payers(self, server: HostedServer) -> Collection[SampledTokens | None]:
+        """Return the runs with calls in flight at the server; all runs if it has no calls, so that none goes unpaid."""
+        return list(server.active_runs) or list(self._runs)
+
+    def pay(self, tokens: int, payers: Collection[SampledTokens | None]) -> None:
+        """Charge the tokens of one request. It is not known which of several calls caused it: each run pays."""
+        self.tokens += tokens
+        for run in payers:
+            if run is not None:
+                run.tokens += tokens
+
 
 class ServerQuestions:
-    """The handlers for one server. `principals()` returns who has calls in flight there, and `requests()` how many
-    requests the host has begun.
-    """
+    """The handlers for one server."""
 
     def __init__(
         self,
-        server: ConfiguredServer,
+        server: HostedServer,
         models: Sequence[LanguageModel],
         limits: SamplingLimits,
         approver: Approver,
         elicitation: ElicitationHandler | None,
         roots: Sequence[str | os.PathLike[str]],
-        principals: Callable[[], Sequence[str]],
-        requests: Callable[[], int],
         *,
         approval_seconds: float,
     ) -> None:
@@ -84,9 +111,9 @@ class ServerQuestions:
         self._limits = limits
         self._approver = approver
         self._elicitation = elicitation
-        self._roots = [os.path.realpath(os.path.expanduser(each)) for each in (*roots, *server.settings.roots)]
-        self._principals = principals
-        self._requests = requests
+        self._roots = [
+            os.path.realpath(os.path.expanduser(each)) for each in (*roots, *server.configured.settings.roots)
+        ]
         self._asked_in = 0
         """The number of the last request of the host, and how many questions the server has asked since."""
         self._asked = 0
@@ -107,21 +134,24 @@ class ServerQuestions:
 
     async def sample(self, params: CreateMessageParams) -> CreateMessageResult:
         """Answer a sampling request. Raises `SamplingDeclined`, `RateLimited`, `InternalError` if the model fails."""
-        self._limits.charge(self._server)
+        self._limits.charge(self._server.configured)
+        payers = self._limits.payers(self._server)
         model = choose_model(params.model_preferences, list(self._models))
         asked = await self._approved(SamplingPrompt(self._server.name, model.name, params))
         request = asked.request or params
-        answer = await self._ask_model(model, request)
+        answer = await self._ask_model(model, request, payers)
         released = await self._approved(SamplingPrompt(self._server.name, model.name, request, answer))
         return released.result or answer
 
-    async def _ask_model(self, model: LanguageModel, request: CreateMessageParams) -> CreateMessageResult:
+    async def _ask_model(
+        self, model: LanguageModel, request: CreateMessageParams, payers: Collection[SampledTokens | None]
+    ) -> CreateMessageResult:
         try:
             answer = await model.create_message(request)
         except ModelError as exc:  # its text is for the owner of the host: the server learns nothing of the provider
             log.warning("accord: %s answered no request of %s: %s", model.name, self._server.name, log_line(exc))
             raise InternalError("the model of the host did not answer") from None
-        self._limits.tokens += answer.input_tokens + answer.output_tokens
+        self._limits.pay(answer.input_tokens + answer.output_tokens, payers)
         return answer.result
 
     async def _approved(self, prompt: SamplingPrompt) -> PromptAnswer:
@@ -142,7 +172,7 @@ class ServerQuestions:
         self._charge_question()
         if secret := _secret_field(params):
             raise InvalidParams(f"the form asks for {secret!r}: this host asks nobody for a secret in a form")
-        principals = self._principals()
+        principals = list(self._server.active_principals)
         if len(principals) > 1:
             raise InvalidParams("several principals have calls at this server; it is not known whom this is for")
         context = ElicitationContext(self._server.name, principals[0] if principals else "")
@@ -151,8 +181,8 @@ class ServerQuestions:
 
     def _charge_question(self) -> None:
         """Count a question. Raises `RateLimited` beyond those that one request may cause."""
-        if self._asked_in != self._requests():
-            self._asked_in, self._asked = self._requests(), 0
+        if self._asked_in != self._server.requests:
+            self._asked_in, self._asked = self._server.requests, 0
         self._asked += 1
         if self._asked > _MAX_QUESTIONS:
             raise RateLimited(f"the host passes on at most {_MAX_QUESTIONS} questions of {self._server.name!r} at once")
