@@ -9,20 +9,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_making = threading.RLock()
+building: threading.RLock = threading.RLock()
+"""Held while msgspec uses a type for the first time."""
 
 
 def locked_cache(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with a cache; all functions with this decorator share one lock."""
+    """Return the function with a cache; all functions with this decorator share the lock."""
 
     @cache
     def make(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _making:
+        with building:
             return function(*args, **kwargs)
 
     return make  # type: ignore[return-value]
+
+
+@locked_cache
+def _build(type_: Any) -> None:
+    msgspec.json.Decoder(type_)
+
+
+def safe_convert(value: Any, type_: Any, *, strict: bool = True) -> Any:
+    """Return `msgspec.convert(value, type_)`, for a type that other threads may use for the first time now.
+
+    Raises `msgspec.ValidationError`.
+    """
+    _build(type_)
+    return msgspec.convert(value, type_, strict=strict)

@@ -27,6 +27,7 @@ from accord.auth.oauth import OAuth
 from accord.auth.program_grants import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from accord.auth.urls import OPENID_CONFIGURATION, SERVER_METADATA
 from accord.errors import AccordError, TargetError
+from accord.locked_cache import safe_convert
 
 if TYPE_CHECKING:
     from accord.client.target import ClientAuth
@@ -179,7 +180,7 @@ def _login(settings: Any, place: str) -> ClientAuth | str | None:
     if entry is None:
         raise TargetError(f"{place}.type is none of {', '.join(_ENTRIES)}")
     try:
-        login = msgspec.convert(settings, entry, strict=False).login()
+        login = safe_convert(settings, entry, strict=False).login()
     except msgspec.ValidationError as exc:
         raise TargetError(f"{place}: {exc}; its keys are {', '.join(entry.__struct_fields__)}") from None
     except TargetError as exc:

@@ -15,6 +15,7 @@ import msgspec
 
 from accord.compat.differ import Different
 from accord.errors import ProtocolError, describe
+from accord.locked_cache import safe_convert
 from accord.messages.completion import CompleteResult, Completion
 from accord.messages.content import TextContent
 from accord.messages.tools import CallToolResult
@@ -178,9 +179,9 @@ def _native_result(request: Request, result: HandlerResult) -> Any:
     """Return a result from a middleware of mcp 2 as accord's own middleware returns it."""
     if request.method == "tools/call":  # already encoded, and so checked and wrapped by the code that made it
         fields = result if isinstance(result, dict) else msgspec.to_builtins(result)
-        return msgspec.convert(fields, EncodedToolResult)
+        return safe_convert(fields, EncodedToolResult)
     if isinstance(result, dict):
-        result = msgspec.convert(result, request.inside[3].method.result)
+        result = safe_convert(result, request.inside[3].method.result)
     if request.lists and isinstance(result, RESULTS[request.method][0]):
         return getattr(result, RESULTS[request.method][1])
     return result.completion if isinstance(result, CompleteResult) else result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from accord.host.models.configured_model import model_from_settings
 from accord.host.models.model import LanguageModel
 from accord.inspector.commands import CommandParams, InspectorError, NoParams, PageCommand, ServerParams
 from accord.inspector.questions import ClosedQuestion, Kind, Question, json_line
+from accord.locked_cache import safe_convert
 from accord.messages import codec
 from accord.messages.elicitation import ElicitResult
 from accord.messages.input_required import ListRootsResult
@@ -193,7 +193,7 @@ def answer_problems(question: Question, result: bytes) -> list[str]:
     """Return why a result does not fit its request, or the exact types of its revision."""
     try:
         decoded = msgspec.json.decode(result)
-        msgspec.convert(decoded, _exact_type(question.kind, question.revision))
+        safe_convert(decoded, view(_RESULTS[question.kind], question.revision, strict=True))
         if question.kind == "form":
             schema = _members(question.params).get("requestedSchema")
             check(decoded.get("content") or {}, msgspec.json.decode(schema or b"{}"))
@@ -202,11 +202,6 @@ def answer_problems(question: Question, result: bytes) -> list[str]:
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         return [f"accord cannot read it: {exc}"]
     return []
-
-
-@cache
-def _exact_type(kind: Kind, revision: str) -> Any:
-    return view(_RESULTS[kind], revision, strict=True)
 
 
 # --- models --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from accord.errors import InvalidParams
-from accord.locked_cache import locked_cache
+from accord.locked_cache import locked_cache, safe_convert
 from accord.messages.bounds import DECODED_NODES, has_more_nodes
 from accord.messages.duplicate_members import find_duplicate
 from accord.messages.meta import SERVER_INFO
@@ -130,8 +130,7 @@ def with_meta(params: bytes, meta: bytes) -> bytes:
 
 def convert(type_: type[T], value: Any) -> T | None:
     """Return a value that was decoded without a type as `type_`, or None if it does not match."""
-    decoder(type_)  # builds the type
     try:
-        return msgspec.convert(value, type_)
+        return cast(T, safe_convert(value, type_))
     except msgspec.ValidationError:
         return None

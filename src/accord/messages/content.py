@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from accord.lazy_patterns import lazy_pattern
+from accord.locked_cache import safe_convert
 from accord.messages.base import (
     LIVES,
     Arm,
@@ -170,7 +171,7 @@ def decode_around_unknown(raw: bytes | msgspec.Raw, type_: type[_T]) -> _T:
     data = msgspec.json.decode(raw)
     for holder in _holders(data):
         holder["content"] = _map_content(holder["content"], hide)
-    value = msgspec.convert(data, type_)
+    value = safe_convert(data, type_)
     found = iter(hidden)
     restored: _T = _restore(value, lambda block: next(found) or block)
     return restored

@@ -12,7 +12,6 @@ merged type must match one of its arms.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -20,11 +19,12 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, UnsetType
 
 from accord.errors import NotSupported
+from accord.locked_cache import locked_cache, safe_convert
 from accord.messages.base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
 from accord.messages.revision import is_in_revision
 
 
-@cache
+@locked_cache
 def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True) -> Any:
     """Return `type_` (a message type, or a union, list or dict of them) in the shape of `revision`.
 
@@ -39,7 +39,7 @@ def view(type_: Any, revision: str, *, strict: bool = False, closed: bool = True
     return _TypeViewer(revision, strict, closed).view(type_)
 
 
-@cache
+@locked_cache
 def arm_view(type_: type, name: str, revision: str) -> type:
     """Return one shape of a merged type as a strict view of `revision`. Raise `KeyError` if the revision does not have
     it."""
@@ -98,7 +98,7 @@ def _check_one_arm(type_: type, revision: str) -> Any:
         reasons = []
         for arm in arms_of_revision(type_, revision):
             try:
-                msgspec.convert(data, arm_view(type_, arm.name, revision))
+                safe_convert(data, arm_view(type_, arm.name, revision))
             except msgspec.ValidationError as exc:
                 reasons.append(f"{arm.name}: {exc}")
             else:

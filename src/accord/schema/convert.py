@@ -17,6 +17,7 @@ from typing import Annotated, Any, Union, cast, get_origin
 
 import msgspec
 
+from accord.locked_cache import building
 from accord.schema import pydantic_types
 from accord.schema.conversion_cost import Outcome, check_hashes, converted_parts
 from accord.schema.hints import (
@@ -72,6 +73,12 @@ def dec_hook(type_: Any, value: Any) -> Any:
 def convert(value: Any, type_: Any) -> Any:
     """Convert a JSON value to a type. Raises `msgspec.ValidationError`."""
     return msgspec.convert(value, type_, dec_hook=dec_hook, str_keys=True)
+
+
+def make_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type from `decodable`; no other thread uses the type meanwhile."""
+    with building:
+        return msgspec.json.Decoder(type_, dec_hook=dec_hook)
 
 
 def decodable(node: Node) -> Any:
@@ -154,7 +161,7 @@ class Decodables:
 
     def _decodes(self, hint: Any) -> bool:
         try:
-            msgspec.json.Decoder(hint)
+            make_decoder(hint)
         except (TypeError, NameError):
             return False
         return True
@@ -397,7 +404,7 @@ class _StructConverter:
         names = [f"f{index}" for index in range(len(fields))]
         types = map(self._decodables.of, (field.node for field in fields))
         tag_field, tag = self._node.tag or (None, None)
-        return msgspec.defstruct(
+        struct = msgspec.defstruct(
             self._node.name,
             [
                 (name, type_) if field.required else (name, type_, msgspec.UNSET)
@@ -410,3 +417,5 @@ class _StructConverter:
             tag_field=tag_field,
             tag=tag,
         )
+        make_decoder(struct)  # builds it
+        return struct

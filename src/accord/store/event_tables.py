@@ -10,6 +10,7 @@ import msgspec
 
 from accord.errors import StoreError
 from accord.limits import Limits
+from accord.locked_cache import safe_convert
 from accord.store.base import (
     Replay,
     event_cost,
@@ -141,7 +142,7 @@ class EventTables:
         if row is None:
             return None
         try:
-            stream_row = msgspec.convert(row, _StreamRow)
+            stream_row = safe_convert(row, _StreamRow)
         except msgspec.ValidationError as exc:
             raise damaged_error(self._path, f"what was kept of stream {stream!r} has changed") from exc
         return msgspec.structs.replace(

@@ -7,7 +7,7 @@ become one block.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import msgspec
@@ -16,6 +16,7 @@ from accord.host.models.failures import ProviderFailure
 from accord.host.models.limits import ModelLimits
 from accord.host.models.model import ModelResult
 from accord.host.models.tool_names import ToolNames
+from accord.locked_cache import safe_convert
 from accord.messages.base import JSONObject
 from accord.messages.bounds import has_more_nodes
 from accord.messages.content import SamplingMessageContentBlock, TextContent, ToolUseContent
@@ -50,7 +51,7 @@ def decode(decoder: msgspec.json.Decoder[_T], data: bytes) -> _T:
 def convert(value: Any, type_: type[_T]) -> _T:
     """Return a decoded part of an answer as a type. Raises `ProviderFailure` if it has another shape."""
     try:
-        return msgspec.convert(value, type_)
+        return cast(_T, safe_convert(value, type_))
     except msgspec.ValidationError as exc:
         reason = f"its answer does not have the shape of this API: {exc}"
     raise ProviderFailure(reason, retry=True)

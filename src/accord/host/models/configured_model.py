@@ -16,6 +16,7 @@ from accord.host.models.chat_completions import ChatCompletionsModel, TokenField
 from accord.host.models.model import LanguageModel
 from accord.host.models.provider import ModelSettings
 from accord.host.models.responses import ResponsesModel
+from accord.locked_cache import safe_convert
 from accord.messages.base import JSONObject
 from accord.transport.http.settings import HTTPSettings
 
@@ -45,7 +46,7 @@ def model_from_settings(settings: JSONObject) -> LanguageModel:
     Raises `DeclarationError` for an invalid member, `TargetError` for an unsafe URL or a key that cannot be sent.
     """
     try:
-        found = msgspec.convert(settings, ConfiguredModel)
+        found = safe_convert(settings, ConfiguredModel)
     except msgspec.ValidationError as exc:
         raise DeclarationError(f"invalid model: {exc}") from None
     more: ModelSettings = {

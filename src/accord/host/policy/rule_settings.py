@@ -24,6 +24,7 @@ from accord.host.policy.value_tests import (
     UnderFolder,
     ValueTest,
 )  # fmt: skip
+from accord.locked_cache import safe_convert
 
 _Text = Annotated[str, Meta(min_length=1)]
 _Texts = _Text | Annotated[list[_Text], Meta(min_length=1)]
@@ -94,7 +95,7 @@ def check_servers(rules: Iterable[PolicyRule], servers: Collection[str], file: s
 
 def canonical_form(settings: Sequence[object]) -> list[Any]:
     """Return valid rules in a form that is equal for rules that mean the same in another order."""
-    rules = [msgspec.to_builtins(msgspec.convert(each, RuleSettings)) for each in settings]
+    rules = [msgspec.to_builtins(safe_convert(each, RuleSettings)) for each in settings]
     return sorted((_canonical(rule) for rule in rules), key=lambda rule: str(rule["name"]))
 
 
@@ -125,7 +126,7 @@ def _kind(value: object) -> str:
 
 def _parse_rule(settings: object, place: str, system: PathSystem) -> PolicyRule:
     try:
-        rule = msgspec.convert(settings, RuleSettings)
+        rule = safe_convert(settings, RuleSettings)
         if not rule.name.isprintable():
             raise ValueError("its name has a control character")
         return PolicyRule(

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from accord.errors import ToolError
+from accord.locked_cache import safe_convert
 from accord.messages import codec
 from accord.messages.content import ContentBlock, Resource, ResourceContents, TextContent, adapt_content
 from accord.messages.meta import SERVER_INFO, Result, check_meta
@@ -274,6 +275,6 @@ def messages_of(value: Any) -> list[PromptMessage]:
         return [message for item in value for message in messages_of(item)]
     if isinstance(value, dict) and "role" in value and "content" in value:
         block = value["content"]
-        [block] = content_of(block) if isinstance(block, str | AsContent) else [msgspec.convert(block, ContentBlock)]
+        [block] = content_of(block) if isinstance(block, str | AsContent) else [safe_convert(block, ContentBlock)]
         return [PromptMessage(role=value["role"], content=block)]
     return [PromptMessage(role="user", content=block) for block in content_of(value)]

@@ -27,7 +27,7 @@ from accord.messages.content import wrap_schema
 from accord.messages.tools import CallToolResult
 from accord.schema import emit, explain
 from accord.schema.arguments import ArgumentDecoder, Rest, integers_of_floats
-from accord.schema.convert import Decodables, convert, dec_hook
+from accord.schema.convert import Decodables, convert, make_decoder
 from accord.schema.emit import JSONObject
 from accord.schema.hints import ANYTHING, MISSING, Field, HintReader, Node, accepts_null, choices, is_builtin
 from accord.schema.json_values import to_json
@@ -274,7 +274,7 @@ class Signature:
         keys = {field.name: field.key for field in self._resolved.fields if field.key != field.name}
         closed = not self._ignore_unknown
         struct = msgspec.defstruct(self.name, fields, kw_only=True, forbid_unknown_fields=closed, rename=keys or None)
-        return msgspec.json.Decoder(struct, dec_hook=dec_hook).decode
+        return make_decoder(struct).decode
 
     @cached_property
     def _required_count(self) -> int:
@@ -302,7 +302,7 @@ class Signature:
 
     @cached_property
     def _decode_result(self) -> Callable[[bytes], Any]:
-        return msgspec.json.Decoder(self._result_type, dec_hook=dec_hook).decode
+        return make_decoder(self._result_type).decode
 
     @cached_property
     def _by_name(self) -> bool:
