@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ import pytest
 import accord.sync
 from accord import Client, Server, ToolError
 from accord.client.results import ResultReader, ToolResult
-from accord.errors import InvalidResult, RequestTimeout
+from accord.errors import InvalidResult, LocalProtocolError, ProtocolError, RequestTimeout
 from accord.messages.revision import REVISIONS
+from accord.transport.memory import MemoryTransport
 
 server = Server("shop")
 
@@ -135,3 +137,30 @@ def test_a_flag_of_another_type_is_an_invalid_result(flag: bytes) -> None:
 async def test_a_type_with_metadata_without_a_hash_is_converted() -> None:
     async with Client(server) as client:
         assert await client.call_tool("greet", type=Annotated[str, {"unhashable": []}]) == "hello"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_encoded_arguments_are_sent_unchanged_on_one_line(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    send = MemoryTransport.send
+
+    def spy(self: MemoryTransport, message: bytes) -> None:
+        sent.append(message)
+        send(self, message)
+
+    monkeypatch.setattr(MemoryTransport, "send", spy)
+    values = [b"1.10", b"1e400", b"12345678901234567890123", b'{"b":1.0,\n"a":[0.10000000000000001]}']
+    async with Client(server, revisions=[revision]) as client:
+        for value in values:
+            with contextlib.suppress(ProtocolError):
+                await client.call_tool("greet", {"x": msgspec.Raw(value)})
+            (call,) = [message for message in sent if b'"tools/call"' in message]
+            assert b'"arguments":{"x":%b}' % value.replace(b"\n", b" ") in call
+            sent.clear()
+
+
+@pytest.mark.parametrize("value", [b"", b"1 2", b"}", b"[", b"01", b"nan", b"[" * 5_000])
+async def test_encoded_arguments_that_are_not_json_are_refused_before_they_are_sent(value: bytes) -> None:
+    async with Client(server) as client:
+        with pytest.raises(LocalProtocolError, match="the arguments cannot be encoded as JSON"):
+            await client.call_tool("greet", {"x": msgspec.Raw(value)})

@@ -28,6 +28,8 @@ A = TypeVar("A")
 _EXCERPT_BYTES = 200
 """The length of the excerpt of an invalid result in its error."""
 
+_checked_json = msgspec.json.Decoder(Raw).decode
+
 log: logging.Logger = logging.getLogger("accord.client")
 
 
@@ -139,13 +141,16 @@ def _without_null(raw: Raw, name: str) -> Raw:
 
 def encode_arguments(arguments: Mapping[str, Any] | None) -> Any:
     """Return the arguments as JSON; None for no arguments. Raises `LocalProtocolError` for another type than a
-    mapping, or for values that JSON does not support.
+    mapping, or for values that JSON does not support. A `Raw` in them is sent as it is, on one line.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
         raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {arguments!r:.200}')
     if not arguments:
         return None
     try:
-        return Raw(to_json(dict(arguments)))
-    except ValueError as exc:
+        data = to_json(dict(arguments))
+        if b"\n" in data or b"\r" in data:  # only a `Raw` has line breaks
+            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+        return _checked_json(data)
+    except (ValueError, msgspec.DecodeError, RecursionError) as exc:
         raise LocalProtocolError(f"the arguments cannot be encoded as JSON: {exc}") from exc

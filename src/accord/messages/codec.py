@@ -18,7 +18,7 @@ from accord.messages.bounds import DECODED_NODES, has_more_nodes
 from accord.messages.duplicate_members import find_duplicate
 from accord.messages.meta import SERVER_INFO
 from accord.messages.revision import Rules
-from accord.messages.views import view
+from accord.messages.views import removed_fields, view
 
 T = TypeVar("T")
 
@@ -37,6 +37,19 @@ def narrow(value: Any, revision: str) -> Any:
         return value
     known = view(type(value), revision)
     return value if known is type(value) else decoder(known).decode(encode(value))
+
+
+def encode_params(params: Any, revision: str) -> bytes:
+    """Return the params of a request in the shape of `revision`. Encoded members stay as they are, unless the revision
+    has another shape for what is set."""
+    if isinstance(params, msgspec.Struct):
+        removed = removed_fields(type(params), revision)
+        if removed is None:
+            return encode(narrow(params, revision))
+        for name, default in removed:
+            if getattr(params, name) is not default:
+                return encode(narrow(params, revision))
+    return encode(params)
 
 
 def decode_params(type_: type[T], params: Any) -> T:

@@ -57,6 +57,18 @@ def arm_view(type_: type, name: str, revision: str) -> type:
     return msgspec.defstruct(name, fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
+@locked_cache
+def removed_fields(type_: type[msgspec.Struct], revision: str) -> tuple[tuple[str, Any], ...] | None:
+    """Return the names and defaults of the fields that the view of `revision` does not have; None if it also differs in
+    the type of a field.
+    """
+    kept = {field.name: field.type for field in msgspec.structs.fields(view(type_, revision))}
+    fields = msgspec.structs.fields(type_)
+    if any(kept.get(field.name, field.type) != field.type for field in fields):
+        return None
+    return tuple((field.name, field.default) for field in fields if field.name not in kept)
+
+
 def arms_of_revision(type_: type, revision: str) -> list[Arm]:
     """Return the shapes of a merged type that `revision` has."""
     return [arm for arm in ARMS[type_] if is_in_revision(revision, *arm.life)]

@@ -72,7 +72,7 @@ class OutgoingRequests:
         id = self._last_id + 1
         params, params_meta = split_meta(params)
         fields = self._meta_of(rules, params_meta, meta, id if progress else None)
-        body = b"{}" if params is None else codec.encode(codec.narrow(params, rules.revision))
+        body = b"{}" if params is None else codec.encode_params(params, rules.revision)
         if fields:
             body = codec.with_meta(body, codec.encode(fields))
         request_meta = RequestMeta(progress_token=id) if progress else None

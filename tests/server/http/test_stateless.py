@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Annotated, Any
 
 import pytest
@@ -124,6 +125,30 @@ async def test_each_method_is_answered_in_a_post_of_its_own(method: str, params:
         answer = await Modern(here.raw).ask(method, params)
         assert answer.status == 200
         assert "result" in await answer.json()
+
+
+@pytest.mark.parametrize(
+    ("method", "members", "status"),
+    [
+        ("tools/call", '"name":"x","name":"echo","arguments":{}', 200),
+        ("tools/call", '"name":"echo","arguments":{"text":"a"},"arguments":{"text":"b"}', 200),
+        ("tools/call", '"name":"echo","arguments":{"text":"a","text":"b"}', 200),
+        ("tools/call", '"name":"echo","arguments":[]', 200),
+        ("tools/call", '"name":"echo","arguments":{},"_meta":{}', 200),
+        ("tools/list", '"cursor":"a","cursor":"b"', 200),
+        ("tools/list", '"cursor":5', 200),
+        ("tools/call", '"name":"echo","arguments":{"text":"a"},"_meta":{"x":1,"x":2,', 400),
+        ("tools/call", '"name":"echo","arguments":{"text":"a"},"_meta":{"progressToken":[],', 400),
+    ],
+)
+async def test_an_error_in_the_meta_is_400_and_one_in_other_params_200(method: str, members: str, status: int) -> None:
+    meta = json.dumps({META + "protocolVersion": LATEST, META + "clientCapabilities": {}})
+    params = members + meta[1:] if members.endswith(",") else f'{members},"_meta":{meta}'
+    headers = {**BASIC, "mcp-protocol-version": LATEST, "mcp-method": method, "mcp-name": "echo"}
+    body = f'{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{{{params}}}}}'.encode()
+    async with site(desk()) as here:
+        answer = await (await here.raw.begin("POST", "/mcp", headers, body)).start()
+        assert (answer.status, (await answer.json())["error"]["code"]) == (status, -32602)
 
 
 # --- the table of eras -------------------------------------------------------------------------------------------
