@@ -142,7 +142,7 @@ class EventTables:
         if row is None:
             return None
         try:
-            stream_row = safe_convert(row, _StreamRow)
+            stream_row: _StreamRow = safe_convert(row, _StreamRow)
         except msgspec.ValidationError as exc:
             raise damaged_error(self._path, f"what was kept of stream {stream!r} has changed") from exc
         return msgspec.structs.replace(
