@@ -82,6 +82,55 @@ class Model(pydantic.BaseModel):
     table: dict[int, str] = {}
 
 
+def _decimals(count: int) -> list[str]:
+    """Return decimals of up to 18 digits, of which each has the hash 1."""
+    found, factor = list[str](), 1
+    for exponent in range(1, 100 * count):
+        factor = factor * pow(10, -1, _MODULUS) % _MODULUS
+        if factor < 10**18 and len(found) < count:
+            found.append(f"{factor}e{exponent}")
+    return found
+
+
+def _points(count: int) -> list[tuple[int, int]]:
+    """Return pairs of numbers of which each has the same hash."""
+    prime_1, prime_2, prime_5, mask = 11400714785074694791, 14029467366897019727, 2870177450012600261, (1 << 64) - 1
+    wanted, found = hash((1, 2)) - (2 ^ prime_5 ^ 3527539) & mask, list[tuple[int, int]]()
+    rotated = wanted * pow(prime_1, -1, 1 << 64) & mask
+    before = (rotated >> 31 | rotated << 33) & mask
+    for first in range(10_000):
+        lane = prime_5 + first * prime_2 & mask
+        lane = (lane << 31 | lane >> 33) * prime_1 & mask
+        second = (before - lane) * pow(prime_2, -1, 1 << 64) & mask
+        if second < 10**18 and len(found) < count:
+            found.append((first, second))
+    assert len({hash(each) for each in found}) == 1
+    return found
+
+
+class Point(pydantic.BaseModel, frozen=True):
+    x: int
+    y: int
+
+
+class Collections(pydantic.BaseModel, strict=True):
+    amounts: Annotated[set[Decimal], pydantic.Strict(False)] = set()
+    rows: frozenset[Annotated[tuple[int, int], pydantic.Strict(False)]] = frozenset()
+    points: set[Point] = set()
+    by_amount: dict[Decimal, int] = {}
+    more: list[Collections] = []
+
+
+def _check_number(value: Any) -> Any:
+    if value == "broken":
+        raise RuntimeError("unforeseen")
+    return value
+
+
+class Unforeseen(pydantic.BaseModel):
+    numbers: set[Annotated[int, pydantic.BeforeValidator(_check_number)]] = set()
+
+
 class Typed(TypedDict):
     numbers: frozenset[int]
 
@@ -103,8 +152,15 @@ class Typed(TypedDict):
         (Model, {"ids": [str(uuid.UUID(int=each)) for each in _colliding(100)]}),
         (Model, {"ids": [uuid.UUID(int=each).hex for each in _colliding(100)]}),
         (Model, {"table": {str(each): "a" for each in _colliding(100)}}),
+        (Model, {"numbers": [f"{each:_}" for each in _colliding(100)]}),
+        (Model, {"table": {f"+{each:_}": "a" for each in _colliding(100)}}),
+        (Collections, {"amounts": _decimals(100)}),
+        (Collections, {"rows": _points(100)}),
+        (Collections, {"points": [{"x": x, "y": y} for x, y in _points(100)]}),
+        (Collections, {"by_amount": dict.fromkeys(_decimals(100), 1)}),
+        (Collections, {"more": [{"more": [{"amounts": _decimals(100)}]}]}),
+        (Unforeseen, {"numbers": ["broken", *(f"{each:_}" for each in _colliding(100))]}),
     ],
-    ids=str,
 )
 def test_values_of_one_hash_are_refused_before_a_set_or_a_dict_of_them_is_made(hint: Any, value: Any) -> None:
     with pytest.raises(Mismatch, match=r"(?i)more than 64 different values share one hash"):

@@ -3,8 +3,8 @@
 - The arms of a union convert the same parts of a value again. `ConvertedParts` caches the outcome of each part, so
   that unions inside unions do not double the time with each level.
 - Integers, and values that contain them, have hashes that anyone can calculate: with values that share one hash,
-  each insertion into a set or a dict compares all earlier ones. `check_hashes` refuses them, and `check_numbers`
-  does so if another library creates the sets.
+  each insertion into a set or a dict compares all earlier ones. `check_hashes` refuses them; `pydantic_types` calls it
+  for the sets that pydantic creates.
 """
 
 from __future__ import annotations
@@ -14,14 +14,8 @@ from collections.abc import Callable, Iterable
 from threading import local
 from typing import Any
 
-from accord.lazy_patterns import lazy_pattern
-
-_MAX_EQUAL_HASHES = 64
+MAX_EQUAL_HASHES: int = 64
 """Limit of different values with one hash: random values stay below it."""
-
-_INTEGER = lazy_pattern(rb"\d{19,4300}")
-"""An integer of about 64 bits or more: few smaller ones share one hash."""
-_UUID = lazy_pattern(rb"[0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}")
 
 Outcome = tuple[Any, str | None]
 """The converted value, or the reason why the conversion failed."""
@@ -67,7 +61,7 @@ def check_hashes(values: Iterable[Any]) -> None:
     """Raise `ValueError` for more than 64 different values with one hash, `TypeError` for a value without a hash."""
     values = list(values)
     counts = Counter(map(hash, values))
-    common = {each for each, count in counts.items() if count > _MAX_EQUAL_HASHES}
+    common = {each for each, count in counts.items() if count > MAX_EQUAL_HASHES}
     if not common:
         return
     different: dict[int, list[Any]] = {each: [] for each in common}
@@ -76,13 +70,5 @@ def check_hashes(values: Iterable[Any]) -> None:
         if same is None or value in same:
             continue
         same.append(value)
-        if len(same) > _MAX_EQUAL_HASHES:
-            raise ValueError(f"More than {_MAX_EQUAL_HASHES} different values share one hash")
-
-
-def check_numbers(text: bytes) -> None:
-    """Raise `ValueError` for JSON with more than 64 different integers, or UUIDs, that share one hash."""
-    if len(text) < _MAX_EQUAL_HASHES * 19:
-        return
-    check_hashes(map(int, set(_INTEGER.findall(text))))
-    check_hashes(int(each, 16) for each in {each.replace(b"-", b"") for each in _UUID.findall(text)})
+        if len(same) > MAX_EQUAL_HASHES:
+            raise ValueError(f"More than {MAX_EQUAL_HASHES} different values share one hash")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Iterator, Mapping
 from functools import lru_cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 import msgspec
 
-from accord.schema.conversion_cost import check_numbers
+from accord.schema.conversion_cost import MAX_EQUAL_HASHES, check_hashes
 
 JSONObject = dict[str, Any]
 
@@ -42,7 +42,8 @@ def load(hint: Any, value: Any) -> Any:
     """Convert a JSON value with pydantic. Raises `ValueError`, with the first failures."""
     adapter = _adapter(hint)
     text = msgspec.json.encode(value)
-    check_numbers(text)  # pydantic creates sets of them
+    if probes := _probes(hint):
+        _check_collections(value, probes)
     try:
         return adapter.validate_json(text)
     except sys.modules["pydantic"].ValidationError as exc:
@@ -112,6 +113,104 @@ def _adapter(hint: Any) -> Any:
         return _adapter_of(hint)
     except TypeError:  # the hint has metadata without a hash
         return sys.modules["pydantic"].TypeAdapter(hint)
+
+
+# Sets and dicts. pydantic creates them item by item, in quadratic time if the items share one hash, and which items do
+# depends on how pydantic reads them: "1_0" is the integer 10. Every array and object that could become a set or a dict
+# is therefore converted to a list first, by the types of the items of all sets and dicts in the hint.
+
+_UNPREDICTABLE = {"str", "bytes", "none", "bool", "literal", "enum", "date", "time", "datetime", "url"}
+"""Schemas of pydantic for values with random hashes, or of which only few share one hash."""
+_SCALARS = {"int", "float", "decimal", "uuid", "complex"}
+_UNREAD = {"metadata", "serialization", "default", "config", "cls"}
+"""Members of a schema of pydantic that contain no schema of a value."""
+_ITEMS = {"set": "items_schema", "frozenset": "items_schema", "dict": "keys_schema"}
+
+
+@lru_cache(maxsize=256)
+def _probes_of(hint: Any) -> tuple[Any, ...]:
+    return _make_probes(_adapter(hint))
+
+
+def _probes(hint: Any) -> tuple[Any, ...]:
+    try:
+        return _probes_of(hint)
+    except TypeError:  # the hint has metadata without a hash
+        return _make_probes(_adapter(hint))
+
+
+def _make_probes(adapter: Any) -> tuple[Any, ...]:
+    """Return a validator, and whether it takes only scalars, for each type of items whose hashes a peer can choose."""
+    schemas = list(_schemas(adapter.core_schema))
+    definitions = _lax([each for schema in schemas for each in schema.get("definitions", ())])
+    items: list[JSONObject] = []
+    for schema in schemas:
+        item = _lax(schema.get(_ITEMS.get(schema["type"], ""), {"type": "str"}), without=("strict", "ref"))
+        if item["type"] not in _UNPREDICTABLE and item not in items:
+            items.append(item)
+    return tuple((_make_probe(item, definitions), item["type"] in _SCALARS) for item in items)
+
+
+def _make_probe(item: JSONObject, definitions: list[JSONObject]) -> Any:
+    """Return a validator of lists of these items, which keeps items of other types."""
+    union = {"type": "union", "choices": [item, {"type": "any"}], "mode": "left_to_right"}
+    schema = {"type": "list", "items_schema": union}
+    if definitions:
+        schema = {"type": "definitions", "schema": schema, "definitions": definitions}
+    return sys.modules["pydantic_core"].SchemaValidator(schema)
+
+
+def _schemas(schema: Any) -> Iterator[Any]:
+    """Yield a schema of pydantic, and those in it."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("type"), str):
+            yield schema
+        for key, value in schema.items():
+            if key not in _UNREAD:
+                yield from _schemas(value)
+    elif isinstance(schema, list | tuple):
+        for each in schema:
+            yield from _schemas(each)
+
+
+def _lax(schema: Any, without: Collection[str] = ("strict",)) -> Any:
+    """Return a schema that is not strict, because the keys of an object are texts; `without` these members."""
+    if isinstance(schema, Mapping):
+        kept = {key: value for key, value in schema.items() if key not in without}
+        return {key: value if key in _UNREAD else _lax(value, without) for key, value in kept.items()}
+    return [_lax(each, without) for each in schema] if isinstance(schema, list | tuple) else schema
+
+
+def _check_collections(value: Any, probes: tuple[Any, ...]) -> None:
+    """Raise `ValueError` for an array, or keys of an object, of which too many share one hash as items of a set."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, list | dict):
+            continue
+        pending += part.values() if isinstance(part, dict) else part
+        if len(part) > MAX_EQUAL_HASHES:
+            for probe, is_scalar in probes:
+                if is_scalar:
+                    check_hashes(_converted(probe, [each for each in part if not isinstance(each, list | dict)]))
+                else:
+                    check_hashes(each for each in _converted(probe, list(part)) if _is_hashable(each))
+
+
+def _converted(probe: Any, items: list[Any]) -> list[Any]:
+    """Return the items as pydantic reads them, without those for which a validator of the author fails."""
+    try:
+        return list(probe.validate_python(items))
+    except Exception:  # such a validator may raise anything
+        return [each for item in items for each in _converted(probe, [item])] if len(items) > 1 else []
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except Exception:  # the `__hash__` of the author may raise anything
+        return False
+    return True
 
 
 def _line(error: Any) -> str:
