@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from accord.inspector import catalogue
 from accord.inspector.catalogue import CompleteTextParams, ExpandParams
 from accord.inspector.commands import InspectorError, ServerParams
 from accord.inspector.workspace import Workspace
+
+from tests.inspector.sender import PlayedServer, page
 
 TOOLS = [
     (
@@ -74,6 +77,15 @@ async def test_a_server_without_a_list_says_so(tmp_path: Path) -> None:
         assert "does not support prompts/list" in prompts.note
         completion = CompleteTextParams(server="x", argument="a", value="", prompt="p")
         assert (await catalogue.complete(workspace, completion)).values == []
+
+
+async def test_a_server_that_refuses_completion_suggests_nothing() -> None:
+    """2024-11-05 has no capability that says so."""
+    server = PlayedServer("2024-11-05")
+    async with page(server, revision="2024-11-05") as each:
+        sent = asyncio.create_task(each.send("completion/complete", server="one", argument="a", value="", prompt="p"))
+        server.raw.refuse(await server.raw.hear(), -32601, "Method not found")
+        assert await sent == {"values": [], "total": None, "hasMore": False}
 
 
 async def test_templates_are_expanded() -> None:

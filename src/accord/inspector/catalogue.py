@@ -270,7 +270,7 @@ async def complete(workspace: Workspace, params: CompleteTextParams) -> Completi
             template=params.template,
             context=params.context,
         )
-    except NotSupported:
+    except (NotSupported, MethodNotFound):  # the second in 2024-11-05, which has no capability for it
         return CompletionValues([])
     except AccordError as exc:
         raise InspectorError(f"the server suggests nothing: {exc}", "type the value") from exc

@@ -97,7 +97,7 @@ async def test_no_text_of_a_server_runs_or_loads_anything(page: Page, problems: 
 
     page.on("dialog", dismiss)
     await expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
-    await page.wait_for_function("location.hash")
+    await page.wait_for_function("() => location.hash")
     seen = ""
     for screen in await screens(page):
         await page.goto(screen)

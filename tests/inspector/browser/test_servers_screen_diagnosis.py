@@ -17,7 +17,7 @@ async def test_a_failed_connection_shows_the_steps_of_doctor(
     inspector = await inspect(f"{sys.executable} -c 'import no_such_module_of_mine'")
     page = await open_page(inspector.link)
     problems.expect("status of 409")  # the page connects the first server by itself
-    await page.wait_for_function("location.hash")
+    await page.wait_for_function("() => location.hash")
     await page.goto(f"{inspector.base}/#/servers")
     steps = page.get_by_role("list", name="Diagnosis of")
     await expect(steps).to_contain_text("process start: failed")

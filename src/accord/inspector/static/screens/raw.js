@@ -17,10 +17,10 @@ const METHODS = ["POST", "GET", "PUT", "DELETE", "OPTIONS"];
 const ROWS_SHOWN = 20;
 const PAUSE_MILLISECONDS = 300;
 
-/** @type {{ server: string, connections: any[], connection: number, text: string, isBase64: boolean, method: string,
+/** @type {{ server: string, era: string, connections: any[], connection: number, text: string, isBase64: boolean, method: string,
  *   headers: string, revision: string, problems: string[] | null, sent: any, rows: any[], timer: number }} */
 const state = {
-  server: "", connections: [], connection: 0, text: "", isBase64: false, method: "POST", headers: "", revision: "",
+  server: "", era: "", connections: [], connection: 0, text: "", isBase64: false, method: "POST", headers: "", revision: "",
   problems: null, sent: null, rows: [], timer: 0,
 };
 
@@ -37,9 +37,11 @@ export const screen = {
 
 /** @param {Context} context */
 async function load(context) {
-  const server = context.server.name;
-  if (!state.text) state.text = context.server.era === "handshake" ? PING : DISCOVER;
-  if (server !== state.server) Object.assign(state, { server, connection: 0, sent: null, rows: [], problems: null });
+  const { name: server, era } = context.server;
+  if (server !== state.server || era !== state.era) {
+    if (["", PING, DISCOVER].includes(state.text)) state.text = era === "handshake" ? PING : DISCOVER;
+    Object.assign(state, { server, era, connection: 0, sent: null, rows: [], problems: null });
+  }
   state.connections = (await context.send("raw/list", { server })).connections;
   if (state.connection && !state.connections.some(({ id }) => id === state.connection)) state.connection = 0;
   clearTimeout(state.timer);
