@@ -91,6 +91,20 @@ async def test_a_flood_is_counted_and_its_memory_bounded() -> None:
         assert own.recent[-1].length > 5_000
 
 
+async def test_a_million_notifications_are_counted_and_a_few_stored() -> None:
+    """Without a connection: `test_heavy_traffic` has fewer, through all parts and with a page."""
+    async with page() as each:
+        own = each.workspace.notifications.of("one")
+        message, change = _log("debug", "again"), Notice("notifications/resources/updated", NotificationParams())
+        for _ in range(500_000):
+            own.receive(message)
+            own.receive(change)
+        assert own.total == sum(own.counts.values()) == 1_000_000
+        assert own.log_counts == {"debug": 500_000}
+        assert (len(own.logs["debug"]), len(own.recent)) == (LOGS_PER_LEVEL, RECENT)
+        assert b'"notifications":{"changes":1000000}' in await anext(each.workspace.topics.stream())
+
+
 async def test_a_page_learns_of_many_notifications_by_few_lines() -> None:
     server = PlayedServer("2025-11-25")
     async with page(server, revision="2025-11-25") as each:

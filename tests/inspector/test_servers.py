@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,8 @@ from accord.inspector.server_commands import (
 )
 from accord.inspector.workspace import Workspace, name_of, named_servers
 from accord.messages.revision import HANDSHAKE, REVISIONS
+
+from tests.waiting import until
 
 SHOP = """
 import os, sys
@@ -125,6 +127,27 @@ async def test_a_server_that_ends_is_lost_with_its_reason_and_can_be_connected_a
             _ = server.client
         assert (await connect(workspace, ConnectParams(server="shop.py"))).error == ""
         assert (await disconnect(workspace, ServerParams(server="shop.py"))).state == "idle"
+
+
+ENDS_AFTER_THE_HANDSHAKE = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "short", "version": "1"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+    sys.exit(7)
+"""
+
+
+async def test_a_server_that_ends_right_after_the_handshake_is_not_connected() -> None:
+    async with opened([sys.executable, "-c", ENDS_AFTER_THE_HANDSHAKE]) as workspace:
+        (name,) = workspace.servers
+        server = workspace.server(name)
+        for _ in range(5):  # its end may arrive before, while and after it is connected
+            with suppress(InspectorError):
+                await connect(workspace, ConnectParams(server=name, revision="2025-11-25"))
+            await until(lambda: server.state in ("failed", "lost"), server.describe)
+            assert "code 7" in server.describe().error
 
 
 async def test_a_server_that_cannot_start_has_its_stderr_in_the_error() -> None:

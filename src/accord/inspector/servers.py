@@ -120,6 +120,8 @@ class InspectedServer:
             except BaseException:
                 self._set_state("idle")
                 raise
+            if client.state == "lost":  # it ended right after the handshake
+                raise InspectorError(f"{self.name} ended: {self._error}", self._cure)
             self._connections += 1
             self._connected_at = time.monotonic()
             self._set_state("connected")
@@ -160,7 +162,7 @@ class InspectedServer:
         self._on_change()
 
     def _on_state(self, state: ConnectionState, error: AccordError | None) -> None:
-        if state == "lost" and self.state == "connected":
+        if state == "lost" and self.state in ("connecting", "connected"):
             if error is not None:
                 self._describe_failure(error)
             self._set_state("lost")
