@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +21,10 @@ import pytest
 import accord
 from accord import Context, ResourceUpdated, Server
 from accord.client import notifications, subscription
-from accord.errors import ConnectError, ConnectionLost, NotConnected, ProtocolError, RequestTimeout
+from accord.errors import ConnectError, ConnectionLost, LocalProtocolError, NotConnected, ProtocolError, RequestTimeout
 from accord.messages.revision import REVISIONS
 from accord.sync import Client, NoticeStream, Subscription
+from accord.transport.base import Transport
 
 WEATHER = str(Path(__file__).parent.parent / "examples" / "weather.py")
 ASYNC_ONLY = {"connection"}
@@ -248,6 +250,24 @@ def test_many_threads_open_and_close_one_client(server: Server) -> None:
         list(pool.map(work, range(100)))
     client.close()
     assert not ours()
+
+
+def test_a_connect_that_fails_while_the_client_closes_does_not_end_its_thread(server: Server) -> None:
+    served = threading.Event()
+
+    async def serve(transport: Transport) -> None:
+        await server.serve(transport)
+        served.set()
+
+    def reopen(state: str, error: Exception | None) -> None:
+        if state == "closed":
+            with pytest.raises(LocalProtocolError, match="callback"):
+                client.connect()
+
+    target: Any = SimpleNamespace(serve=serve)
+    client = Client(target, on_state=reopen).connect()
+    client.close()
+    assert served.is_set()
 
 
 def test_a_call_fails_when_another_thread_closes(server: Server) -> None:

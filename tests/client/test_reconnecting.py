@@ -29,7 +29,7 @@ from accord.transport.base import Transport
 from accord.transport.connection import Connection
 
 from tests.clock import Clock
-from tests.waiting import until
+from tests.waiting import turns, until
 
 S26 = "2026-07-28"
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", S26])
@@ -263,6 +263,21 @@ async def test_closing_while_connecting_leaves_no_process(tmp_path: Path, reconn
             await client.ping()
 
 
+async def test_a_second_call_of_close_waits_for_the_first(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path, mute=[1])
+    async with asyncio.timeout(100):
+        client = mortal.client()
+        connecting = asyncio.create_task(client.connect())
+        await until(lambda: mortal.processes)
+        closing = asyncio.create_task(client.close())
+        await turns(5)
+        await client.close()
+        assert mortal.left() == []
+        await closing
+        with pytest.raises(NotConnected, match="closed while it"):
+            await connecting
+
+
 async def test_a_server_that_cannot_be_opened_at_first_is_no_case_for_reconnecting(tmp_path: Path) -> None:
     mortal = Mortal(tmp_path, fails=[1])
     with pytest.raises((ConnectError, ConnectionLost)):
@@ -376,6 +391,43 @@ async def test_a_server_in_this_process_that_ends_is_served_again() -> None:
         await ended(client)
         assert (await client.call_tool("echo", {"text": "2"})).text == "2"
         assert served == 2
+
+
+@ERAS
+async def test_connecting_while_the_client_closes_opens_another_connection(revision: str) -> None:
+    server = Server("s")
+    async with asyncio.timeout(100):
+        for count in range(1, 40):
+            client = await Client(server, revisions=[revision]).connect()
+            closing = asyncio.create_task(client.close())
+            await turns(count)
+            await client.connect()
+            await closing
+            await client.ping()
+            async with client.notifications():
+                pass
+            await client.close()
+
+
+async def test_closing_while_a_server_in_this_process_ends_slowly_stops_the_reconnecting() -> None:
+    async def serve(transport: Transport) -> None:
+        serving = asyncio.ensure_future(server.serve(transport))
+        await go_on.wait()
+        await transport.close()
+        await serving
+        ending.set()
+        await asyncio.Event().wait()
+
+    server = Server("s")
+    go_on, ending = asyncio.Event(), asyncio.Event()
+    target: Any = SimpleNamespace(serve=serve)
+    client = Client(target, reconnect=ENDLESSLY)
+    async with asyncio.timeout(100):
+        await client.connect()
+        go_on.set()
+        await until(lambda: client.state == "reconnecting" and ending.is_set())
+        await client.close()
+        assert client.state == "closed"
 
 
 # The pauses

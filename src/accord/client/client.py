@@ -163,7 +163,7 @@ class Client(RequestMethods):
             connector,
             reconnect,
             prepare=self._prepare,
-            lost=self._on_connection_lost,
+            ended=self._on_connection_ended,
             prepare_seconds=limits.client.connect_seconds,
         )
         self._connection.on_state = on_state
@@ -208,10 +208,8 @@ class Client(RequestMethods):
 
     async def close(self) -> None:
         """Close the connection and end a server that is a child process; bounded in time, from any task."""
-        self._subscriptions.close()
-        self._notifications.end()
         await self._connection.close()
-        await self._notifications.close()
+        await self._notifications.finish_callbacks()
 
     async def _prepare(self, connection: Connection, again: bool) -> None:
         """Restore the state of the client on a new connection, and discard cached server state."""
@@ -222,7 +220,7 @@ class Client(RequestMethods):
         await self._subscriptions.use(connection)
         self._notifications.is_live = True
 
-    def _on_connection_lost(self, error: ConnectionLost) -> None:
+    def _on_connection_ended(self, error: ConnectionLost | None) -> None:
         self._subscriptions.close(error)
         self._notifications.end(error)
 

@@ -9,7 +9,6 @@ A remembered method that fails is dropped, and each one expires after an hour, a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
 from collections import OrderedDict
@@ -331,10 +330,12 @@ class Connector:
     async def close(self) -> None:
         """Wait until a server in this process has ended; close the credentials."""
         await self.authorization.close()
-        if self._serving is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([self._serving], timeout=self._limits.close_seconds)
-                self._serving.cancel()
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            try:
+                await asyncio.wait([serving], timeout=self._limits.close_seconds)
+            finally:
+                serving.cancel()
 
 
 def session_recorder(file: str | os.PathLike[str]) -> Callable[[Transport], Transport]:

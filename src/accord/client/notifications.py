@@ -199,9 +199,8 @@ class NotificationRouter:
         for stream in self.streams:
             stream.end(error)
 
-    async def close(self) -> None:
-        """Close the streams, and wait for the callbacks, at most `ClientLimits.callback_seconds`."""
-        self.end()
+    async def finish_callbacks(self) -> None:
+        """Wait for the callbacks, at most `ClientLimits.callback_seconds`."""
         time = asyncio.get_running_loop().time
         deadline = time() + self.limits.client.callback_seconds
         for callback in [

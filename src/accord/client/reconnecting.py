@@ -58,8 +58,8 @@ _MIN_SESSION_SECONDS = 1.0
 class ReconnectingConnection:
     """The current connection of a client.
 
-    `prepare(connection, again)` initializes a new connection; its exception fails the attempt. `lost(error)` is called
-    when the connection is lost and will not be reopened unless `open` is called.
+    `prepare(connection, again)` initializes a new connection; its exception fails the attempt. `ended(error)` is called
+    when the connection is lost, or closed (None), and will not be reopened unless `open` is called.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class ReconnectingConnection:
         reconnect: Reconnect | None,
         *,
         prepare: Callable[[Connection, bool], Awaitable[None]],
-        lost: Callable[[ConnectionLost], None],
+        ended: Callable[[ConnectionLost | None], None],
         prepare_seconds: float,
     ) -> None:
         self._connector = connector
         self._reconnect = reconnect
         self._prepare = prepare
-        self._on_lost = lost
+        self._on_ended = ended
         self._prepare_seconds = prepare_seconds
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
@@ -107,6 +107,9 @@ class ReconnectingConnection:
         """Open a closed connection. Raises `ConnectError`, `ConnectionLost`; `NotConnected` if closed meanwhile."""
         closes = self._closes
         async with self._lock:  # a second task waits for the connection of the first
+            await _wait_until_done(self._close_task)  # it would end parts of the new connection
+            if closes == self._closes and self._is_lost:
+                await self._end(self.connection)
             if closes != self._closes:
                 raise NotConnected("the client was closed while it waited to connect")
             if self.is_open:
@@ -114,8 +117,6 @@ class ReconnectingConnection:
             if self._is_reopening:
                 await self.ready(None)
                 return
-            if self._connection is not None:
-                await self._end(self._connection)
             self._opening = asyncio.get_running_loop().create_task(self._start(Backoff(self._reconnect or Reconnect())))
             await self._wait_opened(self._opening)
 
@@ -123,6 +124,10 @@ class ReconnectingConnection:
     def _is_reopening(self) -> bool:
         is_watched = self._watch_task is not None and not self._watch_task.done()
         return self._connection is not None and self._reopens(self._connection) and is_watched
+
+    @property
+    def _is_lost(self) -> bool:
+        return self._connection is not None and not self.is_open and not self._is_reopening
 
     def _reopens(self, connection: Connection) -> bool:
         """Return whether a lost connection is followed by another one; after a session that the server ended it always
@@ -202,16 +207,16 @@ class ReconnectingConnection:
         await asyncio.shield(self._close_task)  # continues when the caller is cancelled
 
     async def _close(self, previous: asyncio.Task[None] | None) -> None:
+        await _wait_until_done(previous)  # a second cancellation would interrupt the clean-up
         await _cancel_and_wait(self._opening)
         await _cancel_and_wait(self._watch_task)
         connection, self._connection = self._connection, None
         if self.state != "closed":
             self._set_state("closed")
+        self._on_ended(None)
         self._notify_waiters()
         if connection is not None:
             await self._end(connection)
-        elif previous is not None:  # a second call of close() waits for the first
-            await asyncio.wait([previous])
 
     async def _end(self, connection: Connection) -> None:
         """Clean up the connection: a process that may still run, a server in this process."""
@@ -228,7 +233,7 @@ class ReconnectingConnection:
             lost = connection.transport.lost()
             if not self._reopens(connection):
                 self._set_state("lost", lost)
-                return self._on_lost(lost)
+                return self._on_ended(lost)
             if not await self._reopen(lost, backoff, time() - started):
                 return None
 
@@ -271,7 +276,7 @@ class ReconnectingConnection:
     def _give_up(self, failure: ConnectionLost) -> None:
         self._failure = failure
         self._set_state("lost", failure)
-        self._on_lost(failure)
+        self._on_ended(failure)
         self._notify_waiters()
 
     def _on_watch_done(self, task: asyncio.Task[None]) -> None:
@@ -354,6 +359,11 @@ async def _within(allowance: TimeAllowance, send: Callable[..., Awaitable[Raw]])
 
 async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:
     """Cancel a task, and wait for its clean-up."""
-    if task is not None and not task.done():
+    if task is not None:
         task.cancel()
+    await _wait_until_done(task)
+
+
+async def _wait_until_done(task: asyncio.Task[None] | None) -> None:
+    if task is not None and not task.done():  # one that is done may be of an event loop that is closed
         await asyncio.wait([task])

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
@@ -64,7 +64,7 @@ class Client:
         self._client = AsyncClient(*args, **options)
         self._background = BackgroundLoop("client")
         self._lock = threading.Lock()
-        self._connecting = 0
+        self._transitions = 0  # calls of connect and close in progress
         self._end = weakref.finalize(self, _close_unclosed, self._client, self._background)
 
     # --- lifetime ----------------------------------------------------------------------------------------------
@@ -75,29 +75,30 @@ class Client:
         Raises `ConnectError`, `ConnectionLost`, and `NotConnected` when the client is closed meanwhile, or was opened
         before this process was forked.
         """
-        with self._lock:
+        with self._transition():
             self._background.start()
-            self._connecting += 1
-        try:
             self._background.run(self._client.connect())
-        finally:
-            with self._lock:
-                self._connecting -= 1
-                self._stop_if_idle()
         return self
 
     def close(self) -> None:
         """Close the connection and end a server that is a child process; bounded in time, from any thread."""
-        if self._background.is_running:
-            with suppress(NotConnected):  # another thread has closed it
-                self._background.run(self._client.close())
-        with self._lock:
-            self._stop_if_idle()
+        with self._transition():
+            if self._background.is_running:
+                with suppress(NotConnected):  # another thread has closed it
+                    self._background.run(self._client.close())
 
-    def _stop_if_idle(self) -> None:
-        """End the thread unless a connection is open or being opened."""
-        if not self._connecting and not _is_connected(self._client):
-            self._background.stop()
+    @contextmanager
+    def _transition(self) -> Iterator[None]:
+        """Keep the thread; end it after the last transition unless a connection is open."""
+        with self._lock:
+            self._transitions += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._transitions -= 1
+                if not self._transitions and not _is_connected(self._client):
+                    self._background.stop()
 
     def __enter__(self) -> Client:
         return self.connect()
