@@ -19,6 +19,7 @@ from accord.host.policy.policy import Policy
 from accord.host.prompts import CommandPrompt, DefinitionsPrompt, Prompt
 from accord.limits import DEFAULT_LIMITS, Limits
 
+from tests.clock import Clock
 from tests.waiting import until
 
 RAW = Path(__file__).with_name("raw_server.py")
@@ -120,6 +121,68 @@ async def test_a_server_that_always_announces_changes_can_be_called() -> None:
         async with Host({"bad": raw("announces")}, approve=Person(), state=":memory:", policy=ALLOW) as host:
             assert (await host.call_tool("bad_tool")).text == "done"
             await host.settled()
+
+
+async def test_a_change_that_is_announced_as_the_last_list_has_been_read_is_not_lost() -> None:
+    server = good()
+    async with Host({"good": server}, approve=Person(), state=":memory:", policy=ALLOW) as host:
+        await host.settled()
+        hosted: Any = host._servers["good"]
+        read, on_definitions, reads = hosted._read, hosted._on_definitions, []
+
+        async def count(client: Any) -> Any:
+            reads.append(client)
+            return await read(client)
+
+        def announce(server: Any) -> None:
+            hosted._on_definitions = on_definitions
+            asyncio.get_running_loop().call_soon(hosted._mark_stale)  # before the callbacks of the task that reads
+
+        hosted._read, hosted._on_definitions = count, announce
+        server.tool(lambda: 2, name="more")
+        await until(lambda: len(reads) == 2, lambda: reads)
+
+
+async def test_lists_that_a_defect_keeps_from_being_read_are_not_used() -> None:
+    server = good()
+    async with Host({"good": server}, approve=Person(), state=":memory:", policy=ALLOW) as host:
+        await host.settled()
+        hosted: Any = host._servers["good"]
+
+        async def fail(client: Any) -> Any:
+            raise RuntimeError("broken")
+
+        hosted._read = fail
+        server.tool(lambda: 2, name="more")
+        await until(lambda: hosted._lists_failure)
+        with pytest.raises(NotConnected, match="its lists could not be read: RuntimeError"):
+            await host.call_tool("good_work")
+
+
+async def test_a_server_that_is_used_as_its_connection_attempt_ends_is_connected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("accord.host.hosted_server._now", clock.monotonic)
+    async with Host({"good": good()}, approve=Person(), state=":memory:", policy=ALLOW) as host:
+        await host.settled()
+        hosted: Any = host._servers["good"]
+        make_client, on_change = hosted._make_client, hosted._on_change
+
+        async def fail(*_: Any) -> Any:
+            hosted._make_client, hosted._on_change = make_client, use
+            raise NotConnected("not yet")
+
+        def use() -> None:
+            hosted._on_change = on_change
+            clock.ahead = 100
+            # before the callbacks of the task that connects
+            asyncio.get_running_loop().call_soon(lambda: hosted._act(hosted._supervision.use(clock.monotonic())))
+
+        hosted._make_client = fail
+        hosted._restart("a test")
+        hosted._act("connect")
+        await until(lambda: hosted.state == "connected", lambda: hosted.status)
 
 
 @pytest.mark.parametrize("ending", ["close", "cancel"])

@@ -255,6 +255,8 @@ class HostedServer:
             log.error("accord: a defect in the connection to %s", self.name, exc_info=error)
         self.start()  # if it was refused and allowed meanwhile
         self._act(self._supervision.wake(_now()))
+        if self.state == "connecting" and self._connecting is None:  # it was to connect again before this task ended
+            self._act("connect")
 
     def _on_state(self, state: ConnectionState, error: AccordError | None) -> None:
         reason = "" if error is None else truncate(str(error), _MAX_REASON)
@@ -300,9 +302,18 @@ class HostedServer:
         self._announced += 1
         if self._refreshing is None and self.state != "closed":
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
-            self._refreshing.add_done_callback(self._on_refreshed)
 
     async def _refresh(self) -> None:
+        try:
+            await self._read_changes()
+        except Exception as exc:
+            log.exception("accord: a defect while the lists of %s were read", self.name)
+            self._lists_failure = truncate(f"its lists could not be read: {exc!r}", _MAX_REASON)
+        finally:  # in the same step as the last comparison, or a change that is announced in between would be lost
+            self._refreshing = None
+            self._notify()
+
+    async def _read_changes(self) -> None:
         """Read the lists again until they did not change meanwhile. One that always changes is read after pauses."""
         pause = _FIRST_PAUSE
         while self._read_up_to < self._announced and (client := self._client) is not None:
@@ -345,12 +356,6 @@ class HostedServer:
         self.resources = capabilities is not None and capabilities.resources is not None
         instructions = instructions_of(client.instructions)
         return offered if instructions is None else [*offered, instructions]
-
-    def _on_refreshed(self, task: asyncio.Task[None]) -> None:
-        self._refreshing = None
-        self._notify()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("accord: a defect while the lists of %s were read", self.name, exc_info=error)
 
 
 def _now() -> float:
