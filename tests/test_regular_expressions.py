@@ -10,6 +10,7 @@ import ast
 import importlib
 import pkgutil
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -70,11 +71,11 @@ def expressions() -> Iterator[tuple[str, re.Pattern[Any], str | None]]:
     for _, marked in redaction._MARKED:
         yield "accord.redaction._MARKED", re.compile(marked), "sub"
     for path, text in sources().items():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
-                pattern, method = node.args[0], ast.unparse(node.func)[3:]
-                if isinstance(pattern, ast.Constant) and method in {*METHODS, *ALIKE}:
-                    yield f"accord.{path.stem}:{node.lineno}", re.compile(pattern.value), method
+        for node in ast.walk(ast.parse(text)) if re.search(r"\bre\s*\.", text) else ():
+            match node:
+                case ast.Call(ast.Attribute(ast.Name("re"), method), [ast.Constant(pattern), *_]):
+                    if method in {*METHODS, *ALIKE}:
+                        yield f"accord.{path.stem}:{node.lineno}", re.compile(pattern), method
 
 
 def inside(value: Any, depth: int) -> Iterator[tuple[re.Pattern[Any], str | None]]:
@@ -91,10 +92,17 @@ def inside(value: Any, depth: int) -> Iterator[tuple[re.Pattern[Any], str | None
 
 def methods(name: str) -> set[str]:
     """How the code uses an expression; as a search, where that cannot be seen."""
-    short = name.rpartition(".")[2]
-    use = re.compile(rf"\b{short}(?:\[\w+\])?\.({'|'.join((*METHODS, *ALIKE))})\b")
-    found = (each for text in sources().values() if short in text for each in use.findall(text))
-    return {ALIKE.get(each, each) for each in found} or {"search"}
+    return {ALIKE.get(each, each) for each in calls()[name.rpartition(".")[2]]} or {"search"}
+
+
+@cache
+def calls() -> dict[str, set[str]]:
+    """The methods of expressions that the code calls, by what it calls them on."""
+    found = defaultdict[str, set[str]](set)
+    for text in sources().values():
+        for name, method in re.findall(rf"\b(\w+)(?=(?:\[\w+\])?\.({'|'.join((*METHODS, *ALIKE))})\b)", text):
+            found[name].add(method)
+    return found
 
 
 # Hostile texts
