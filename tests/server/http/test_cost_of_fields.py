@@ -9,6 +9,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,6 +28,8 @@ SIZE = (4 << 20) - 4_096
 UNITS = 30
 """Times 10 ms of a processor of 2025, for all that is done for one request of 4 MB. An attack takes seconds."""
 SMALL = 128 << 10
+ALWAYS_FINE = 0.05
+"""Seconds for a value of that size."""
 
 
 def repeated(piece: bytes, around: bytes = b'""', between: bytes = b"", size: int = SIZE) -> bytes:
@@ -126,7 +129,7 @@ async def test_any_value_of_any_field_is_answered_in_a_moment_and_in_few_bytes(r
     async with site(offering()) as here:
         client = await Stateful(here.raw).open()
 
-        async def send(sent: bytes) -> None:
+        async def send(sent: bytes) -> bytes:
             begun = time.process_time()
             came = await (await client.send("POST", sent)).body()
             took = time.process_time() - begun
@@ -134,11 +137,15 @@ async def test_any_value_of_any_field_is_answered_in_a_moment_and_in_few_bytes(r
             if took > UNITS * unit:  # again, with the machine as it is now
                 with costs_at_most(UNITS):
                     await (await client.send("POST", sent)).body()
+            return came
 
+        values = list(VALUES.values())
         for place in requests(row):
-            whole = body(row.name, place)
-            for value in VALUES.values():
-                await send(whole.replace(b'"' + MARK.encode() + b'"', value))
+            whole = body(row.name, place).replace(b'"' + MARK.encode() + b'"', b"%b")
+            came = {value: await send(whole % value) for value in values}
+            # What is refused for its structure is refused before anything is decoded: no other place has to show it.
+            values = [value for value in values if b"HTTPLimits.body_nodes" not in came[value]]
+        assert 3 <= len(values) < len(VALUES)
         if row.name == "tools/call":
             for tool, value in (("take", "many keys"), ("echo", "many keys"), ("take", "texts")):
                 whole = body("tools/call", ("arguments",)).replace(b'"echo"', b'"%b"' % tool.encode())
@@ -165,17 +172,19 @@ def test_a_client_reads_any_value_of_any_field_of_a_result_about_as_fast_as_its_
         head = b"".join(b'{"%b":' % step.encode() for step in place)
         for value in values:
             text = head + value + b"}" * len(place)
-            floor = _seconds(lambda text=text: msgspec.json.decode(text))  # type: ignore[misc]
-            took = _seconds(lambda text=text: codec.decode_result(type_, text))  # type: ignore[misc]
-            assert took < 5 * floor + 0.05, (place, value[:20])
+            took = _seconds(partial(codec.decode_result, type_, text), 1)
+            if took >= ALWAYS_FINE:
+                floor = _seconds(partial(msgspec.json.decode, text))
+                took = _seconds(partial(codec.decode_result, type_, text))
+                assert took < 5 * floor + ALWAYS_FINE, (place, value[:20])
 
 
-def _seconds(work: Any) -> float:
-    """Processor seconds of the quickest of three runs, without the garbage collection that others' objects cost."""
+def _seconds(work: Any, runs: int = 3) -> float:
+    """Processor seconds of the quickest of some runs, without the garbage collection that others' objects cost."""
     taken = []
     gc.disable()
     try:
-        for _ in range(3):
+        for _ in range(runs):
             begun = time.process_time()
             with contextlib.suppress(ProtocolError, msgspec.MsgspecError, RecursionError):
                 work()
