@@ -154,7 +154,7 @@ def _make_probes(adapter: Any) -> tuple[Any, ...]:
 def _make_probe(item: JSONObject, definitions: list[JSONObject]) -> Any:
     """Return a validator of lists of these items, which keeps items of other types."""
     union = {"type": "union", "choices": [item, {"type": "any"}], "mode": "left_to_right"}
-    schema = {"type": "list", "items_schema": union}
+    schema: JSONObject = {"type": "list", "items_schema": union}
     if definitions:
         schema = {"type": "definitions", "schema": schema, "definitions": definitions}
     return sys.modules["pydantic_core"].SchemaValidator(schema)

@@ -28,6 +28,7 @@ from accord import (
 from tests.server.http.speaking import Modern, site
 from tests.server.input.caller import caller
 from tests.server.middleware.ways import SOME, WAYS, called, reached, text
+from tests.server.raw import raw_peer
 from tests.waiting import turns, until
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
@@ -73,6 +74,18 @@ async def test_what_only_reads_runs_once_and_is_answered_alike(way: str) -> None
         again = [(await ask(*each))["result"] for each in asked]
     assert first == again
     assert server.ran == 3
+
+
+@pytest.mark.parametrize("raw", ['{"a":2,"a":1}', '{"a":1,"b":"x","b":""}'])
+async def test_a_duplicate_member_is_refused_although_a_result_is_cached(raw: str) -> None:
+    server = Counting(Caching(60))
+    async with raw_peer(server) as peer:
+        assert "result" in await peer.ask("tools/call", {"name": "look", "arguments": {"a": 1, "b": ""}})
+        assert "result" in await peer.ask("tools/call", {"name": "look", "arguments": {"a": 1}})
+        peer.say(
+            f'{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"look","arguments":{raw}}}}}'.encode()
+        )
+        assert "twice" in (await peer.hear())["error"]["message"]
 
 
 @pytest.mark.parametrize("way", WAYS)

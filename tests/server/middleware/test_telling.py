@@ -64,6 +64,18 @@ async def test_each_request_is_a_line_with_its_outcome(way: str, caplog: pytest.
     assert len(caplog.records[-1].getMessage()) < 300
 
 
+async def test_a_secret_in_a_uri_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "accord.timing")
+    server = Server("test", middleware=[Timing()])
+    server.resource("data://x{?token}")(lambda token: "fine")
+    for padding in (0, 150, 190):
+        token = "s3cret" * 30
+        async with reached(server, WAYS[0]) as ask:
+            await ask("resources/read", {"uri": f"data://x?token={'-' * padding}{token}"})
+    assert len(told(caplog)) == 3
+    assert "s3cret" not in caplog.text
+
+
 async def test_what_is_slow_is_a_warning_in_the_log_that_was_given(caplog: pytest.LogCaptureFixture) -> None:
     server = Server("test", middleware=[Timing(logging.getLogger("mine"), slow=0)])
     server.tool(name="fine")(lambda: "fine")

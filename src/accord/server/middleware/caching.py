@@ -18,6 +18,7 @@ from msgspec import Raw
 
 from accord.errors import DeclarationError
 from accord.messages import codec
+from accord.messages.duplicate_members import has_duplicates
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
 from accord.schema.json_values import to_json
@@ -166,16 +167,20 @@ class Caching:
     # --- keys --------------------------------------------------------------------------------------------------
 
     def _key(self, request: Request, extra: str) -> str | None:
-        """Return the key of equal requests; None if the principal has an attribute that is not JSON."""
+        """Return the key of equal requests; None if the principal has an attribute that is not JSON, and for arguments
+        with a duplicate member, which the handler refuses.
+        """
         identity = [self._identity(request.server), request.local, _of(request.principal)]
         target = [request.asked_for, request.version, request.revision, request.apart, extra]
         _, arguments, _, _ = request.inside
-        given = canonical(bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {}))
+        given = bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {})
+        if has_duplicates(given):
+            return None
         try:
             encoded = to_json([identity, target])
         except ValueError:
             return None
-        return f"{request.method} {blake2b(encoded + given, digest_size=24).hexdigest()}"
+        return f"{request.method} {blake2b(encoded + canonical(given), digest_size=24).hexdigest()}"
 
     def _is_cacheable(self, request: Request) -> bool:
         tool = request.tool

@@ -8,6 +8,7 @@ from typing import Any
 
 from accord.errors import DeclarationError
 from accord.messages.tools import CallToolResult
+from accord.redaction import redact
 from accord.server.middleware.request import CallNext, Request
 from accord.transport.deadlines import is_cancelled
 
@@ -20,9 +21,9 @@ _MAX_NAME_CHARACTERS = 200
 class Timing:
     """A middleware that logs method, name, milliseconds and outcome of each request: `Server(middleware=[Timing()])`.
 
-    Writes to `log`, at the level INFO; requests of `slow` seconds or longer as a warning. The time includes all inner
-    middleware, and the time that the user takes to answer. Outcomes: `ok`, `error result` (of a tool), the name of the
-    exception, `cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
+    Writes to `log`, at the level INFO, without secrets in a URI; requests of `slow` seconds or longer as a warning. The
+    time includes all inner middleware, and the time that the user takes to answer. Outcomes: `ok`, `error result` (of a
+    tool), the name of the exception, `cancelled`, `asks` (2026-07-28: answered with a question, to be run again).
     """
 
     def __init__(self, log: logging.Logger = log, slow: float = 1.0) -> None:
@@ -47,6 +48,7 @@ class Timing:
 
     def _log_request(self, request: Request, seconds: float, outcome: str) -> None:
         level = logging.WARNING if seconds >= self._slow else logging.INFO
+        shown = str(redact(request.name[: 2 * _MAX_NAME_CHARACTERS]))  # a URI may contain a secret
         # quoted, so that a name cannot add lines to the log
-        name = f" {request.name[:_MAX_NAME_CHARACTERS]!r}" if request.name else ""
+        name = f" {shown[:_MAX_NAME_CHARACTERS]!r}" if shown else ""
         self._log.log(level, "%s%s %.1f ms %s", request.method, name, 1000 * seconds, outcome)
