@@ -127,8 +127,8 @@ class RunningCall:
         stop = client.on("notifications/message", self._on_log)
         try:
             result = await self._send(client)
-            self._size = len(result)
             await asyncio.to_thread(_write_private, self.file, bytes(result))
+            self._size = len(result)
             self._finish("tool error" if _is_error(result) else "done")
         except AccordError as exc:
             self._code = exc.code if isinstance(exc, ProtocolError) else None
@@ -290,4 +290,8 @@ def _is_error(result: Raw) -> bool:
 
 def _write_private(file: Path, content: bytes) -> None:
     file.touch(0o600)
-    file.write_bytes(content)
+    try:
+        file.write_bytes(content)
+    except OSError:
+        file.unlink()  # it would be a part of the result
+        raise

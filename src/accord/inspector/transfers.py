@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from accord.inspector.assets import PRIVATE_HEADERS
-from accord.inspector.commands import Download
+from accord.inspector.commands import Download, InspectorError
 from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, RequestRejected
 
 MAX_UPLOAD = 1 << 30
@@ -27,21 +29,35 @@ class UncountedBody:
         """See `Charge`."""
 
 
-async def receive_file(request: ASGIRequest, folder: Path) -> Path:
-    """Store the body of a request in a new file of a folder. Raises `RequestRejected`, `ClientDisconnected`."""
-    descriptor, name = tempfile.mkstemp(dir=folder)
+@contextmanager
+def new_file(folder: Path) -> Iterator[IO[bytes]]:
+    """Yield a new file of a folder, which only its user can read; an error deletes it.
+
+    Raises `InspectorError` if it cannot be stored, as on a full disk.
+    """
+    file: Path | None = None
     try:
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
+            file = Path(stream.name)
+            yield stream
+    except BaseException as exc:
+        if file is not None:
+            file.unlink()
+        if not isinstance(exc, OSError):
+            raise
+        cure = f"free some space for {folder.parent}"
+        raise InspectorError(f"the file could not be stored: {exc.strerror}", cure, status=507) from exc
+
+
+async def receive_file(request: ASGIRequest, folder: Path) -> Path:
+    """Store the body of a request in a new file of a folder.
+
+    Raises `InspectorError`, `RequestRejected`, `ClientDisconnected`.
+    """
+    with new_file(folder) as stream:
         async for part in _parts(request):
-            await asyncio.to_thread(os.write, descriptor, part)
-    except OSError as exc:
-        await asyncio.to_thread(os.unlink, name)
-        raise RequestRejected(507, f"the file could not be stored: {exc.strerror}") from exc
-    except BaseException:
-        await asyncio.to_thread(os.unlink, name)
-        raise
-    finally:
-        os.close(descriptor)
-    return Path(name)
+            await asyncio.to_thread(stream.write, part)
+    return Path(stream.name)
 
 
 async def _parts(request: ASGIRequest) -> AsyncIterator[bytes]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ from accord.inspector.authorization.run_state import RunState
 from accord.inspector.authorization.settings import RunSettings
 from accord.inspector.authorization.token_state import TokenState
 from accord.inspector.commands import CommandParams, Download, InspectorError, PageCommand, ServerParams
+from accord.inspector.transfers import new_file
 from accord.inspector.workspace import Workspace
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=4_096)]
@@ -134,9 +135,9 @@ async def export(workspace: Workspace, params: ServerParams) -> Download:
     """Return the evidence of all steps as a file. Raises `InspectorError`."""
     run = _run(workspace, params)
     content = _Export(f"accord {__version__}", run.state(), await asyncio.to_thread(run.all_evidence))
-    path = workspace.folder / f"authorization-{secrets.token_hex(8)}.json"
-    await asyncio.to_thread(path.write_bytes, msgspec.json.format(msgspec.json.encode(content)))
-    return Download(f"{params.server}-authorization.json", path, "application/json", delete=True)
+    with new_file(workspace.folder) as stream:
+        await asyncio.to_thread(stream.write, msgspec.json.format(msgspec.json.encode(content)))
+    return Download(f"{params.server}-authorization.json", Path(stream.name), "application/json", delete=True)
 
 
 def _run(workspace: Workspace, params: ServerParams) -> AuthorizationRun:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from accord.inspector.traffic.sessions import LIVE
 from accord.inspector.traffic.source import TrafficSource
 from accord.inspector.traffic.text_search import SearchCancelled
 from accord.inspector.traffic.timeline import Timeline, timeline
+from accord.inspector.transfers import new_file
 from accord.inspector.workspace import Workspace
 from accord.visible_text import truncate, visible
 from accord.wire.session_file import HTTPEntry
@@ -240,7 +240,7 @@ async def download(workspace: Workspace, params: RowParams) -> Download:
 
 
 def _store(source: TrafficSource, row: int, folder: Path) -> Path:
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
+    with new_file(folder) as stream:
         stream.write(_content(source, row))
     return Path(stream.name)
 

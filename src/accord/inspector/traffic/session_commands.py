@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from accord.inspector.traffic.filter import FilterError
 from accord.inspector.traffic.session_comparison import MAX_CHANGES, SessionComparison, compare_sessions
 from accord.inspector.traffic.source import TrafficSource
 from accord.inspector.traffic.text_search import SearchCancelled
+from accord.inspector.transfers import new_file
 from accord.inspector.workspace import Workspace
 from accord.messages.revision import REVISIONS
 from accord.testing.generated_tests import pytest_source
@@ -170,7 +170,7 @@ async def save(workspace: Workspace, params: SaveSessionParams) -> Download:
 
 def _store_rows(source: TrafficSource, rows: Iterable[int], folder: Path) -> Path:
     assert source.index.header is not None, "it was recorded"
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
+    with new_file(folder) as stream:
         stream.write(encode_line(source.index.header))
         for row in rows:
             stream.write(source.reader.line(row))
@@ -185,7 +185,7 @@ async def save_tests(workspace: Workspace, params: SessionParams) -> Download:
         source = await asyncio.to_thread(pytest_source, file, name="session.jsonl")
     except (ValueError, AssertionError) as exc:
         raise InspectorError(f"the session cannot be replayed: {exc}", status=400) from exc
-    with tempfile.NamedTemporaryFile(dir=workspace.folder, delete=False) as stream:
+    with new_file(workspace.folder) as stream:
         stream.write(source.encode())
     return Download("test_session.py", Path(stream.name), "text/x-python", delete=True)
 
