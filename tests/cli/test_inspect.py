@@ -85,6 +85,28 @@ def test_the_servers_of_the_command_line_connect_when_the_page_asks(folder: Path
         assert send((link[0], "wrong"), "servers/list")[0] == 401
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6")
+def test_nobody_else_can_serve_the_frames_of_apps(folder: Path) -> None:
+    """A browser takes ::1 for `localhost` before 127.0.0.1: another user would get what the page sends to an app."""
+    with inspecting(folder, "shop.py") as link:
+        port = int(link[0].rpartition(":")[2])
+        with socket.socket(socket.AF_INET6) as other, pytest.raises(OSError, match="in use"):
+            other.bind(("::1", port))
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"http://[::1]:{port}/", timeout=SECONDS)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://localhost:{port}/app/unknown", timeout=SECONDS)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6")
+def test_a_port_that_somebody_else_has_at_the_other_address_is_refused(accord: Run, folder: Path) -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        port = other.getsockname()[1]
+        result = accord("inspect", "--no-open", "--port", str(port))
+    assert result.returncode == 2
+    assert f"[::1]:{port} is in use" in result.stderr
+
+
 def test_a_configuration_that_the_user_named_needs_no_approval(folder: Path) -> None:
     entry = {"command": sys.executable, "args": ["-m", "accord", "run", "shop.py"], "cwd": str(folder)}
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"mine": entry}}))

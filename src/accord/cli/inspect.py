@@ -58,11 +58,11 @@ def command(targets: tuple[str, ...], config: Path | None, session: Path | None,
 
     Only the link that is printed opens the page: it has a secret in its fragment.
     """
-    from accord.server.http.serving.address import Address, bind, bound_address
+    from accord.server.http.serving.address import Address, bind_loopback, bound_address
 
     warn_on_stderr()
     try:
-        sockets = bind(Address("127.0.0.1", port))
+        sockets = bind_loopback(port)  # frames of apps load from localhost
     except OSError as exc:
         raise TargetError(str(exc.strerror)) from exc
     base = f"http://{bound_address(Address('127.0.0.1', port), sockets)}"

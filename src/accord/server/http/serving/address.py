@@ -18,6 +18,9 @@ import msgspec
 from accord.errors import DeclarationError
 
 _LOOPBACK = "127.0.0.1"
+_LOOPBACK_6 = "::1"
+_MOST_PORTS = 10
+"""Free ports of 127.0.0.1 that are tried, until one is free at ::1 too."""
 
 _HOST_AND_PORT = re.compile(r"(?:(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\s:/\[\]@]*)):)?(?P<port>[0-9]{1,5})")
 
@@ -67,6 +70,27 @@ def bind(address: Address) -> list[socket.socket]:
             each.close()
         raise OSError(exc.errno, _error_message(exc, address)) from exc
     return sockets
+
+
+def bind_loopback(port: int) -> list[socket.socket]:
+    """Return sockets at both addresses of `localhost`, 127.0.0.1 and, where there is IPv6, ::1, with one port.
+
+    A browser connects to either of them; at an address that is left out, another user of the machine could answer.
+    Raises `OSError` with a readable message.
+    """
+    attempts = 1 if port else _MOST_PORTS
+    for left in reversed(range(attempts)):
+        sockets = bind(Address(_LOOPBACK, port))
+        other = Address(_LOOPBACK_6, sockets[0].getsockname()[1])
+        try:
+            return [*sockets, *bind(other)]
+        except OSError as exc:
+            if exc.errno in _NOT_HERE:
+                return sockets
+            sockets[0].close()
+            if not left:
+                raise
+    raise AssertionError("there is an attempt")
 
 
 def bound_address(address: Address, sockets: Sequence[socket.socket]) -> Address:
