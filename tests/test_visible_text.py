@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings, strategies as st
 
-from accord.visible_text import encodable, is_hidden, single_line, truncate, visible
+from accord.visible_text import encodable, indented, is_hidden, shell_line, single_line, truncate, visible
 
 from tests.check.reports.hostile import TEXTS
+from tests.measure import costs_at_most
 
 
 @pytest.mark.parametrize(
@@ -54,3 +58,29 @@ def test_what_can_be_stored_stays_as_it_is() -> None:
 def test_what_is_cut_off_is_reported() -> None:
     assert truncate("x" * 10, 10) == "x" * 10
     assert truncate("x" * 1_500, 10) == "xxxxxxxxxx … (1,500 characters)"
+
+
+def test_a_pasted_line_has_nothing_that_a_line_editor_acts_upon() -> None:
+    words = ["accord", "call", "it's", "x\x15touch marker\r", "\x1b[201~\x03\n$(id)\u202e\\"]
+    line = shell_line(words)
+    assert line.isprintable()
+    assert line.startswith("accord call 'it'\"'\"'s' $'x\\025touch marker\\015' ")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="a system without bash")
+@given(st.lists(TEXTS.filter(lambda text: "\0" not in text and text.encode(errors="ignore").decode() == text)))
+@settings(max_examples=10)
+def test_a_shell_reads_the_words_of_a_line(words: list[str]) -> None:
+    command = f"printf '%s\\0' {shell_line(['', *words])}"
+    found = subprocess.run(["bash", "-c", command], capture_output=True, check=True).stdout
+    assert found.decode().split("\0") == ["", *words, ""]
+
+
+def test_json_is_indented_unless_that_makes_it_too_long() -> None:
+    assert indented(b'{"a":[1.0,{}],"b":"[[,"}', 100) == '{\n  "a": [\n    1.0,\n    {}\n  ],\n  "b": "[[,"\n}'
+    assert indented(b"no JSON", 100) is None
+    assert indented(b"[" * 2_000 + b"]" * 2_000, 1 << 30) is None
+    flat, deep = b"[" + b"0," * 100_000 + b"0]", b"[" * 900 + b"0," * 100_000 + b"0" + b"]" * 900
+    assert len(indented(flat, 1 << 20) or "") == 500_007
+    with costs_at_most(20):
+        assert indented(deep, 1 << 20) is None

@@ -6,8 +6,12 @@ direction of writing, or control characters, which a terminal executes.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
+
+import msgspec
 
 from accord.lazy_patterns import lazy_pattern
 
@@ -15,6 +19,9 @@ _BLANK = lazy_pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
+
+_STRING = lazy_pattern(rb'"(?:[^"\\]|\\.)*+"?')
+_NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 
 def is_hidden(character: str) -> bool:
@@ -45,9 +52,55 @@ def single_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def shell_line(words: Iterable[str]) -> str:
+    """Return words as a line to paste into bash, zsh or ksh. Control characters are escaped: a line editor acts upon
+    those in a quoted word too, and could run the rest as a command of its own.
+    """
+    return " ".join(_shell_word(word) for word in words)
+
+
+def _shell_word(word: str) -> str:
+    if not any(is_hidden(each) or each in "\n\t" for each in word):
+        return shlex.quote(word)
+    return f"$'{''.join(map(_shell_character, word))}'"
+
+
+def _shell_character(character: str) -> str:
+    if is_hidden(character) or character in "\n\t\\'!":  # in bash, ! is for the history
+        return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))
+    return character
+
+
 def truncate(text: str, most: int) -> str:
     """Return a text of at most about `most` characters, with the original length if it was longer."""
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
+
+
+def indented(data: bytes, most: int) -> str | None:
+    """Return JSON with line breaks and indentation, and its values unchanged; None if it is not JSON, or if that would
+    be longer than about `most` characters: nesting multiplies the size.
+    """
+    if _indented_size(data, most) > most:
+        return None
+    try:
+        return msgspec.json.format(data, indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _indented_size(data: bytes, most: int) -> int:
+    """Return the size of JSON with indentation, or one beyond `most`."""
+    structure = _STRING.sub(b"", data).translate(None, _NO_STRUCTURE)
+    size, depth = len(data), 0
+    for byte in structure:
+        if byte in b"[{":
+            depth += 1
+        elif byte in b"]}":
+            depth -= 1
+        size += 2 * depth + 1
+        if size > most:
+            break
+    return size
 
 
 def encodable(value: Any) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,11 @@ from accord.client.target import Command, Remote
 from accord.errors import StoreError
 from accord.inspector import call_commands
 from accord.inspector.call_commands import CallIdParams, CallParams, CopyParams, SavedNameParams, SaveParams
-from accord.inspector.call_copies import curl_command
+from accord.inspector.call_copies import accord_command, curl_command
 from accord.inspector.calls import MOST_CALLS, CallRequest, compact
 from accord.inspector.commands import InspectorError, NoParams, ServerParams
 from accord.inspector.saved_calls import SavedCalls
+from accord.inspector.servers import InspectedServer
 from accord.inspector.workspace import Workspace
 from accord.messages.revision import REVISIONS
 
@@ -291,3 +295,50 @@ def test_curl_begins_with_the_handshake_where_the_revision_has_one() -> None:
     assert text.index('"initialize"') < text.index("notifications/initialized") < text.index("resources/read")
     assert "Mcp-Method" not in text
     assert '${SESSION:+-H "Mcp-Session-Id: $SESSION"}' in text
+
+
+PROGRAM: Any = InspectedServer("one", Command(("python", "shop.py")), "page", on_change=lambda: None)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no terminal of POSIX")
+@pytest.mark.parametrize(
+    "name", ["x\x15touch marker\r", "\x1b[201~\x03\ntouch marker\n", "$(touch marker)", "';touch marker;'"]
+)
+def test_a_pasted_command_runs_nothing_else(tmp_path: Path, name: str) -> None:
+    """A line editor acts upon control characters in quotes too: Ctrl-U deletes the line, and a return runs the rest."""
+    text = accord_command(PROGRAM, CallRequest("one", "tool", name, '{"a": "\x7f$(touch marker)"}'))
+    paste(text, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["done"]
+
+
+def paste(text: str, folder: Path) -> None:
+    """Type a text and Enter into bash, as a terminal without bracketed paste does."""
+    import pty
+
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {"PATH": os.environ["PATH"], "TERM": "dumb"})
+    try:
+        os.write(terminal, b"accord() { :; }\n")
+        os.write(terminal, text.encode() + b"\n: > done\nexit\n")
+        with suppress(OSError):  # the end, on Linux
+            while os.read(terminal, 65536):
+                pass
+    finally:
+        os.close(terminal)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(("kind", "command"), [("tool", "call"), ("prompt", "prompt"), ("resource", "read")])
+def test_what_a_server_names_is_no_option_of_a_copied_command(kind: Any, command: str) -> None:
+    name, arguments = "--sample-with=touch marker", '{"--record=marker": "x"}' if kind == "prompt" else "{}"
+    words = shlex.split(accord_command(PROGRAM, CallRequest("one", kind, name, arguments)))
+    assert words[:2] == ["accord", command]
+    assert words.index("--") < words.index("python shop.py") < words.index(name)
+
+
+def test_a_word_with_a_nul_cannot_be_copied() -> None:
+    with pytest.raises(InspectorError, match="NUL"):
+        accord_command(PROGRAM, CallRequest("one", "tool", "a\0b"))

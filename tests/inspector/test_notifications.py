@@ -16,8 +16,11 @@ from accord.inspector.commands import InspectorError
 from accord.inspector.notifications import LOGS_PER_LEVEL, RECENT, TEXT_CHARACTERS
 from accord.messages.notifications import LoggingMessageParams, NotificationParams
 from accord.messages.revision import REVISIONS
+from accord.messages.tools import Tool
 
 from tests.inspector.sender import Page, PlayedServer, page
+from tests.measure import costs_at_most
+from tests.waiting import until
 
 EVERYTHING = "examples/everything.py"
 
@@ -249,3 +252,25 @@ async def test_subscriptions_are_bounded_and_ended_ones_make_room() -> None:
         await report(each, lambda found: sum(view["isOpen"] for view in found["subscriptions"]) == 49)
         await each.send("subscriptions/open", server="one", lists=["tools"])
         assert len((await report(each))["subscriptions"]) == 50
+
+
+@pytest.mark.usefixtures("quick")
+async def test_changed_definitions_that_are_large_are_compared_in_little_time() -> None:
+    def deep(leaf: int) -> Tool:
+        value: Any = [leaf] * 200_000
+        for _ in range(100):
+            value = [value]
+        return Tool(name="deep", input_schema={"type": "object", "x": value})
+
+    lists = iter([[deep(0)], [deep(1)]])
+
+    async def fetch(kind: list_changes.ListKind) -> list[Any]:
+        return next(lists)
+
+    watch = list_changes.ListWatch(fetch, lambda: None, asyncio.create_task)
+    with costs_at_most(200):
+        for count in (1, 2):
+            watch.changed("tools")
+            await until(lambda count=count: len(watch.differences) == count)
+    (changed,) = watch.differences[-1].changed
+    assert changed.lines == ["  ... the definitions are too long to compare"]

@@ -12,8 +12,9 @@ import pytest
 from accord import Client, Server
 from accord.messages.revision import REVISIONS
 from accord.testing import Recording
-from accord.testing.generated_tests import pytest_source
+from accord.testing.generated_tests import call_test, pytest_source
 
+from tests.measure import costs_at_most
 from tests.testing.runs import Run, run
 from tests.testing.test_transcripts import recorded
 
@@ -70,3 +71,12 @@ async def test_texts_of_the_server_are_only_literals(tmp_path: Path) -> None:
     assert "\u202e" not in source
     done = run_next_to(file, tmp_path / "tests", pytest_source(file))
     assert (done.passed, done.code) == (5, 0), done.output
+
+
+def test_a_deep_result_is_written_at_once() -> None:
+    deep: Any = [0] * 100_000
+    for _ in range(100):
+        deep = [deep]
+    with costs_at_most(60):
+        source = call_test("shop.py", "price", {}, {"content": [], "structuredContent": {"deep": deep}})
+    compile(source, "test_deep.py", "exec")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -16,6 +15,7 @@ from accord.inspector.servers import InspectedServer
 from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from accord.messages.revision import HANDSHAKE
 from accord.testing.generated_tests import call_test
+from accord.visible_text import shell_line
 from accord.wire.headers import encode_value, mirrored, parameter_headers
 
 _CLIENT = {"name": "curl", "version": "1"}
@@ -27,15 +27,25 @@ def accord_command(server: InspectedServer, request: CallRequest) -> str:
     target = repeatable_target(server)
     if not target:
         raise InspectorError(f"{server.name} has no command line: it is an object of a program", "copy it as a test")
-    words = ["accord", {"tool": "call", "prompt": "prompt", "resource": "read"}[request.kind], target, request.name]
+    command = {"tool": "call", "prompt": "prompt", "resource": "read"}[request.kind]
+    words, options = [target, request.name], list(repeat_options(server))
     if request.arguments_json and request.kind == "tool":
-        words += ["--args", _arguments(request)]
+        options = ["--args", _arguments(request), *options]
     if request.arguments_json and request.kind == "prompt":
         words += [
             f"{name}={value}"
             for name, value in msgspec.json.decode(request.arguments_json, type=dict[str, str]).items()
         ]
-    return shlex.join([*words, *repeat_options(server)])
+    if any(word.startswith("-") for word in words):  # a server chose it, and could name an option
+        return _line(["accord", command, *options, "--", *words])
+    return _line(["accord", command, *words, *options])
+
+
+def _line(words: list[str]) -> str:
+    """Return a command line. Raises `InspectorError` for a word that no program can be given."""
+    if any("\0" in word for word in words):
+        raise InspectorError("a word of the command has a NUL, which no command line can carry", "send it in the page")
+    return shell_line(words)
 
 
 def _arguments(request: CallRequest) -> str:
@@ -84,7 +94,7 @@ def _curl(url: str, headers: list[str], body: bytes, *options: str) -> str:
     lines = [["curl", "-sS", *options, "-X", "POST", url]]
     lines += [["-H", header] for header in ("Content-Type: application/json", f"Accept: {_ACCEPT}", *headers)]
     lines += [["--data-raw", body.decode()]]
-    return " \\\n  ".join(map(shlex.join, lines))
+    return " \\\n  ".join(map(_line, lines))
 
 
 def _handshake(url: str, headers: list[str], message: bytes, revision: str) -> Iterator[str]:
@@ -102,7 +112,10 @@ def pytest_source(server: InspectedServer, request: CallRequest, result: bytes |
     """Return a test for a call of a tool; `result` is the JSON that it is compared with. Raises `InspectorError`."""
     if request.kind != "tool":
         raise InspectorError("only calls of tools can be copied as a test", "copy it as a command")
-    arguments = msgspec.json.decode(compact(request.arguments_json or "{}"))
-    expected = None if result is None else msgspec.json.decode(result)
-    valid = expected if isinstance(expected, dict) and isinstance(expected.get("content"), list) else None
-    return call_test(repeatable_target(server) or "SERVER", request.name, arguments, valid)
+    try:
+        arguments = msgspec.json.decode(compact(request.arguments_json or "{}"))
+        expected = None if result is None else msgspec.json.decode(result)
+        valid = expected if isinstance(expected, dict) and isinstance(expected.get("content"), list) else None
+        return call_test(repeatable_target(server) or "SERVER", request.name, arguments, valid)
+    except RecursionError as exc:
+        raise InspectorError("the call is nested too deep for a test", "copy it as a command") from exc

@@ -6,10 +6,9 @@ The notification has no content. However many of them arrive, a list is requeste
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from accord.errors import AccordError, log_line
 from accord.host.line_difference import difference
 from accord.inspector.commands import InspectorError
+from accord.visible_text import indented, visible
 
 ListKind: TypeAlias = Literal["tools", "prompts", "resources"]
 FetchList: TypeAlias = Callable[[ListKind], Awaitable[Sequence[Any]]]
@@ -30,6 +30,9 @@ _MAX_CHANGES = 50
 _MAX_NAMES = 200
 _MAX_LINES = 200
 _CONTEXT_LINES = 2
+_MAX_COMPARED = 512 << 10
+"""Characters of the definitions in one difference: they are compared line by line, which takes time."""
+_TOO_LONG = "  ... the definitions are too long to compare"
 _MAX_BYTES = 8 << 20
 """Bytes of one stored list; of a longer one, only the names of items are compared."""
 
@@ -105,7 +108,7 @@ class ListWatch:
             else:
                 before = self._stored.get(kind)
                 self._stored[kind] = found
-                self._add(_difference(kind, before, found))
+                self._add(await asyncio.to_thread(_difference, kind, before, found))
             await asyncio.sleep(PAUSE_SECONDS)
 
     def _add(self, found: ListDifference) -> None:
@@ -138,14 +141,23 @@ def _difference(kind: ListKind, before: StoredList | None, now: StoredList) -> L
         kind=kind,
         added=added[:_MAX_NAMES],
         removed=removed[:_MAX_NAMES],
-        changed=[ChangedItem(name, _lines(old[name], new[name])) for name in changed[:_MAX_NAMES]],
+        changed=list(_changed_items(changed[:_MAX_NAMES], old, new)),
         note="; ".join(notes),
     )
 
 
-def _lines(old: bytes, new: bytes) -> list[str]:
-    if not (old and new):
-        return []
-    before, after = (json.dumps(json.loads(text), indent=2, ensure_ascii=False).splitlines() for text in (old, new))
-    found = difference(before, after, _CONTEXT_LINES)
+def _changed_items(names: Sequence[str], old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[ChangedItem]:
+    """Yield items with the difference of their definitions, as long as what was compared has few characters."""
+    room = _MAX_COMPARED
+    for name in names:
+        before, after = indented(old[name], room), indented(new[name], room)
+        if before is None or after is None:
+            yield ChangedItem(name, [_TOO_LONG])
+        else:
+            room -= max(len(before), len(after))
+            yield ChangedItem(name, _lines(before.splitlines(), after.splitlines()))
+
+
+def _lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    found = [visible(line) for line in difference(before, after, _CONTEXT_LINES)]
     return [*found[:_MAX_LINES], f"  ... {len(found) - _MAX_LINES:,} more lines"] if len(found) > _MAX_LINES else found

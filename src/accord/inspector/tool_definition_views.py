@@ -11,7 +11,7 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.tools import Tool
 from accord.server.compose.tool_definitions import definition_for_model, tokens
-from accord.visible_text import escape_characters, is_hidden, runs, visible
+from accord.visible_text import escape_characters, indented, is_hidden, runs, visible
 
 _BYTES = 4
 """Bytes of JSON per token, as `tokens` counts."""
@@ -101,7 +101,8 @@ def describe(tool: Tool) -> ToolDetail:
     schemas = tool.input_schema.get("properties")
     properties = schemas if isinstance(schemas, dict) else {}
     arguments = [FieldTokens(visible(name[:_MOST_NAME]), _tokens({name: value})) for name, value in properties.items()]
-    text = msgspec.json.format(codec.encode(definition_for_model(tool)), indent=2).decode()
+    definition = codec.encode(definition_for_model(tool))
+    text = indented(definition, 50 * _MOST_CHARACTERS) or definition.decode()
     hidden = list(hidden_texts(_fields(tool)))
     return ToolDetail(
         arguments=sorted(arguments, key=lambda each: -each.tokens)[:_MOST_ARGUMENTS],

@@ -17,6 +17,8 @@ from accord.testing.recording import read_recorded
 
 _MOST_CALLS = 20
 _WIDTH = 110
+_MOST_FORMATTED = 10_000
+"""Characters of a value that is written on several lines: `pformat` takes minutes for a long or deep one."""
 
 _HEAD = """\
 # Written by accord replay --test; {origin}.
@@ -135,4 +137,7 @@ def _new_name(tool: str, names: set[str]) -> str:
 
 
 def _literal(value: Any) -> str:
+    text = repr(value)
+    if len(text) > _MOST_FORMATTED:
+        return text
     return pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n    ")

@@ -7,7 +7,6 @@ all revisions, and a report shows those of one revision.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from accord.check.engine.report import Finding, Outcome, PeerRole, Place
@@ -15,6 +14,7 @@ from accord.check.engine.rule import Rule
 from accord.check.settings import CheckSettings
 from accord.messages.base import Life
 from accord.messages.revision import is_in_revision
+from accord.visible_text import shell_line
 
 _SITE = "https://modelcontextprotocol.io/specification"
 
@@ -118,7 +118,7 @@ def repeat_command(
     elif any(each.startswith("generated/") for each in only):
         words += ["--seed", str(settings.seed), "--cases", str(settings.cases)]
     words += settings.again
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def _only(outcome: Outcome, rules: Mapping[str, Rule], settings: CheckSettings, role: PeerRole) -> tuple[str, ...]:
