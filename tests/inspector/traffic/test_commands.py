@@ -31,6 +31,7 @@ from accord.inspector.traffic.session_commands import (
 from accord.inspector.workspace import Workspace
 
 from tests.inspector.traffic.sessions import Script, usual
+from tests.measure import costs_at_most
 from tests.testing.shops import shop
 
 
@@ -294,3 +295,31 @@ async def test_a_recording_that_ended_says_so(tmp_path: Path) -> None:
             await client.call_tool("price", {"item": "bread"})
     assert recording.remark.startswith("the recording reached its maximum size of 2,000 bytes")
     await recording.close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"kind":"message","direction":"sent","base64":"no base64"}',
+        b'{"kind":"http","direction":"sent","exchange":1,"method":"GET","url":"u","headers":["no object"]}',
+    ],
+)
+async def test_a_line_with_other_types_is_shown(line: bytes) -> None:
+    async with inspected() as workspace:
+        id = await upload(workspace, b'{"kind":"session","version":1,"at":""}\n' + line + b"\n")
+        entry = await commands.read_entry(workspace, RowParams(session=id, row=0))
+        assert (entry.summary.row, entry.complete) == (0, True)
+        await commands.compare(workspace, CompareParams(left_session=id, left=0, right=0))
+
+
+async def test_a_deep_message_is_shown_without_its_indentation() -> None:
+    """900 levels would make each of its numbers 1.8 kB long."""
+    deep = b"[" * 900 + b"0," * 100_000 + b"0" + b"]" * 900
+    line = b'{"kind":"message","direction":"sent","message":{"id":1,"result":%b}}\n' % deep
+    async with inspected() as workspace:
+        id = await upload(workspace, b'{"kind":"session","version":1,"at":""}\n' + line)
+        with costs_at_most(100):
+            entry = await commands.read_entry(workspace, RowParams(session=id, row=0))
+            params = CompareParams(left_session=id, left=0, right_session=id, right=0)
+            compared = await commands.compare(workspace, params)
+        assert (entry.pretty, len(entry.raw), compared.equal) == ("", 200_000, True)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from accord.inspector.traffic import index as traffic_index
 from accord.inspector.traffic.index import KINDS, OUTCOMES, TrafficIndex
 from accord.inspector.traffic.spans import SPAN_KINDS
 from accord.transport.recording import new_header
 from accord.wire.session_file import SessionFileError, StderrEntry, encode_line
 
 from tests.inspector.traffic.sessions import Script, usual
+from tests.measure import assert_linear
 
 
 def kinds(index: TrafficIndex) -> list[str]:
@@ -187,3 +189,35 @@ def test_an_invalid_line_is_refused_and_adds_no_row(line: bytes) -> None:
     with pytest.raises(SessionFileError):
         index.add_line(line, 0)
     assert len(index) == 0
+
+
+def read(lines: list[bytes]) -> TrafficIndex:
+    index = TrafficIndex()
+    for line in (encode_line(new_header("")), *lines):
+        index.add_line(line, 0)
+    return index
+
+
+@pytest.mark.parametrize("end", [b'{"kind":"lost","reason":""}', b'{"kind":"closed"}'])
+@pytest.mark.parametrize(
+    "part",
+    [
+        b'{"kind":"message","direction":"sent","exchange":%d,"message":{"id":%d,"method":"ping"}}',
+        b'{"kind":"http","direction":"sent","exchange":%d,"method":"GET","url":"u%d"}',
+        b'{"kind":"message","direction":"sent","message":{"id":"%d-%d","method":"ping"}}',
+    ],
+)
+def test_a_connection_may_end_many_times(part: bytes, end: bytes) -> None:
+    assert_linear(lambda size: read([part % (at + 1, at) for at in range(size)] + [end] * size), 500)
+
+
+def test_sizes_that_no_message_has_are_bounded() -> None:
+    line = b'{"kind":"skipped","direction":"sent","reason":"r","size":%d}'
+    assert list(read([line % size for size in (-1, 7, 10**12)]).sizes) == [0, 7, 2**32 - 1]
+
+
+def test_the_open_ends_of_few_connections_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic_index, "MAX_CONNECTIONS", 3)
+    index = read([b'{"kind":"connected","connection":%d}' % number for number in range(10)])
+    assert len(index) == 10
+    assert len(index._connections) == 3

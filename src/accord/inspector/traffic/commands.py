@@ -22,12 +22,13 @@ from accord.inspector.traffic.text_search import SearchCancelled
 from accord.inspector.traffic.timeline import Timeline, timeline
 from accord.inspector.transfers import new_file
 from accord.inspector.workspace import Workspace
-from accord.visible_text import truncate, visible
+from accord.visible_text import indented, truncate, visible
 from accord.wire.session_file import HTTPEntry
 
 MAX_ROWS = 500
 """The maximum number of rows in one answer."""
 _CHARACTERS = 200_000
+_MOST_INDENTED = 20 * _CHARACTERS
 
 
 class SessionParams(CommandParams, frozen=True, kw_only=True):
@@ -184,12 +185,7 @@ def _checked(source: TrafficSource, row: int) -> int:
 def _detail(source: TrafficSource, row: int) -> EntryDetail:
     content = _content(source, row)
     raw = content[:_CHARACTERS].decode("utf-8", "backslashreplace")
-    pretty = ""
-    if len(content) <= 4 * _CHARACTERS:
-        try:
-            pretty = msgspec.json.format(content, indent=2).decode()
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pretty = ""
+    pretty = (indented(content, _MOST_INDENTED) or "") if len(content) <= 4 * _CHARACTERS else ""
     return EntryDetail(
         summary=summarize_rows(source, [row])[0],
         raw=visible(raw),
@@ -221,7 +217,10 @@ def _heads(source: TrafficSource, row: int) -> list[HTTPHead]:
 
 
 def _head(source: TrafficSource, row: int) -> HTTPHead:
-    entry = source.reader.entry(row)
+    try:
+        entry = source.reader.entry(row)
+    except msgspec.DecodeError:  # the index reads less of a line
+        return HTTPHead(row, "", "this line is not valid", [])
     assert isinstance(entry, HTTPEntry), "its kind is http"
     line = f"{entry.method} {entry.url}" if entry.method else str(entry.status)
     headers = [

@@ -12,7 +12,7 @@ from accord.check.surface.schema_changes import Change
 from accord.check.surface.surface import LISTS, build_surface
 from accord.host.line_difference import difference
 from accord.messages.base import JSONObject
-from accord.visible_text import truncate, visible
+from accord.visible_text import indented, truncate, visible
 
 MAX_COMPARED = 2 << 20
 """Bytes of the largest message that is compared; of a longer one, the beginning."""
@@ -58,12 +58,8 @@ def compare_messages(left: bytes, right: bytes, method: str = "") -> MessageComp
 
 def _lines(message: bytes) -> list[str]:
     """Return a message as indented JSON, with its numbers and escapes as they are; anything else as its lines."""
-    if len(message) <= MAX_COMPARED:
-        try:
-            return msgspec.json.format(message, indent=2).decode().splitlines()
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass
-    return message[:MAX_COMPARED].decode("utf-8", "backslashreplace").splitlines()
+    text = indented(message, 8 * MAX_COMPARED) if len(message) <= MAX_COMPARED else None
+    return (message[:MAX_COMPARED].decode("utf-8", "backslashreplace") if text is None else text).splitlines()
 
 
 def _list_changes(left: bytes, right: bytes, method: str) -> list[Change]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import UNSET
 
 from accord.inspector.traffic.indexed_line import IndexedLine, IndexedMessage
@@ -61,10 +59,13 @@ class ConnectionTraffic:
         """Forget an answered request; its exchange may have further messages."""
         self._calls.pop(key, None)
 
-    def open_spans(self) -> Iterator[int]:
-        """Yield the spans that end with the connection."""
-        yield from list(self._calls.values())
-        yield from list(self.exchanges.values())
+    def take_open_spans(self) -> list[int]:
+        """Return the spans that end with the connection, and forget them."""
+        spans = [*self._calls.values(), *self.exchanges.values()]
+        self._calls.clear()
+        self.exchanges.clear()
+        self.heads.clear()
+        return spans
 
     def expect_input(self, state: object, method: str, name: str, span: int) -> None:
         """Store a call that needs input: the request that sends it belongs to the same span."""

@@ -52,8 +52,11 @@ class EntryReader:
         return _decode.decode(self.line(row))
 
     def message(self, row: int) -> bytes:
-        """Return the bytes of a message; empty for another entry. Raises as `entry` does."""
-        entry = self.entry(row)
+        """Return the bytes of a message; empty for another entry, and for an invalid line. Raises `OSError`."""
+        try:
+            entry = self.entry(row)
+        except msgspec.DecodeError:  # the index reads less of a line
+            return b""
         return entry.data if isinstance(entry, MessageEntry) else b""
 
     def preview(self, row: int) -> str:

@@ -61,6 +61,8 @@ _DIRECTION_NUMBERS = {direction: number for number, direction in enumerate(DIREC
 NO_ROW = -1
 MAX_ROWS = 5_000_000
 """The maximum number of rows; what follows is in the file, but is not shown."""
+MAX_CONNECTIONS = 50_000
+"""The maximum number of connections whose open requests are known; of further ones, the oldest is forgotten."""
 _NAME_CHARACTERS = 200
 _BY_SERVERS = {"sampling/createMessage", "elicitation/create", "roots/list"}
 _STAYS = {"subscriptions/listen"}
@@ -147,6 +149,8 @@ class TrafficIndex:
         row = self._count
         connection = self._connections.get(entry.connection)
         if connection is None:
+            if len(self._connections) >= MAX_CONNECTIONS:
+                del self._connections[next(iter(self._connections))]
             connection = self._connections[entry.connection] = ConnectionTraffic()
         entry.at = max(entry.at, self.times[-1] if row else 0.0)  # time does not go back
         self.places.append(place)
@@ -164,7 +168,7 @@ class TrafficIndex:
             return
         number = _KIND_NUMBERS[entry.kind]
         self.kinds.append(number)
-        self.sizes.append(entry.size if entry.kind == "skipped" else content_size(line))
+        self.sizes.append(_unsigned(entry.size) if entry.kind == "skipped" else content_size(line))
         self.ids.append(entry.request if entry.kind == "unanswered" else None)
         self.methods.append(entry.method)
         self.names.append((entry.url or entry.name)[:_NAME_CHARACTERS])
@@ -317,7 +321,7 @@ class TrafficIndex:
         for (_, key), request in list(connection.pending.items()):
             stayed = entry.kind == "closed" and self.methods.text(request) in _STAYS
             self._fail(connection, key, entry.at, OK if stayed else LOST)
-        for span in connection.open_spans():
+        for span in connection.take_open_spans():
             if self.spans.ends[span] != self.spans.ends[span]:
                 self.spans.end(span, entry.at, outcome)
         if connection.span != NO_SPAN and self.spans.outcomes[connection.span] != LOST:
@@ -336,6 +340,10 @@ class TrafficIndex:
         if span != NO_SPAN:
             self.row_spans[row] = span
             self.spans.last_rows[span] = row
+
+
+def _unsigned(size: int) -> int:
+    return min(max(size, 0), 2 * _INTEGER - 1)
 
 
 def _outcome(message: IndexedMessage) -> tuple[int, int]:
