@@ -40,7 +40,7 @@ class CallIdParams(CommandParams, frozen=True):
 
 
 class CallList(msgspec.Struct, frozen=True):
-    """Calls, the newest first."""
+    """Calls, the newest first, without their log messages and schemas: `calls/read` has those of one."""
 
     calls: list[CallSummary]
 
@@ -60,7 +60,7 @@ async def start(workspace: Workspace, params: CallParams) -> CallSummary:
 
 async def list_calls(workspace: Workspace, params: ServerParams) -> CallList:
     """Return the calls of a server."""
-    return CallList([call.summary() for call in workspace.calls.all(params.server)])
+    return CallList([call.summary(brief=True) for call in workspace.calls.all(params.server)])
 
 
 async def read(workspace: Workspace, params: CallIdParams) -> CallDetails:

@@ -34,7 +34,7 @@ MOST_CALLS = 100
 MOST_LOGS = 200
 """Log messages of one call; older ones are in the timeline."""
 _TEXT = 2_000
-_LOG_TEXT = 10_000
+_LOG_TEXT = 2_000
 _CANCEL_SECONDS = 5.0
 
 CallKind: TypeAlias = Literal["tool", "prompt", "resource"]
@@ -171,16 +171,19 @@ class RunningCall:
         """Return how long the call took, or has taken until now."""
         return self._seconds if self._seconds is not None else round(time.monotonic() - self._started, 4)
 
-    def summary(self) -> CallSummary:
-        """Return the call for the page."""
+    def summary(self, *, brief: bool = False) -> CallSummary:
+        """Return the call for the page; `brief`: without what may be long."""
+        request = self.request
+        if brief:
+            request = CallRequest(request.server, request.kind, request.name)
         return CallSummary(
             id=self.id,
-            request=self.request,
+            request=request,
             state=self.state,
             seconds=self.seconds,
             progress=self.progress,
-            logs=list(self.logs),
-            logs_dropped=self._logged - len(self.logs),
+            logs=[] if brief else list(self.logs),
+            logs_dropped=self._logged - (0 if brief else len(self.logs)),
             error=self._error,
             code=self._code,
             first_row=self.first_row,

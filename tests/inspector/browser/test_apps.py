@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.inspector.browser.conftest import ProblemsOfTest
+from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 
 BLOCKED = r"Content Security Policy|Unsafe attempt|Failed to navigate|sandboxed|another host: .*evil|Failed to load"
 
@@ -56,3 +58,56 @@ async def test_the_user_approves_a_call_that_may_change_something(
     await expect(dialog).to_contain_text('{"to":1.5}')
     await dialog.get_by_role("button", name=button).click()
     await expect(frame.locator("output")).to_contain_text(f"change {outcome}" if button == "Decline" else outcome)
+
+
+async def test_an_app_cannot_exchange_the_call_that_the_user_approves(
+    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
+) -> None:
+    page = await open_page((await inspect(*inspected)).link)
+    problems.expect(BLOCKED)
+    await expect(page.get_by_role("link", name="clock")).to_be_visible()
+    await page.goto("#/apps/app_server.py")
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+    frame = page.frame_locator("iframe")
+    await expect(frame.locator("output")).to_contain_text("origin null")
+    await page.clock.install()
+    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn, and no timer ends, by itself
+    async with page.expect_response("**/apps/call"):
+        await page.frames[1].evaluate(ASK, 1)
+    await page.frames[1].evaluate(ASK, 2)
+    await expect(frame.locator("output")).to_contain_text("2 another call waits for the user")
+    await page.clock.run_for(400)
+    dialog = page.get_by_role("alertdialog")
+    await expect(dialog).to_contain_text('{"to":1}')
+    approve = dialog.get_by_role("button", name="Approve this call")
+    await expect(approve).to_be_disabled()
+    await page.clock.run_for(1_000)
+    await approve.click()
+    await expect(frame.locator("output")).to_contain_text("1 changed to 1")
+
+
+ASK = """(to) => {
+  void ask("tools/call", { name: "change", arguments: { to } })
+    .then((result) => show(`${to} ${result.failed ?? result.content[0].text}`));
+}"""
+
+
+async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsOfTest) -> None:
+    problems.expect(BLOCKED)
+    await page.goto("#/apps/app_server.py")
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    count = await page.frames[1].evaluate(FLOOD)
+    assert count < 10_000
+    await expect(page.get_by_text("Messages of the app: 200")).to_be_visible()
+
+
+FLOOD = """async () => {
+  let count = 0;
+  for (let at = 0; at < 20000; at += 1) void ask("ping", { at }).then(() => { count += 1; });
+  for (let isAnswered = false; !isAnswered;) {
+    void ask("ping").then(() => { isAnswered = true; });
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+  }
+  return count;
+}"""

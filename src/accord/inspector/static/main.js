@@ -148,7 +148,27 @@ async function onTopics(topics) {
   update(); // the navigation shows how many requests are open, on every screen
   if ("servers" in topics) await attempt(loadServers, "connection");
   const shown = opened.get(currentEntry().id);
-  await loadScreen(Boolean(shown?.topics?.some((topic) => topic in topics)));
+  if (shown?.topics?.some((topic) => topic in topics)) await reloadScreen();
+  else await loadScreen(false);
+}
+
+/** The addresses whose screens are being loaded again, and whether something changed meanwhile. A server may change
+ * something all the time: of one screen, one load runs at once. @type {Map<string, boolean>} */
+const reloading = new Map();
+
+async function reloadScreen() {
+  const address = location.hash;
+  const isRunning = reloading.has(address);
+  reloading.set(address, true);
+  if (isRunning) return;
+  try {
+    while (reloading.get(address) && location.hash === address) {
+      reloading.set(address, false);
+      await loadScreen(true);
+    }
+  } finally {
+    reloading.delete(address);
+  }
 }
 
 async function loadServers() {

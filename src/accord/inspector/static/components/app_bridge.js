@@ -9,12 +9,15 @@ import { CommandError } from "../connection.js";
  * @typedef {object} Approval
  * @property {string} question
  * @property {string} argumentsJson
+ * @property {boolean} isReady Whether it may be approved: the user has had the time to read it.
  * @property {(approved: boolean) => void} answer
  */
 
 const PROTOCOL = "2026-01-26";
 const MOST_MESSAGES = 200;
 const MOST_CHARACTERS = 500;
+const MOST_MESSAGES_PER_SECOND = 200;
+const READING_MILLISECONDS = 500;
 const LEAST_HEIGHT = 80;
 const MOST_HEIGHT = 2000;
 const NEEDS_APPROVAL = 428;
@@ -29,6 +32,7 @@ export class AppBridge {
   approval = null;
   /** @type {{ method: string, text: string }[]} */
   messages = [];
+  #received = { count: 0, since: 0 };
 
   /**
    * @param {any} opened
@@ -65,7 +69,7 @@ export class AppBridge {
   async #receive(event) {
     const { data } = event;
     if (event.source === null || event.source !== this.#frame?.contentWindow) return;
-    if (typeof data !== "object" || data === null || typeof data.method !== "string") return;
+    if (typeof data !== "object" || data === null || typeof data.method !== "string" || this.#isFlooded()) return;
     this.#note(data.method, data.params);
     if (data.id === undefined) return this.#notified(data.method, data.params);
     try {
@@ -75,6 +79,14 @@ export class AppBridge {
       this.#send({ id: data.id, error: { code, message: error instanceof Error ? error.message : "failed" } });
     }
     this.context.update();
+  }
+
+  /** Returns whether the app sends more than a page can show: what is too much gets no answer. */
+  #isFlooded() {
+    const now = performance.now();
+    if (now - this.#received.since > 1000) this.#received = { count: 0, since: now };
+    this.#received.count += 1;
+    return this.#received.count > MOST_MESSAGES_PER_SECOND;
   }
 
   /**
@@ -177,13 +189,19 @@ export class AppBridge {
    * @returns {Promise<boolean>}
    */
   #ask(question, argumentsJson) {
-    this.approval?.answer(false); // One question at a time: an app that asks again withdraws the first.
+    // One at a time, and none at the first moment: an app could exchange the question under the pointer of the user.
+    if (this.approval) throw new Error("another call waits for the user");
     return new Promise((resolve) => {
       const answer = (/** @type {boolean} */ approved) => {
         this.approval = null;
         resolve(approved);
       };
-      this.approval = { question, argumentsJson, answer };
+      const approval = { question, argumentsJson, isReady: false, answer };
+      this.approval = approval;
+      setTimeout(() => {
+        approval.isReady = true;
+        this.context.update();
+      }, READING_MILLISECONDS);
       this.context.announce(question);
       this.context.update();
     });

@@ -32,6 +32,8 @@ export class CallPanel {
     this.loadedAt = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
+    /** The call that was last read: those of the list have no arguments and no log messages. @type {any} */
+    this.whole = null;
     /** @type {Result | null} */
     this.result = null;
     this.resultOf = "";
@@ -51,7 +53,7 @@ export class CallPanel {
     const { calls } = await context.send("calls/list", { server });
     this.name = name;
     this.loadedAt = performance.now();
-    this.calls = calls.filter((/** @type {any} */ call) => call.request.kind === this.kind);
+    this.calls = calls.filter((/** @type {any} */ call) => call.request.kind === this.kind).map((/** @type {any} */ call) => this.completed(call));
     await this.loadResult(context);
   }
 
@@ -71,15 +73,31 @@ export class CallPanel {
     return calls.find((each) => each.id === this.shown) ?? (this.name ? calls[0] : null) ?? null;
   }
 
+  /**
+   * Returns a call of the list with what was read of it.
+   *
+   * @param {any} call
+   */
+  completed(call) {
+    if (call.id !== this.whole?.id) return call;
+    const { request, logs, logsDropped } = this.whole;
+    return { ...call, request, logs, logsDropped };
+  }
+
   /** @param {Context} context */
   async loadResult(context) {
-    const { call } = this;
-    if (!call || call.state === "running" || this.resultOf === call.id) return;
-    this.resultOf = call.id;
-    const { result } = await context.send("calls/read", { id: call.id });
-    this.result?.close();
-    this.result = result ? new Result(result, context.update) : null;
-    context.announce(`${call.request.name}: ${call.state}`);
+    const id = this.call?.id;
+    if (!id || this.resultOf === id) return;
+    const { call, result } = await context.send("calls/read", { id });
+    if (id !== this.call?.id || this.resultOf === id) return; // Meanwhile another one was shown, or this one is complete.
+    this.whole = call;
+    this.calls = this.calls.map((each) => (each.id === id ? call : each));
+    if (call.state !== "running") {
+      this.resultOf = id;
+      this.result?.close();
+      this.result = result ? new Result(result, context.update) : null;
+      context.announce(`${call.request.name}: ${call.state}`);
+    }
     context.update();
   }
 
@@ -90,6 +108,7 @@ export class CallPanel {
   async start(context, { kind, name, argumentsJson, outputSchemaJson = "" }) {
     const server = context.server.name;
     const call = await context.send("calls/start", { server, kind, name, argumentsJson, outputSchemaJson });
+    this.whole = call;
     this.calls = [call, ...this.calls];
     this.loadedAt = performance.now();
     this.show(call.id);
@@ -116,7 +135,8 @@ export class CallPanel {
     this.name = name;
     clearTimeout(this.timer);
     if (this.call?.state === "running") this.timer = setTimeout(context.update, 1000);
-    return html`${this.call ? this.callView(this.call, context, edit) : nothing} ${this.listView(context)}`;
+    const isRead = this.call !== null && this.call.id === this.whole?.id;
+    return html`${isRead ? this.callView(this.call, context, edit) : nothing} ${this.listView(context)}`;
   }
 
   /**

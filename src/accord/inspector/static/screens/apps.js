@@ -127,7 +127,7 @@ function approvalView(bridge, context) {
     <pre tabindex="0">${approval.argumentsJson}</pre>
     <p class="buttons">
       <button type="button" class="quiet" @click=${() => answer(false)}>Decline</button>
-      <button type="button" @click=${() => answer(true)}>Approve this call</button>
+      <button type="button" ?disabled=${!approval.isReady} @click=${() => answer(true)}>Approve this call</button>
     </p>
   </div>`;
 }

@@ -11,14 +11,32 @@ const SHOWN = 300;
  *   isBusy: boolean }} */
 const state = { key: "", kind: "", parts: [], result: null, onlyDifferent: true, shown: SHOWN, isBusy: false };
 
+/** Kinds that start servers: an address alone, which a link of another page may have, does not. */
+const STARTS = ["servers", "revisions"];
+
+/** What the user asked for, as the rest of the address. */
+let asked = "";
+
+/**
+ * Lets the comparison at an address start its servers.
+ *
+ * @param {string[]} rest
+ */
+export function ask(rest) {
+  asked = rest.join("/");
+}
+
 /** @type {import("../main.js").Screen} */
 export const screen = {
   load: async (context) => {
     const [kind = "", ...parts] = context.rest;
     const key = context.rest.join("/");
-    if (key === state.key && state.result) return;
-    Object.assign(state, { key, kind, parts, result: null, shown: SHOWN, isBusy: Boolean(kind) });
+    if (key === state.key && (state.result || state.isBusy)) return;
+    const isAllowed = !STARTS.includes(kind) || key === asked;
+    asked = "";
+    Object.assign(state, { key, kind, parts, result: null, shown: SHOWN, isBusy: Boolean(kind) && isAllowed });
     context.update();
+    if (!isAllowed) return;
     try {
       state.result = await compare(kind, parts, context);
       context.announce("the comparison is complete");
@@ -31,12 +49,23 @@ export const screen = {
   },
   view: (context) => {
     if (!state.kind) return html`<p>Pin two messages on the <a href=${context.address("timeline")}>timeline</a>, or choose two sessions or servers on the page <a href=${context.address("sessions")}>Sessions</a>.</p>`;
-    if (!state.result) return state.isBusy ? html`<p role="status">Comparing…</p>` : nothing;
+    if (!state.result) return state.isBusy ? html`<p role="status">Comparing…</p>` : startView(context);
     if (state.kind === "messages") return messagesView(context);
     if (state.kind === "sessions") return sessionsView(context);
     return state.result.comparisons.map(surfaceView);
   },
 };
+
+/** @param {Context} context */
+function startView(context) {
+  if (!STARTS.includes(state.kind)) return nothing;
+  const start = () => {
+    ask(context.rest);
+    void context.attempt(() => Promise.resolve(screen.load?.(context)), "load");
+  };
+  return html`<p>This starts or contacts <bdi>${state.parts.filter(Boolean).join(" and ")}</bdi>, several times.</p>
+    <p class="buttons"><button type="button" @click=${start}>Compare</button></p>`;
+}
 
 /**
  * @param {string} kind

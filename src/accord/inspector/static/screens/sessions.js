@@ -2,6 +2,7 @@
 /** The screen Sessions: open, save, replay and compare session files. A file that is dropped on the page is opened. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { ask } from "./compare.js";
 import { CommandError, download, upload } from "../connection.js";
 import { currentRoute, navigate } from "../router.js";
 
@@ -243,7 +244,7 @@ function compareServersForm(context) {
       <label><span>With</span><select @change=${(/** @type {Event} */ event) => choose("other", event, context)}>
         <option value="">its own older revisions</option>${options(state.other)}
       </select></label>
-      <a class="button" href=${context.address("compare", context.server?.name ?? "", ...parts)}>Compare</a>
+      <a class="button" href=${context.address("compare", context.server?.name ?? "", ...parts)} @click=${() => ask(parts)}>Compare</a>
     </p>
     <p class="muted">The comparison opens its own connections, lists what each server offers, and calls no tool.</p>
   </section>`;
