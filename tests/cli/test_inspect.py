@@ -123,6 +123,17 @@ def test_a_session_file_is_shown_without_a_server(folder: Path) -> None:
         assert opened["remark"] == "the last line (2) is incomplete; it is left out"
 
 
+def test_secrets_are_replaced_unless_the_user_asks_otherwise(folder: Path) -> None:
+    (folder / "shop.py").write_text("from accord import Server\nserver = Server('shop')\n")
+    text = '{"jsonrpc": "2.0", "id": "raw-1", "method": "tools/call", "params": {"password": "hunter2-hunter2"}}'
+    for option in ([], ["--unredacted"]):
+        with inspecting(folder, "shop.py", *option) as link:
+            send(link, "servers/connect", server="shop.py")
+            send(link, "raw/send", server="shop.py", text=text)
+            assert send(link, "traffic/rows", filter="hunter2-hunter2")[1]["total"] == len(option)
+            assert send(link, "session/list")[1]["sessions"][0]["redacted"] is not bool(option)
+
+
 def test_another_file_than_a_session_is_an_error(accord: Run, folder: Path) -> None:
     result = accord("inspect", "--no-open", "--session", str(folder / "shop.py"))
     assert result.returncode == 2

@@ -342,3 +342,20 @@ def test_what_a_server_names_is_no_option_of_a_copied_command(kind: Any, command
 def test_a_word_with_a_nul_cannot_be_copied() -> None:
     with pytest.raises(InspectorError, match="NUL"):
         accord_command(PROGRAM, CallRequest("one", "tool", "a\0b"))
+
+
+async def test_a_call_names_the_row_of_its_own_request() -> None:
+    async with connected() as workspace:
+        started = [await call_commands.start(workspace, params("wait")) for _ in range(2)]
+        started.append(await call_commands.start(workspace, params("echo", '{"n": 3}')))
+        async with asyncio.timeout(60):
+            while True:
+                calls = (await call_commands.list_calls(workspace, ServerParams(server="calls"))).calls
+                if all(call.request_row is not None for call in calls):
+                    break
+                await asyncio.sleep(0.01)
+        index = workspace.recording.index
+        rows = {call.id: call.request_row or 0 for call in calls}
+        assert len(set(rows.values())) == 3
+        assert [index.names.text(rows[call.id]) for call in started] == ["wait", "wait", "echo"]
+        assert rows[started[0].id] < rows[started[1].id]

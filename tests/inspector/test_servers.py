@@ -48,7 +48,7 @@ def price(item: str) -> int:
 def end() -> str:
     os._exit(3)
 """
-FAILING = "import sys; print('no database\\x1b[31m', file=sys.stderr); sys.exit(4)"
+FAILING = "import sys; print('no database\\x1b[31m\\n  at line 3', file=sys.stderr); sys.exit(4)"
 
 
 class ListedAnswers:
@@ -159,7 +159,9 @@ async def test_a_server_that_cannot_start_has_its_stderr_in_the_error() -> None:
         assert found.state == "failed"
         assert "code 4" in found.error
         assert "\x1b" not in found.error
+        assert found.error.endswith("\n  at line 3")
         assert found.cure
+        assert (await read_stderr(workspace, ServerParams(server=name))).lines[-1] == "  at line 3"
 
 
 async def test_a_typed_command_is_approved_at_each_start_and_a_url_is_not(shop: str) -> None:

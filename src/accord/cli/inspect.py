@@ -52,8 +52,11 @@ _REPLACE = "t"
     help="The port on 127.0.0.1; by default a free one.",
 )
 @click.option("--no-open", is_flag=True, help="Print the link, and do not open a browser.")
+@click.option("--unredacted", is_flag=True, help="Do not replace secrets in the traffic that is shown and saved.")
 @traceback_option
-def command(targets: tuple[str, ...], config: Path | None, session: Path | None, port: int, no_open: bool) -> int:
+def command(
+    targets: tuple[str, ...], config: Path | None, session: Path | None, port: int, no_open: bool, unredacted: bool
+) -> int:
     """Inspect servers in a browser: their tools, all their traffic, and any request.
 
     Only the link that is printed opens the page: it has a secret in its fragment.
@@ -71,7 +74,9 @@ def command(targets: tuple[str, ...], config: Path | None, session: Path | None,
         from accord.inspector.app import Inspector
 
         approver = TerminalApprover(interrupts) if is_interactive() else None
-        async with Inspector(*targets, configuration=config, session=session, approver=approver) as inspector:
+        async with Inspector(
+            *targets, configuration=config, session=session, approver=approver, redacted=not unredacted
+        ) as inspector:
             await _serve(inspector, sockets, base, approver, opens=not no_open)
         return 0
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -37,6 +38,8 @@ log: logging.Logger = logging.getLogger("accord.inspector")
 
 _API = "/api/"
 _BINARY = b"application/octet-stream"
+_FILE_NAME = b"accord-inspector-file"
+"""The header with the name of an uploaded file, percent-encoded."""
 
 
 class Inspector:
@@ -44,8 +47,8 @@ class Inspector:
 
     Mount it during development, and print `inspector.link("http://127.0.0.1:8000/inspect")`: only this link, which has
     the token in its fragment, opens the page. `configuration` is a file with `mcpServers`, `session` a session file to
-    show. `approver` is asked before a command that was typed into the page starts; without one, none does. Raises
-    `TargetError`.
+    show. `approver` is asked before a command that was typed into the page starts; without one, none does. The
+    recording, which the page shows and saves, has no secrets, unless `redacted` is false. Raises `TargetError`.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class Inspector:
         configuration: Path | None = None,
         session: Path | None = None,
         approver: Approver | None = None,
+        redacted: bool = True,
     ) -> None:
         self._access = InspectorAccess()
         self._workspace: Workspace | None = None
         self._named = named_servers(targets, configuration)
         self._session = session
         self._approver = approver
+        self._redacted = redacted
         self._streams: set[asyncio.Future[None]] = set()
         """One for each page that listens, until its stream has ended."""
 
@@ -79,7 +84,7 @@ class Inspector:
     def workspace(self) -> Workspace:
         """Return what the commands act on."""
         if self._workspace is None:
-            self._workspace = Workspace(self._named, approver=self._approver)
+            self._workspace = Workspace(self._named, approver=self._approver, redacted=self._redacted)
         return self._workspace
 
     async def __aenter__(self) -> Inspector:
@@ -174,7 +179,8 @@ class Inspector:
 
     async def _params(self, request: ASGIRequest, command: PageCommand) -> Any:
         if command.upload:
-            return Upload(path=await receive_file(request, self.workspace.folder))
+            name = unquote_to_bytes(request.headers.get(_FILE_NAME, b"")).decode("utf-8", "replace")
+            return Upload(path=await receive_file(request, self.workspace.folder), name=name)
         body = await request.body(DEFAULT_LIMITS, UncountedBody())
         try:
             return msgspec.json.decode(body, type=command.params)

@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
@@ -97,6 +97,8 @@ class CallSummary(msgspec.Struct, rename="camel"):
     code: int | None
     first_row: int
     end_row: int
+    request_row: int | None
+    """The row of its request; None before that is recorded."""
     size: int
 
 
@@ -114,6 +116,9 @@ class RunningCall:
         self.task: asyncio.Task[None] | None = None
         self.first_row: int = 0
         self.end_row: int = 0
+        self.request_row: int | None = None
+        self.is_started: bool = False
+        """Whether `first_row` is known."""
         self._on_change = on_change
         self._logged = 0
         self._started = time.monotonic()
@@ -188,25 +193,29 @@ class RunningCall:
             code=self._code,
             first_row=self.first_row,
             end_row=self.end_row,
+            request_row=self.request_row,
             size=self._size,
         )
 
 
 class InspectedCalls:
-    """The calls of a workspace. `rows()` returns the rows of the traffic so far, when they are written;
-    `on_change(running)` is called when a call changed, and each call runs in the context of `calling(server, name)`."""
+    """The calls of a workspace. `rows()` returns the rows of the traffic so far, when they are written, and `requests(
+    first, method, name)` those of requests from a row on. `on_change(running)` is called when a call changed, and each
+    call runs in the context of `calling(server, name)`."""
 
     def __init__(
         self,
         folder: Path,
         *,
         rows: Callable[[], Any],
+        requests: Callable[[int, str, str], Iterable[int]],
         on_change: Callable[[int], None],
         calling: Callable[[str, str], AbstractContextManager[None]],
     ) -> None:
         self._folder = folder
         self._calling = calling
         self._rows = rows
+        self._requests = requests
         self._on_change = on_change
         self._calls: dict[str, RunningCall] = {}
         self._ids = count(1)
@@ -225,6 +234,7 @@ class InspectedCalls:
 
     async def _run(self, call: RunningCall, client: Client) -> None:
         call.first_row = await self._rows()
+        call.is_started = True
         try:
             with self._calling(call.request.server, f"{call.request.name[:100]} (call {call.id})"):
                 await call.run(client)
@@ -241,7 +251,17 @@ class InspectedCalls:
 
     def all(self, server: str) -> list[RunningCall]:
         """Return the calls of a server, the newest first."""
+        self._find_requests()
         return [call for call in reversed(self._calls.values()) if call.request.server == server]
+
+    def _find_requests(self) -> None:
+        """Find the rows of requests: of equal calls at the same time, the first one sent the first request."""
+        found = {call.request_row for call in self._calls.values()}
+        for call in self._calls.values():
+            if call.request_row is None and call.is_started:
+                rows = self._requests(call.first_row, METHODS[call.request.kind], call.request.name)
+                call.request_row = next((row for row in rows if row not in found), None)
+                found.add(call.request_row)
 
     async def cancel(self, id: str) -> RunningCall:
         """Cancel a call, and tell the server. Raises `InspectorError`."""

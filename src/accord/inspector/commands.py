@@ -50,9 +50,10 @@ class PageCommand(msgspec.Struct, frozen=True):
 
 
 class Upload(CommandParams, frozen=True):
-    """A file that a page sent, in the temporary folder of the workspace."""
+    """A file that a page sent, in the temporary folder of the workspace. `name` is its name on the user's machine."""
 
     path: Path
+    name: str = ""
 
 
 class Download(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from accord.inspector.app_frames import EXTENSION
 from accord.inspector.commands import InspectorError
 from accord.limits import DEFAULT_LIMITS
 from accord.messages.revision import HANDSHAKE, REVISIONS
-from accord.visible_text import single_line, truncate
+from accord.visible_text import single_line, truncate, visible
 
 STDERR_LINES = 500
 """The lines of stderr that are stored; the traffic has all of them."""
@@ -86,7 +86,7 @@ class InspectedServer:
         self.needs_approval: bool = needs_approval
         self.only_revision: str = ""
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
-        """The last lines that it wrote to stderr."""
+        """The last lines that it wrote to stderr since it was last connected."""
         self.state: InspectedState = "idle"
         self._options = options
         self._on_change = on_change
@@ -110,6 +110,7 @@ class InspectedServer:
             if self.state == "connected":
                 return
             await self._end()
+            self.stderr.clear()
             self._set_state("connecting")
             try:
                 client = self._client = self._make_client()
@@ -158,7 +159,7 @@ class InspectedServer:
         )
 
     def _on_stderr(self, line: str) -> None:
-        self.stderr.append(truncate(single_line(line), _LINE_CHARACTERS))
+        self.stderr.append(truncate(visible(line.expandtabs(4).rstrip()), _LINE_CHARACTERS))
         self._on_change()
 
     def _on_state(self, state: ConnectionState, error: AccordError | None) -> None:
@@ -172,7 +173,8 @@ class InspectedServer:
         self._set_state("failed")
 
     def _describe_failure(self, error: AccordError) -> None:
-        self._error = truncate(log_line(error), _LINE_CHARACTERS)
+        lines = truncate(str(error), _LINE_CHARACTERS).splitlines()  # the last ones may be those of stderr
+        self._error = "\n".join(log_line(line) for line in lines)
         self._cure = truncate(log_line(getattr(error, "cure", "")), _LINE_CHARACTERS) or "see its diagnosis"
 
     def _set_state(self, state: InspectedState) -> None:

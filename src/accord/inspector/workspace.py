@@ -70,9 +70,12 @@ class Workspace:
     """The servers, the recording, and the topics that tell pages what changed.
 
     `approver` is asked before a command starts that the user has not named on the command line or in a configuration.
+    Secrets in the recording are replaced if it is `redacted`.
     """
 
-    def __init__(self, named: Iterable[NamedServer] = (), *, approver: Approver | None = None) -> None:
+    def __init__(
+        self, named: Iterable[NamedServer] = (), *, approver: Approver | None = None, redacted: bool = True
+    ) -> None:
         self.topics: Topics = Topics()
         self.questions: Questions = Questions(self.topics)
         """The requests of servers that wait for the user."""
@@ -84,12 +87,13 @@ class Workspace:
         self.folder: Path = Path(tempfile.mkdtemp(prefix="accord-inspect-"))
         """The folder of temporary files, which only this user can read; it is deleted at the end."""
         self.recording: TrafficRecording = TrafficRecording(
-            self.folder / "traffic.jsonl", on_change=lambda rows: self._publish_traffic()
+            self.folder / "traffic.jsonl", redacted=redacted, on_change=lambda rows: self._publish_traffic()
         )
         """The traffic of all connections."""
         self.calls: InspectedCalls = InspectedCalls(
             self.folder,
             rows=self._rows,
+            requests=self.recording.index.requests,
             on_change=lambda running: self.topics.changed("calls", {"running": running}),
             calling=self.questions.calling,
         )

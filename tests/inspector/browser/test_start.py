@@ -105,3 +105,20 @@ async def test_a_page_whose_inspector_ended_says_what_to_do(
     problems.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE")
     await inspector.stop()
     await expect(page.get_by_role("alert").filter(has_text="start accord inspect again").first).to_be_visible()
+
+
+async def test_the_first_server_is_connected_whatever_screen_is_open(inspect: Inspect, open_page: OpenPage) -> None:
+    inspector = await inspect("examples/weather.py")
+    page = await open_page(inspector.base)
+    await page.evaluate("token => sessionStorage.setItem('accord-inspector-token', token)", inspector.token)
+    await page.goto(f"{inspector.base}/#/timeline")
+    await page.reload()
+    server = page.get_by_role("combobox", name="Server")
+    await expect(server).to_contain_text("weather.py (connected)")
+    await expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    await page.goto("#/servers")
+    await page.get_by_role("button", name="Disconnect").click()
+    await expect(server).to_contain_text("weather.py (idle)")
+    await page.reload()
+    await expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+    await expect(server).to_contain_text("weather.py (idle)")  # as the user left it

@@ -122,7 +122,7 @@ async def compare(page: Page, session: Path, pictures: Pictures) -> None:
     await page.locator("input[type=file]").set_input_files(session)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Timeline")
     await page.goto("#/sessions/weather.py")
-    saved = page.get_by_role("region", name="file 1")
+    saved = page.get_by_role("region", name="before.jsonl")
     await saved.get_by_role("button", name="Replay and compare").click()
     differences = page.get_by_role("region", name="Differences of the replay")
     await expect(differences).to_contain_text("2 differences")

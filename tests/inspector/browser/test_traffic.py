@@ -91,11 +91,12 @@ async def test_a_session_file_is_opened_dropped_and_compared(page: Page, tmp_pat
     script.request(1, "tools/list")
     script.result(1, tools=[], ttlMs=0, cacheScope="public")
     await page.evaluate(DROP, script.content().decode())
+    await expect(page.get_by_role("combobox", name="Session")).to_contain_text("s.jsonl")
     await expect(grid.locator(".virtual-row:not([hidden])")).to_have_count(2)
     await page.goto("#/sessions")
     await expect(page.get_by_role("heading", name="Compare two sessions")).to_be_visible()
-    await page.get_by_label("Before").select_option("file 1")
-    await page.get_by_label("After").select_option("file 2")
+    await page.get_by_label("Before").select_option("session.jsonl")
+    await page.get_by_label("After").select_option("s.jsonl")
     await page.get_by_role("region", name="Compare two sessions").get_by_role("link", name="Compare").click()
     offers = page.get_by_role("region", name="What the servers offer")
     await expect(offers.get_by_role("row").filter(has_text="tools.price")).to_contain_text("breaking")
@@ -120,6 +121,14 @@ async def test_a_session_file_is_shown_without_a_server(inspect: Inspect, open_p
     grid = page.get_by_role("grid", name="Messages")
     await expect(grid.get_by_role("row").filter(has_text="bake").first).to_be_visible()
     await expect(page.get_by_role("combobox", name="Session")).to_contain_text("session.jsonl")
+
+
+async def test_a_file_is_dropped_on_the_first_screen(inspect: Inspect, open_page: OpenPage) -> None:
+    page = await open_page((await inspect("examples/everything.py")).link)
+    await expect(page.get_by_role("link", name="measure").first).to_be_visible()
+    await page.evaluate(DROP, usual().content().decode())
+    await expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    await expect(page.get_by_role("combobox", name="Session")).to_contain_text("s.jsonl")
 
 
 async def test_new_messages_appear_and_are_followed(page: Page) -> None:
@@ -158,6 +167,7 @@ async def test_the_content_of_a_server_is_text(page: Page, tmp_path: Path) -> No
     await page.goto("#/timeline")
     await expect(page.get_by_role("grid", name="Messages")).to_be_visible()
     await page.evaluate(DROP, script.content().decode())
+    await expect(page.get_by_role("combobox", name="Session")).to_contain_text("s.jsonl")
     grid = page.get_by_role("grid", name="Messages")
     await expect(grid).to_have_attribute("aria-rowcount", "8")
     entry = page.get_by_role("complementary", name="Selected message")

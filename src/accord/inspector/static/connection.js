@@ -3,6 +3,7 @@
 
 const TOKEN_KEY = "accord-inspector-token";
 const HEADER = "accord-inspector-token";
+const FILE_HEADER = "accord-inspector-file";
 const RETRY_MILLISECONDS = 1000;
 
 /** An error of a command: what happened, and what to do. */
@@ -40,7 +41,9 @@ export function hasToken() {
  */
 async function post(command, body, signal) {
   const type = typeof body === "string" ? "application/json" : "application/octet-stream";
+  /** @type {Record<string, string>} */
   const headers = { "content-type": type, [HEADER]: sessionStorage.getItem(TOKEN_KEY) ?? "" };
+  if (body instanceof File) headers[FILE_HEADER] = encodeURIComponent(body.name);
   let response;
   try {
     response = await fetch(`api/${command}`, { method: "POST", headers, body, signal, cache: "no-store" });
@@ -77,10 +80,10 @@ export async function send(command, params = {}, signal) {
 }
 
 /**
- * Sends a file.
+ * Sends a file, with its name.
  *
  * @param {string} command
- * @param {Blob} file
+ * @param {File} file
  * @returns {Promise<any>}
  */
 export async function upload(command, file) {

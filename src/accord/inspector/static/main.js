@@ -176,18 +176,25 @@ async function loadServers() {
   const { servers, revisions } = await send("servers/list");
   state.servers = servers;
   state.revisions = revisions.toReversed();
-  if (isFirst && !location.hash) await openFirst();
+  if (isFirst) await openFirst(location.hash === "");
 }
 
-/** Shows the session file that the user named; or else connects the first server, and shows its tools. */
-async function openFirst() {
+/**
+ * Shows the session file that the user named; or else connects the first server, and shows its tools. A server that was
+ * connected before stays as the user left it, and so does a screen that was opened meanwhile.
+ *
+ * @param {boolean} navigates
+ */
+async function openFirst(navigates) {
   const [, session] = state.topics.session?.sessions ?? [];
-  if (session) return navigate("timeline", "", session);
   const [first] = state.servers;
-  if (!first) return undefined;
-  if (!["command line", "program"].includes(first.origin)) return navigate("servers");
-  navigate("tools", first.name);
-  if (first.state === "idle") await attempt(() => send("servers/connect", { server: first.name }));
+  const isOwn = ["command line", "program"].includes(first?.origin);
+  if (navigates) {
+    if (session) navigate("timeline", "", session);
+    else if (first) navigate(isOwn ? "tools" : "servers", isOwn ? first.name : "");
+  }
+  if (session || !isOwn || first.state !== "idle" || (first.connections && !navigates)) return;
+  await attempt(() => send("servers/connect", { server: first.name }));
 }
 
 // --- view ------------------------------------------------------------------------------------------------------
@@ -371,6 +378,15 @@ function start() {
       event.preventDefault();
       openPalette(update);
     }
+  });
+  addEventListener("dragover", (event) => {
+    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+  });
+  addEventListener("drop", (event) => {
+    const file = event.dataTransfer?.files[0];
+    if (!file) return;
+    event.preventDefault(); // the browser would leave the page and show the file
+    void import("./screens/sessions.js").then(({ openDropped }) => openDropped(file));
   });
   void listen(
     (topics) => void onTopics(topics),

@@ -64,6 +64,8 @@ MAX_ROWS = 5_000_000
 MAX_CONNECTIONS = 50_000
 """The maximum number of connections whose open requests are known; of further ones, the oldest is forgotten."""
 _NAME_CHARACTERS = 200
+_NEAR = 5_000
+"""Rows among which the request of a call is found."""
 _BY_SERVERS = {"sampling/createMessage", "elicitation/create", "roots/list"}
 _STAYS = {"subscriptions/listen"}
 _FAILED = {"lost": LOST, "skipped": ERROR, "unanswered": ERROR, "limit": ERROR}
@@ -130,6 +132,21 @@ class TrafficIndex:
                 yield row
 
     # --- writing -----------------------------------------------------------------------------------------------
+
+    def requests(self, first: int, method: str, name: str) -> Iterator[int]:
+        """Yield the rows in which a method was first requested for a name, among the next rows from `first` on."""
+        known: set[int] = set()
+        for row in range(first, min(len(self), first + _NEAR)):
+            span = self.row_spans[row]
+            if (
+                self.kinds[row] == REQUEST
+                and self.methods.text(row) == method
+                and self.names.text(row) == name[:_NAME_CHARACTERS]
+                and span not in known
+                and (span == NO_SPAN or self.spans.first_rows[span] >= first)
+            ):
+                known.add(span)
+                yield row
 
     def add_line(self, line: bytes, place: int) -> None:
         """Add a line of the file. The first one is the header. Raises `SessionFileError` for an invalid one."""

@@ -35,7 +35,7 @@ from accord.testing.generated_tests import pytest_source
 from accord.testing.recorded_server import RecordedServer
 from accord.testing.recording import read_messages
 from accord.testing.replayer import play
-from accord.visible_text import truncate, visible
+from accord.visible_text import single_line, truncate, visible
 from accord.wire.session_file import encode_line
 
 MAX_REPLAYED = 64 << 20
@@ -43,6 +43,7 @@ MAX_REPLAYED = 64 << 20
 _REPLAY_SECONDS = 60.0
 _MAX_DIFFERENCES = 500
 _CHARACTERS = 5_000
+_NAME_CHARACTERS = 100
 
 
 class SessionDescription(msgspec.Struct, frozen=True, rename="camel"):
@@ -141,7 +142,8 @@ def _describe(workspace: Workspace, id: str) -> SessionDescription:
 
 async def open_upload(workspace: Workspace, params: Upload) -> SessionDescription:
     """Open a session file that the page sent. Raises `InspectorError`."""
-    return _describe(workspace, await workspace.sessions.open(params.path, owned=True))
+    name = truncate(single_line(params.name), _NAME_CHARACTERS)
+    return _describe(workspace, await workspace.sessions.open(params.path, name, owned=True))
 
 
 async def close_session(workspace: Workspace, params: SessionParams) -> SessionList:

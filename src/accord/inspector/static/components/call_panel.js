@@ -160,7 +160,7 @@ export class CallPanel {
           ? html`<button type="button" @click=${() => context.attempt(async () => void (await context.send("calls/cancel", { id: call.id })))}>Cancel</button>`
           : html`<button type="button" @click=${() => context.attempt(() => this.start(context, request))}>Repeat</button>`}
         <button type="button" class="quiet" @click=${() => edit(call)}>Edit</button>
-        <a href=${context.address("timeline", context.server.name, "live", String(call.firstRow))}>Its messages in the timeline</a>
+        <a href=${context.address("timeline", context.server.name, "live", String(call.requestRow ?? call.firstRow))}>Its messages in the timeline</a>
         ${call.size
           ? html`<button type="button" class="quiet" @click=${() => context.attempt(() => download("calls/download", { id: call.id }))}>Save the result</button>`
           : nothing}

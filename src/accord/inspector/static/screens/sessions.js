@@ -52,22 +52,12 @@ function open(file, context) {
   });
 }
 
-addEventListener("dragover", (event) => {
-  if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-});
-addEventListener("drop", (event) => {
-  const file = event.dataTransfer?.files[0];
-  if (!file) return;
-  event.preventDefault();
-  void openDropped(file);
-});
-
 /**
  * Opens a file that was dropped on any screen; an error is shown on this one.
  *
  * @param {File} file
  */
-async function openDropped(file) {
+export async function openDropped(file) {
   state.dropError = null;
   try {
     navigate("timeline", currentRoute().server, (await upload("session/open", file)).id);

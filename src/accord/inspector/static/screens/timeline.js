@@ -467,6 +467,7 @@ function spanView(context) {
   if (!state.span || state.span.rows.length < 2) return nothing;
   return html`<details open>
     <summary>${spanLabel(state.span.span)}: ${state.span.rows.length} entries</summary>
+    <p class="buttons"><button type="button" class="quiet" @click=${() => setFilter(`span:${state.span.span.span}`, context)}>Show only these</button></p>
     <ol class="span-rows">
       ${state.span.rows.slice(0, 100).map((/** @type {any} */ row) => html`<li>
         <button type="button" class="link" aria-current=${row.row === state.detail.summary.row ? "true" : nothing} @click=${() => context.attempt(() => showRow(row.row, context))}>
