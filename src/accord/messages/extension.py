@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,13 +25,15 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` has a prefix of your own: "com.example/search". `settings` are what this side declares for it. `methods` are
     its requests and notifications, each `Method(NAME, SENDER, PARAMS_TYPE, RESULT_TYPE)`. `results` are its result
-    types, by their `resultType`. Raises `ValueError` for an invalid or reserved name.
+    types, by their `resultType`. With `declared_by="server"`, clients use it without declaring it. Raises `ValueError`
+    for an invalid or reserved name.
     """
 
     name: str
     settings: JSONObject = {}
     methods: tuple[Method, ...] = ()
     results: Mapping[str, type[Any]] = {}
+    declared_by: Literal["both", "server"] = "both"
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -46,12 +48,19 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
         return f"extensions:{self.name}"
 
     def rows(self) -> list[Method]:
-        """Return the methods of the extension; each needs the extension on the other side, and offers it on this
-        one."""
+        """Return the methods of the extension; each needs the extension on the side that receives it, and offers it on
+        the side that sends it."""
         return [
-            msgspec.structs.replace(row, needs=row.needs or self.capability, offers=row.offers or self.capability)
+            msgspec.structs.replace(
+                row,
+                needs=row.needs or self._capability_of("client" if row.sender == "server" else "server"),
+                offers=row.offers or self._capability_of(row.sender),
+            )
             for row in self.methods
         ]
+
+    def _capability_of(self, side: str) -> str | None:
+        return None if side == "client" and self.declared_by == "server" else self.capability
 
 
 def _is_official(name: str) -> bool:

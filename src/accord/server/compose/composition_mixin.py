@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from accord.messages.identity import Implementation
     from accord.server.compose.change import ToolChange
     from accord.server.compose.provider import Provider
+    from accord.server.core.content import CacheHint
+    from accord.server.core.extension_methods import ExtensionMethods
     from accord.server.core.lifetime import Lifetimes
     from accord.server.core.types import Lifespan
     from accord.server.declare.imported import Imported
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from accord.server.notify.subscription_index import ChangeBus
     from accord.server.openapi.document import Source
     from accord.server.openapi.importer import OpenAPIOptions
+    from accord.server.skills.folder import SkillFolder
 
 M = TypeVar("M", bound="Middleware")
 
@@ -42,6 +45,8 @@ class CompositionMixin:
     registry: Registry
     change_bus: ChangeBus
     limits: Limits
+    cache: CacheHint
+    extension_methods: ExtensionMethods
 
     def __init__(self) -> None:
         self.lifespan: Lifespan | None = None
@@ -188,6 +193,19 @@ class CompositionMixin:
         )
         self.add_provider(directory)
         return directory
+
+    def add_skills(
+        self, path: str | os.PathLike[str], *, uri: str = "skill://", watch: bool = True, poll_seconds: float = 2
+    ) -> SkillFolder:
+        """Serve each folder with a `SKILL.md` below a folder as a skill (extension Skills, 2026-07-28): its files as
+        resources below `uri`, and its entry with the digests of all files.
+
+        If `watch`, clients are notified of changes, see `add_directory`. Needs PyYAML: `pip install 'accord[skills]'`.
+        Raises `DeclarationError`, with file and line, for a skill that hosts would refuse.
+        """
+        from accord.server.skills.methods import serve_skills
+
+        return serve_skills(self, path, uri, poll_seconds if watch else None)
 
     # --- HTTP APIs ---------------------------------------------------------------------------------------------
 

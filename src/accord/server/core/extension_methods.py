@@ -26,6 +26,12 @@ class ExtensionMethods:
         self.result_types: tuple[type[Any], ...] = tuple(results_of(extensions).values())
         """The result types that the extensions define."""
 
+    def declare(self, extension: Extension) -> None:
+        """Add an extension, unless it was added before."""
+        if extension not in self.extensions:
+            self.extensions = (*self.extensions, extension)
+            self.methods = rows_of(self.extensions)
+
     def add(self, name: str, function: Callable[..., Any], context: type) -> None:
         """Register the handler of a method or notification. Raises `DeclarationError` for a name that no extension
         declares, and for one that has a handler.

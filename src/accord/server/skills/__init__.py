@@ -1,0 +1,1 @@
+"""Agent Skills of a folder, served as resources."""
