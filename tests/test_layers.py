@@ -112,6 +112,7 @@ SEAMS = (
         "_alternatives|_protected_resource|_scopes|_jwt|_program_tokens",
     ),
     Seam("logins: loaded by the entry of a configuration that has one", r"client/target\.py", "_configured_login"),
+    Seam("skills: loaded by the client that loads one", r"client/request_methods\.py", "load_skill|read_skill_file"),
     Seam("recordings: loaded by the client that writes one", r"client/connect\.py", "session_recorder"),
     Seam(
         "telemetry: loaded by who wants one",
@@ -388,7 +389,6 @@ def test_the_line_is_read_from_left_to_right() -> None:
 UNDECLARED = {
     "pytest": "it loads the plugin",
     "starlette": "only for programs that use it already",
-    "yaml": "only for OpenAPI documents in YAML; the error names it",
     "yarl": "the type of URLs in the API of aiohttp, which depends on it",
 }
 """Modules that the sources import and no requirement of the package names, with the reason."""
@@ -402,6 +402,7 @@ def test_the_package_requires_what_its_sources_import_and_nothing_else() -> None
     ]
     required = {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in requirements}
     required = {name.removesuffix("_api") for name in required}  # opentelemetry-api is opentelemetry
+    required = {"yaml" if name == "pyyaml" else name for name in required}
     required.remove("pydantic")  # which is found in sys.modules
     imported = {
         found.module.partition(".")[0]

@@ -22,6 +22,7 @@ _COMMON = homes_of(
         "accord.client.model_selection": "HostModel choose_model",
         "accord.client.notifications": "Notice",
         "accord.client.results": "ToolResult",
+        "accord.client.skills": "LoadedSkill",
         "accord.client.retry": "Reconnect",
         "accord.client.subscription": "ListChanged Missed ResourceUpdated Subscription",
         "accord.errors": (
@@ -36,6 +37,7 @@ _COMMON = homes_of(
         "accord.messages.prompts": "Prompt PromptMessage",
         "accord.messages.resources": "ResourceTemplate",
         "accord.messages.revision": "REVISIONS",
+        "accord.messages.skills": "Skill SkillFile",
         "accord.messages.tools": "CallToolResult Tool ToolAnnotations",
         "accord.schema.forms": "Email Uri",
         "accord.server.compose.argument_schema": "ArgumentChange",
@@ -59,6 +61,7 @@ _COMMON = homes_of(
         "accord.server.input.roots": "RootList",
         "accord.server.middleware.request": "CallNext Middleware Request",
         "accord.server.server": "Server",
+        "accord.server.skills.folder": "SkillFolder",
         "accord.telemetry.base": "Telemetry",
         "accord.telemetry.otel": "OpenTelemetry",
         "accord.transport.http.settings": "HTTPSettings",
@@ -72,7 +75,7 @@ _HOMES = _COMMON | homes_of(
             "AnswerError AuthorizationError EventsGone HTTPError InternalError InvalidResult LifespanError "
             "LoginNeeded MethodNotFound Mismatch MissingClientCapability ModelError NotConnected NotExecuted "
             "NotSupported OAuthError PolicyError RateLimited RemoteProtocolError SamplingDeclined SchemaError "
-            "SessionEnded StoreError TargetError UrlElicitationRequired"
+            "SessionEnded SkillChanged StoreError TargetError UrlElicitationRequired"
         ),
         "accord.auth.credential_store": "CredentialStore",
         "accord.messages.completion": "Completion PromptReference ResourceTemplateReference",

@@ -12,6 +12,7 @@ from accord.client.model_selection import HostModel as HostModel, choose_model a
 from accord.client.notifications import Notice as Notice
 from accord.client.results import ToolResult as ToolResult
 from accord.client.retry import Reconnect as Reconnect
+from accord.client.skills import LoadedSkill as LoadedSkill
 from accord.client.subscription import (
     ListChanged as ListChanged,
     Missed as Missed,
@@ -50,6 +51,7 @@ from accord.errors import (
     SamplingDeclined as SamplingDeclined,
     SchemaError as SchemaError,
     SessionEnded as SessionEnded,
+    SkillChanged as SkillChanged,
     StoreError as StoreError,
     TargetError as TargetError,
     ToolError as ToolError,
@@ -94,6 +96,7 @@ from accord.messages.sampling import (
     ModelPreferences as ModelPreferences,
     SamplingMessage as SamplingMessage,
 )
+from accord.messages.skills import Skill as Skill, SkillFile as SkillFile
 from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool, ToolAnnotations as ToolAnnotations
 from accord.schema.forms import Email as Email, Uri as Uri
 from accord.server.auth.api_keys import APIKeys as APIKeys
@@ -149,6 +152,7 @@ from accord.server.openapi.messages import APIAnswer as APIAnswer, APIRequest as
 from accord.server.openapi.operation import Route as Route
 from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
 from accord.server.server import Server as Server
+from accord.server.skills.folder import SkillFolder as SkillFolder
 from accord.store.base import Events as Events, Replay as Replay
 from accord.store.memory import MemoryEvents as MemoryEvents
 from accord.store.sqlite import SQLiteEvents as SQLiteEvents
@@ -201,6 +205,7 @@ __all__ = [
     "InvalidParams",
     "Limits",
     "ListChanged",
+    "LoadedSkill",
     "Middleware",
     "Missed",
     "Notice",
@@ -228,6 +233,9 @@ __all__ = [
     "Sample",
     "Sampled",
     "Server",
+    "Skill",
+    "SkillFile",
+    "SkillFolder",
     "Subscription",
     "Telemetry",
     "TextContent",

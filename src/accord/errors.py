@@ -26,6 +26,7 @@
     ├── StoreError                    a store of sessions and events failed: a broken file, a full disk
     │   └── EventsGone                the events needed to resume a stream are no longer stored
     ├── ModelError                    a language model of a host did not answer: refused, overloaded, not reached
+    ├── SkillChanged                  a file of a skill is not what its entry says
     ├── ToolError                     a tool failed: raised in a tool, its text goes to the model without a traceback
     └── ProtocolError                 a JSON-RPC error, sent or received: code, message, data
         ├── ParseError                -32700
@@ -238,6 +239,16 @@ class ModelError(AccordError):
         self.status: int | None = status
         self.code: str = code
         self.retry_after: float | None = retry_after
+
+
+class SkillChanged(AccordError):
+    """A file of a skill is not what its entry says: the skill has changed since, or the server is wrong. `uri` is that
+    of its `SKILL.md`. Use nothing of it: get the entry with `get_skill(uri)`, have it approved, and load it again.
+    """
+
+    def __init__(self, message: str, *, uri: str) -> None:
+        super().__init__(f"{message}; get the entry again with get_skill({uri!r:.200}), and have it approved again")
+        self.uri: str = uri
 
 
 class ToolError(AccordError):

@@ -22,7 +22,7 @@ from accord.messages.meta import CacheableResult
 INVALIDATED_BY: dict[str, tuple[str, ...]] = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list", "skills/list"),
 }
 """The lists that each notification makes stale."""
 

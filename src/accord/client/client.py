@@ -34,6 +34,7 @@ from accord.messages.methods import table
 from accord.messages.notifications import LoggingMessageParams
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
+from accord.messages.skills import SKILLS
 from accord.session.events import NotificationReceived
 from accord.session.negotiation import check_revisions
 from accord.session.peer_info import PeerInfo
@@ -154,7 +155,7 @@ class Client(RequestMethods):
             on_stderr,
             record,
             on_notification=self._on_notification,
-            methods=rows_of(extensions),
+            methods=rows_of((SKILLS, *(each for each in extensions if each is not SKILLS))),
             http=http,
             auth=auth,
             principal=principal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from msgspec import Raw
 
@@ -24,7 +24,7 @@ from accord.messages.completion import (
     Reference,
     ResourceTemplateReference,
 )
-from accord.messages.content import Resource
+from accord.messages.content import Resource, ResourceContents
 from accord.messages.meta import InputResponseParams
 from accord.messages.prompts import GetPromptParams, GetPromptResult, ListPromptsResult, Prompt
 from accord.messages.resources import (
@@ -34,7 +34,11 @@ from accord.messages.resources import (
     ReadResourceResult,
     ResourceTemplate,
 )
+from accord.messages.skills import GetSkillParams, GetSkillResult, ListSkillsResult, Skill
 from accord.messages.tools import CallToolParams, ListToolsResult, Tool
+
+if TYPE_CHECKING:
+    from accord.client.skills import LoadedSkill
 
 
 def completion_params(
@@ -75,6 +79,7 @@ class RequestMethods:
 
     def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
         self._requests = requests
+        self._server_name = name
         self._mirrored_tools = MirroredTools(name, self._list_tools)
         self._tools = ToolCatalog(name, self._list_tools, limits, strict=strict, trusted=trusted)
 
@@ -255,6 +260,45 @@ class RequestMethods:
         params = completion_params(reference, prompt, template, argument, value, context)
         result = await self._requests.read("completion/complete", CompleteResult, params, meta=meta, timeout=timeout)
         return result.completion
+
+    # --- skills ------------------------------------------------------------------------------------------------
+
+    async def list_skills(self, *, fresh: bool = False) -> list[Skill]:
+        """Return the entries of all skills that the server lists; it may have more, see `get_skill`. Nothing is read.
+
+        Raises `NotSupported` for a server without skills (extension Skills, 2026-07-28).
+        """
+        return await self._requests.all("skills/list", ListSkillsResult, lambda result: result.skills, fresh=fresh)
+
+    async def get_skill(self, uri: str) -> Skill:
+        """Return the entry of one skill, as it is now; `uri` is that of its `SKILL.md`. Raises `InvalidParams` for an
+        unknown one, and `NotSupported`.
+        """
+        return (await self._requests.read("skills/get", GetSkillResult, GetSkillParams(uri=uri))).skill
+
+    async def load_skill(self, skill: Skill | str) -> LoadedSkill:
+        """Read the `SKILL.md` of an entry, or of the URI of one, and verify it: its digest, size and frontmatter.
+
+        Call it when the skill is needed, after the user has approved the entry. The text comes from the server: tell
+        the model so, and start no program for it unasked. Raises `SkillChanged`, `RemoteProtocolError` for an entry
+        that is invalid or beyond the limits (512 files, 16 MiB), and the errors of `read_resource`.
+        """
+        from accord.client.skills import load_skill
+
+        entry = await self.get_skill(skill) if isinstance(skill, str) else skill
+        return await load_skill(self._server_name, entry, self._read_fresh)
+
+    async def read_skill_file(self, skill: Skill | LoadedSkill, path: str) -> bytes:
+        """Return a file of a skill, verified: `path` is relative to its folder, "templates/invoice.md". Raises as
+        `load_skill`, and `SkillChanged` for a file that the entry does not list.
+        """
+        from accord.client.skills import LoadedSkill, read_skill_file
+
+        entry = skill.entry if isinstance(skill, LoadedSkill) else skill
+        return await read_skill_file(self._server_name, entry, path, self._read_fresh)
+
+    async def _read_fresh(self, uri: str) -> list[ResourceContents]:
+        return (await self.read_resource(uri, fresh=True)).contents
 
     # --- low level, for extensions -----------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ class SkillFile(Model):
 
 
 class Skill(Model):
-    """The entry of a skill. `uri` is that of its `SKILL.md`, `frontmatter` the frontmatter of that file, `resources` all
-    of its files, or "dynamic" where they are generated and have no digests.
+    """The entry of a skill. `uri` is that of its `SKILL.md`, `frontmatter` the frontmatter of that file, `resources`
+    all of its files, or "dynamic" where they are generated and have no digests.
     """
 
     uri: URI

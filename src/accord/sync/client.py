@@ -210,6 +210,22 @@ class Client:
     def complete(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.complete(*args, **options))
 
+    @_signature_of(AsyncClient.list_skills)
+    def list_skills(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.list_skills(*args, **options))
+
+    @_signature_of(AsyncClient.get_skill)
+    def get_skill(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.get_skill(*args, **options))
+
+    @_signature_of(AsyncClient.load_skill)
+    def load_skill(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.load_skill(*args, **options))
+
+    @_signature_of(AsyncClient.read_skill_file)
+    def read_skill_file(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.read_skill_file(*args, **options))
+
     @_signature_of(AsyncClient.set_log_level)
     def set_log_level(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.set_log_level(*args, **options))

@@ -1,7 +1,7 @@
 """The frontmatter of a Markdown file: YAML between two lines `---`, as JSON (Agent Skills, SKILL.md format).
 
-Only what JSON can say is read, by the rules of YAML 1.2: `yes` and dates are text. Aliases, tags, duplicate keys and keys
-that are no text are errors, since readers of other languages would differ about them.
+Only what JSON can say is read, by the rules of YAML 1.2: `yes` and dates are text. Anchors, tags, duplicate keys and
+keys that are no text are errors, since readers of other languages would differ about them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class SkillError(ValueError):
     """A skill that cannot be served, with its file and line."""
 
 
-class Catalogue(NamedTuple):
+class SkillCatalogue(NamedTuple):
     """The skills of one listing of a tree."""
 
     listing: TreeListing
@@ -71,7 +71,7 @@ def _parents(path: str) -> Iterator[str]:
     yield from ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-class CatalogueReader:
+class SkillReader:
     """Reads the skills of a tree. Digests are computed again only for files whose size or time has changed."""
 
     def __init__(self, read: ReadFile, uri: Callable[[str], str]) -> None:
@@ -79,9 +79,9 @@ class CatalogueReader:
         self._uri = uri
         self._digests: dict[tuple[str, int, int], SkillFile] = {}
 
-    def catalogue(self, listing: TreeListing) -> Catalogue:
+    def catalogue(self, listing: TreeListing) -> SkillCatalogue:
         """Return the skills of a listing."""
-        found = Catalogue(listing, {}, {})
+        found = SkillCatalogue(listing, {}, {})
         known, self._digests = self._digests, {}
         for path in listing.files:
             folder, _, name = path.rpartition("/")
@@ -139,8 +139,8 @@ def checked_frontmatter(path: str, folder_name: str, content: bytes) -> JSONObje
     name, description = frontmatter.get("name"), frontmatter.get("description")
     if not (isinstance(name, str) and len(name) <= _MAX_NAME and _NAME.fullmatch(name)):
         raise SkillError(
-            f"{path}, line {_line_of(content, b'name')}: the name is {name!r:.100}; it needs 1 to {_MAX_NAME} lower-case "
-            "letters, digits and single hyphens between them"
+            f"{path}, line {_line_of(content, b'name')}: the name is {name!r:.100}; it needs 1 to {_MAX_NAME} "
+            "lower-case letters, digits and single hyphens between them"
         )
     if name != folder_name:
         raise SkillError(

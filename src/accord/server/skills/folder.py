@@ -18,7 +18,7 @@ from accord.server.files.directory import Directory, changed_at
 from accord.server.files.names import PathFilter, split
 from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import FOLDER, Tree
-from accord.server.skills.catalogue import Catalogue, CatalogueReader
+from accord.server.skills.catalogue import SkillCatalogue, SkillReader
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -34,8 +34,8 @@ class SkillFolder(Directory):
     def __init__(self, path: str | os.PathLike[str], base: str, poll_seconds: float | None) -> None:
         tree = Tree(path, PathFilter(), max_bytes=MAX_SKILL_BYTES, most=_MAX_FILES)
         super().__init__(tree, base, poll_seconds=poll_seconds)
-        self._reader = CatalogueReader(lambda path, most: tree.root.read(split(path) or (), most), self.uri)
-        self._catalogue: Catalogue | None = None
+        self._reader = SkillReader(lambda path, most: tree.root.read(split(path) or (), most), self.uri)
+        self._catalogue: SkillCatalogue | None = None
         self._reading = threading.Lock()
 
     def check(self) -> None:
@@ -46,7 +46,7 @@ class SkillFolder(Directory):
         if not catalogue.skills:
             raise DeclarationError(f"{self._tree.root.path} has no folder with a {SKILL_FILE}")
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> SkillCatalogue:
         """Return the skills as they are now, at most as old as the listing of the tree may be. It blocks."""
         with self._reading:
             listing = self._tree.listing()
@@ -59,7 +59,7 @@ class SkillFolder(Directory):
                 return catalogue
             return previous
 
-    def skill(self, catalogue: Catalogue, uri: str) -> Skill | None:
+    def skill(self, catalogue: SkillCatalogue, uri: str) -> Skill | None:
         """Return the skill whose `SKILL.md` is at a URI."""
         path = self.path(uri)
         folder, _, name = (path or "").rpartition("/")
@@ -70,7 +70,7 @@ class SkillFolder(Directory):
         path = (self._template.match(uri) or {}).get("path")
         return path if isinstance(path, str) and split(path) is not None else None
 
-    def children(self, catalogue: Catalogue, uri: str) -> list[Resource] | None:
+    def children(self, catalogue: SkillCatalogue, uri: str) -> list[Resource] | None:
         """Return the files and folders in a folder; None if the URI is not that of a folder."""
         path = self.path(uri)
         children = catalogue.children(path) if path and not path.endswith("/") else None
@@ -102,7 +102,7 @@ class SkillFolder(Directory):
         files = catalogue.listing.files
         return [self._described(catalogue, path, files[path]) for path in files if catalogue.skill_of(path) is not None]
 
-    def _described(self, catalogue: Catalogue, path: str, entry: DirectoryEntry | None) -> Resource:
+    def _described(self, catalogue: SkillCatalogue, path: str, entry: DirectoryEntry | None) -> Resource:
         folder, _, name = path.rpartition("/")
         if entry is None:
             return Resource(uri=self.uri(path), name=name, mime_type=FOLDER)
