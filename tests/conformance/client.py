@@ -20,6 +20,7 @@ from accord import Client, ElicitParams
 from accord.auth.credential_store import CredentialStore
 from accord.auth.oauth import OAuth
 from accord.auth.program_grants import ClientCredentials, EnterpriseManaged, WorkloadIdentity
+from accord.errors import SkillChanged
 from accord.schema.forms import defaults
 
 Play = Callable[[Client], Awaitable[None]]
@@ -112,6 +113,22 @@ async def echo_schema(client: Client) -> None:
     """A schema goes back as it came."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
+
+
+@scenario("sep-2640-client-no-prefetch")
+async def list_skills(client: Client) -> None:
+    """What is listed is not read."""
+    assert await client.list_skills()
+
+
+@scenario("sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter")
+async def load_skill(client: Client) -> None:
+    """A skill that is not what its entry says is not used."""
+    (skill,) = await client.list_skills()
+    try:
+        await client.read_skill_file(await client.load_skill(skill), "references/FORMS.md")
+    except SkillChanged as exc:
+        print(exc, file=sys.stderr)
 
 
 def required(schema: dict[str, Any]) -> dict[str, Any]:

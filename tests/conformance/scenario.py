@@ -77,7 +77,7 @@ ELSEWHERE: dict[str, str] = {
         _AUTHORIZATION_SERVER,
     ),
     "auth/*": "OAuth",
-    "sep-2640-*": "skills extension: not supported",
+    "sep-2640-*": "skills extension: test_skills.py",
 }
 """Scenarios that are not played in memory, and what they are about: HTTP, where the suite itself plays them, or what
 accord does not have."""

@@ -146,6 +146,14 @@ def play_server(url: str, revision: str) -> Report:
     return Report("server", revision, played, verdict)
 
 
+def play_server_alone(url: str, scenario: str, revision: str) -> Played:
+    """One scenario for the server at a URL, also of an extension."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--url", url, "--scenario", scenario, "--spec-version", revision, "--force", "-o", folder)
+        verdict = run("server", *options, seconds=SECONDS)
+        return Played(scenario, dict(_checks(Path(folder))).get(scenario, []), verdict)
+
+
 # --- clients ---------------------------------------------------------------------------------------------------------
 
 

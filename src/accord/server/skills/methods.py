@@ -60,7 +60,7 @@ def serve_skills(
 
 
 class SkillMethods:
-    """The handlers of the methods. A skill is there for who may see its `SKILL.md`."""
+    """The handlers of the methods. A skill is there for who may see all of its files, which its entry lists."""
 
     def __init__(self, server: SkillServer) -> None:
         self._server = server
@@ -74,7 +74,7 @@ class SkillMethods:
         skills: dict[str, Skill] = {}
         for folder in self._folders:
             catalogue = await asyncio.to_thread(folder.catalogue)
-            skills |= {each.uri: each for each in catalogue.skills.values() if ctx.sees_resource(each.uri)}
+            skills |= {each.uri: each for each in catalogue.skills.values() if _sees(ctx, each)}
         page, following = cut(list(skills), params.cursor, self._server.limits.page_size)
         return ListSkillsResult(skills=[skills[uri] for uri in page], next_cursor=following, **self._cache())
 
@@ -82,7 +82,7 @@ class SkillMethods:
         """Return one skill. Raises `InvalidParams` for an unknown one."""
         for folder in self._folders:
             skill = folder.skill(await asyncio.to_thread(folder.catalogue), params.uri)
-            if skill is not None and ctx.sees_resource(params.uri):
+            if skill is not None and _sees(ctx, skill):
                 return GetSkillResult(skill=skill, **self._cache())
         raise InvalidParams(f"no skill is served at {params.uri!r:.200}")
 
@@ -104,3 +104,7 @@ class SkillMethods:
         view, hint = self._server.registry.view, self._server.cache
         scope: Literal["public", "private"] = "private" if view.requires_scopes or view.has_rules else hint.scope
         return {"ttl_ms": hint.ttl_ms, "cache_scope": scope}
+
+
+def _sees(ctx: Context, skill: Skill) -> bool:
+    return isinstance(skill.resources, str) or all(ctx.sees_resource(each.uri) for each in skill.resources)
