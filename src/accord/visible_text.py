@@ -20,7 +20,7 @@ _BLANK = lazy_pattern(
 )
 """Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
 
-_STRING = lazy_pattern(rb'"(?:[^"\\]|\\.)*+"?')
+_JSON_STRING = lazy_pattern(rb'"(?:[^"\\]|\\.)*+"?')
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 
@@ -90,7 +90,7 @@ def indented(data: bytes, most: int) -> str | None:
 
 def _indented_size(data: bytes, most: int) -> int:
     """Return the size of JSON with indentation, or one beyond `most`."""
-    structure = _STRING.sub(b"", data).translate(None, _NO_STRUCTURE)
+    structure = _JSON_STRING.sub(b"", data).translate(None, _NO_STRUCTURE)
     size, depth = len(data), 0
     for byte in structure:
         if byte in b"[{":
