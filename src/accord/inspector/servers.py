@@ -175,7 +175,8 @@ class InspectedServer:
     def _describe_failure(self, error: AccordError) -> None:
         lines = truncate(str(error), _LINE_CHARACTERS).splitlines()  # the last ones may be those of stderr
         self._error = "\n".join(log_line(line) for line in lines)
-        self._cure = truncate(log_line(getattr(error, "cure", "")), _LINE_CHARACTERS) or "see its diagnosis"
+        cure = truncate(log_line(getattr(error, "cure", "")), _LINE_CHARACTERS)
+        self._cure = cure if cure and cure not in self._error else "see its diagnosis"
 
     def _set_state(self, state: InspectedState) -> None:
         self.state = state

@@ -42,6 +42,9 @@ async def test_the_user_logs_in_with_the_browser(
         await page.get_by_role("button", name="Next step: challenge").click()
         await expect(page.get_by_role("heading", name="Evidence: challenge")).to_be_visible()
         await expect(page.get_by_role("row", name="status 401 401")).to_contain_text("as expected")
+        await page.set_viewport_size({"width": 320, "height": 640})
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+        await page.set_viewport_size({"width": 1280, "height": 720})
         await page.get_by_role("button", name="Run all").click()
         link = page.get_by_role("link", name=f"{at.issuer.issuer}/authorize?")
         await expect(link).to_have_attribute("rel", "noopener noreferrer")

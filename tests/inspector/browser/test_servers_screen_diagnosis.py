@@ -30,6 +30,8 @@ async def test_a_failed_connection_shows_the_steps_of_doctor(
     await expect(steps).to_contain_text("a Python package is missing")
     await expect(page.get_by_role("status")).to_contain_text("The step process start failed")
     await assert_accessible(page)
+    await page.set_viewport_size({"width": 320, "height": 640})
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 async def test_without_a_target_the_servers_of_hosts_are_listed_and_none_starts(

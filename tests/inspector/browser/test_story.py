@@ -105,8 +105,8 @@ async def find_the_fault(page: Page, pictures: Pictures) -> None:
     await pictures.take(page, "inspecting-timeline")
     failed = await call(page, "oslo", "2")
     await expect(failed).to_contain_text("KeyError")
-    await page.goto("#/servers/weather.py")
-    await expect(page.get_by_text("stderr:", exact=False)).to_be_visible()
+    await failed.get_by_role("link", name="stderr of the server").click()
+    await expect(page.get_by_text("FORECASTS[city]")).to_be_visible()
     await expect(page.get_by_role("main")).to_contain_text("FORECASTS[city]")
 
 

@@ -161,8 +161,8 @@ async def test_a_preview_is_what_a_row_says_beside_its_method(tmp_path: Path) ->
     assert [reader.preview(row) for row in range(9)] == [
         "File weather.py line 3",
         "the process ended with 1",
-        "POST http://127.0.0.1/mcp",
-        "404",
+        "/mcp",
+        "",
         '{"cursor":"page 2"}',
         "",
         '{"code":-32602,"message":"no such item"}',

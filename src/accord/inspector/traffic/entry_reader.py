@@ -8,6 +8,7 @@ import msgspec
 
 from accord.inspector.traffic.index import HTTP, TrafficIndex
 from accord.inspector.traffic.text_search import content_place
+from accord.lazy_patterns import lazy_pattern
 from accord.visible_text import single_line, truncate
 from accord.wire.session_file import (
     Entry,
@@ -25,6 +26,7 @@ _PREVIEW_BYTES = 2_048
 _PREVIEW_CHARACTERS = 300
 _DECODED_BYTES = 16_384
 """Bytes of the longest entry that is decoded for its preview; of a longer one, the beginning is shown."""
+_SCHEME_AND_HOST = lazy_pattern(r"^[a-z]+://[^/]*")
 _LEFT_OUT = ("_meta", "resultType")
 
 
@@ -85,7 +87,7 @@ def _content_of(entry: Entry) -> str:
         case LostEntry() | SkippedEntry() | UnansweredEntry():
             return entry.reason
         case HTTPEntry():
-            return f"{entry.method} {entry.url}" if entry.method else str(entry.status)
+            return _SCHEME_AND_HOST.sub("", entry.url)  # the whole URL is its name, and the status has a column
         case MessageEntry():
             return _content_of_message(entry.data).decode("utf-8", "replace")
         case _:

@@ -161,6 +161,9 @@ export class CallPanel {
           : html`<button type="button" @click=${() => context.attempt(() => this.start(context, request))}>Repeat</button>`}
         <button type="button" class="quiet" @click=${() => edit(call)}>Edit</button>
         <a href=${context.address("timeline", context.server.name, "live", String(call.requestRow ?? call.firstRow))}>Its messages in the timeline</a>
+        ${["tool error", "failed"].includes(call.state) && context.server.transport === "process"
+          ? html`<a href=${context.address("servers", context.server.name)}>stderr of the server</a>`
+          : nothing}
         ${call.size
           ? html`<button type="button" class="quiet" @click=${() => context.attempt(() => download("calls/download", { id: call.id }))}>Save the result</button>`
           : nothing}

@@ -33,25 +33,28 @@ export function diagnoseFailures(context) {
 }
 
 /**
- * A button that runs the steps, and their results. For a server in the inspector's process there are none.
+ * A button that runs the steps. For a server in the inspector's process there are none.
  *
  * @param {any} server
  * @param {Context} context
  */
-export function diagnosisView(server, context) {
+export function diagnosisButton(server, context) {
   if (server.transport === "memory") return nothing;
+  const isRunning = diagnoses.get(server.name) === "running";
+  return html`<button type="button" class="quiet" ?disabled=${isRunning} @click=${() => diagnose(server, context)}>
+    ${isRunning ? "Diagnosis runs…" : "Diagnose"}
+  </button>`;
+}
+
+/**
+ * The results of the steps.
+ *
+ * @param {any} server
+ */
+export function diagnosisView(server) {
   const found = diagnoses.get(server.name);
-  const isRunning = found === "running";
-  return html`<div class="diagnosis">
-    <p class="buttons">
-      <button type="button" class="quiet" ?disabled=${isRunning} @click=${() => diagnose(server, context)}>
-        ${isRunning ? "Diagnosis runs…" : "Diagnose"}
-      </button>
-    </p>
-    ${found && !isRunning
-      ? html`<ol aria-label="Diagnosis of ${server.name}">${found.steps.map(stepView)}</ol>`
-      : nothing}
-  </div>`;
+  if (!found || found === "running") return nothing;
+  return html`<div class="diagnosis"><ol aria-label="Diagnosis of ${server.name}">${found.steps.map(stepView)}</ol></div>`;
 }
 
 /**

@@ -214,7 +214,9 @@ function tokensView(context, run, isIdle) {
             ${button(context, "Log out", "logout", { disabled, quiet: true })}
             ${button(context, run.isSaved ? "Saved" : "Save as the stored login", "save", { disabled: disabled || run.isSaved })}
           </p>
-          ${run.storedTokens && !run.isSaved ? html`<p>The stored login is another one until you save.</p>` : nothing} ${stepUpForm(context, run.neededScopes, disabled)}`
+          ${run.isSaved
+            ? html`<p>The server is connected with it: <a href=${context.address("tools", context.server.name)}>connect</a>.</p>`
+            : html`<p>${run.storedTokens ? "The stored login is another one until you save." : "To connect the server with this login, save it."}</p>`} ${stepUpForm(context, run.neededScopes, disabled)}`
       : nothing}
     <h3>Stored login</h3>
     ${run.storedTokens

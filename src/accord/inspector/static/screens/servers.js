@@ -2,7 +2,7 @@
 /** The screen Servers: state, revision, capabilities and stderr of each; connect, disconnect, add. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { diagnoseFailures, diagnosisView } from "../components/diagnosis_view.js";
+import { diagnoseFailures, diagnosisButton, diagnosisView } from "../components/diagnosis_view.js";
 import { foundServersView, loadFoundServers } from "../components/found_servers_view.js";
 
 /** @typedef {import("../main.js").Context} Context */
@@ -60,10 +60,10 @@ function serverView(server, context) {
     ${server.needsApproval && server.state !== "connected"
       ? html`<p>Its command is shown in the terminal, and starts once you approve it there.</p>`
       : nothing}
-    ${factsView(server)} ${buttons(server, context)} ${diagnosisView(server, context)}
+    ${factsView(server)} ${buttons(server, context)} ${diagnosisView(server)}
     ${server.instructions ? html`<details><summary>Instructions</summary><pre>${server.instructions}</pre></details>` : nothing}
     ${server.capabilitiesJson ? html`<details><summary>Capabilities</summary><pre>${server.capabilitiesJson}</pre></details>` : nothing}
-    ${stderrView(server)}
+    ${stderrView(server, context)}
   </section>`;
 }
 
@@ -104,15 +104,24 @@ function buttons(server, context) {
         ${context.revisions.map((each) => html`<option value=${each} ?selected=${each === server.onlyRevision}>${each}</option>`)}
       </select>
     </label>
+    ${diagnosisButton(server, context)}
     <button type="button" class="quiet" @click=${() => change(server, context, "remove")}>Remove</button>
+    ${server.transport === "HTTP" && server.state === "failed"
+      ? html`<a href=${context.address("authorization", server.name)}>Log in step by step</a>`
+      : nothing}
   </p>`;
 }
 
-/** @param {any} server */
-function stderrView(server) {
+/**
+ * What it wrote to stderr; open if it failed, or if the user came to see it.
+ *
+ * @param {any} server
+ * @param {Context} context
+ */
+function stderrView(server, context) {
   const lines = stderr.get(server.name) ?? [];
   if (!lines.length) return nothing;
-  return html`<details ?open=${server.state === "failed" || server.state === "lost"}>
+  return html`<details ?open=${server.state === "failed" || server.state === "lost" || context.server === server}>
     <summary>stderr: ${lines.length} lines</summary>
     <pre tabindex="0">${lines.join("\n")}</pre>
   </details>`;
