@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.inspector.browser.conftest import ProblemsOfTest
+from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.inspector.browser.test_questions_screen import send
+from tests.interop.serving import serving
 
 FILE = Path(__file__).parent / "dying_server.py"
 
@@ -112,3 +113,48 @@ async def test_a_connected_server_dies(place: str, page: Page, folder: Path, pro
     calls = (await send(page, "calls/list", server=name))["calls"]
     assert all(each["state"] == "failed" and each["error"] for each in calls)
     await works_again(page, name, folder)
+
+
+WAITING = """
+import asyncio, sys
+from accord import Server
+
+server = Server("waiting")
+
+@server.tool
+async def act(wait: bool = False) -> str:
+    if wait:
+        await asyncio.Event().wait()
+    return "done"
+
+server.run(http=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_server_over_http_dies_in_a_call_and_is_found_again(
+    revision: str, inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest, tmp_path: Path
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    command = [sys.executable, str(tmp_path / "waiting.py")]
+    with serving(command) as server:
+        page = await open_page((await inspect(f"{server.url}/mcp")).link)
+        problems.expect("status of 409")
+        await page.wait_for_function("() => location.hash")
+        name = f"127.0.0.1-{server.port}"
+        await send(page, "servers/connect", server=name, revision=revision)
+        await send(page, "calls/start", server=name, kind="tool", name="act", argumentsJson='{"wait": true}')
+        await page.goto(f"#/tools/{name}/act")
+        await page.get_by_text("Calls: 1").click()
+        await page.get_by_role("button", name="act, running").click()
+        server.process.kill()
+        await expect(page.locator(".call .state")).to_have_text("failed")
+        await expect(page.locator(".call p.error")).to_be_visible()
+    with serving(command, server.port):
+        await send(page, "servers/disconnect", server=name)
+        await connect(page, name)
+        await expect(card(page, name).locator("h2 .state")).to_have_text("connected")
+        await page.goto(f"#/tools/{name}/act")
+        await page.get_by_role("button", name="Call", exact=True).click()
+        await expect(page.locator(".call .state")).to_have_text("done")
+        await page.close()
