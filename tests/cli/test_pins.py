@@ -61,7 +61,7 @@ def test_a_configuration_that_was_found_starts_nothing_without_an_approval(at: A
     configure(tmp_path)
     user = at("pins", "show")
     user.expect("Start the server 'shop'?")
-    shown = "".join(user.expect("contents: sha256").split())  # a long path is wrapped
+    shown = "".join(user.expect("contents: sha256").replace("    | ", "").split())  # a long path is wrapped
     assert str(tmp_path / "shop.py") in shown
     user.expect("Approve? (yes, no) [no]: ")
     user.type("")

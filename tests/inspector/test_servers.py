@@ -15,6 +15,7 @@ from accord.client.target import Target, parse
 from accord.errors import TargetError
 from accord.host.approvers import PromptAnswer
 from accord.host.prompts import Prompt
+from accord.inspector.app_frames import AppFrame
 from accord.inspector.commands import InspectorError, NoParams, ServerParams
 from accord.inspector.server_commands import (
     AddParams,
@@ -214,3 +215,53 @@ def test_an_invalid_target_is_found_before_anything_is_opened(tmp_path: Path) ->
         named_servers([""], None)
     with pytest.raises(TargetError):
         named_servers([], tmp_path / "mcp.json")
+
+
+SECRET = "sk-proj-abcdefghijklmnop1234567890"
+
+
+@pytest.mark.parametrize("target", [f"no-such-program run --api-key {SECRET}", f"no-such-program {SECRET}"])
+async def test_a_secret_in_a_command_is_not_on_the_page(target: str) -> None:
+    workspace = Workspace()
+    try:
+        server = workspace.add(name_of(parse(target)), parse(target), "command line")
+        with pytest.raises(InspectorError) as failed:
+            await connect(workspace, ConnectParams(server=server.name))
+        await workspace.recording.written()
+        found = f"{server.describe()} {failed.value.error}"
+        assert "no-such-program" in found
+        assert SECRET not in found + workspace.recording.file.read_text("utf-8")
+    finally:
+        await workspace.close()
+
+
+async def test_a_server_that_is_removed_before_its_approval_does_not_start(tmp_path: Path) -> None:
+    class Approver(ListedAnswers):
+        async def ask(self, prompt: Prompt, seconds: float) -> PromptAnswer:
+            await remove(workspace, ServerParams(server="python"))
+            return await super().ask(prompt, seconds)
+
+    workspace = Workspace(approver=Approver(True))
+    try:
+        started = tmp_path / "started"
+        command = [sys.executable, "-c", f"open({str(started)!r}, 'w')"]
+        workspace.add("python", parse(command), "page", needs_approval=True)
+        with pytest.raises(InspectorError, match="removed"):
+            await connect(workspace, ConnectParams(server="python"))
+    finally:
+        await workspace.close()
+    assert not await asyncio.to_thread(started.exists)
+
+
+async def test_another_server_of_the_same_name_gets_nothing_of_a_removed_one() -> None:
+    workspace = Workspace()
+    try:
+        workspace.add("one", Server("one"), "program")
+        workspace.questions.set_roots("one", ["file:///home/ada"], asks=False)
+        id = workspace.apps.add(AppFrame("one", "ui://one/app", b"", []))
+        await remove(workspace, ServerParams(server="one"))
+        workspace.add("one", Server("another"), "program")
+        assert workspace.questions.roots("one").roots == []
+        assert workspace.apps.find(id) is None
+    finally:
+        await workspace.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import sys
 from collections.abc import Coroutine, Iterator
 from typing import Any
@@ -35,6 +36,8 @@ from accord.messages.sampling import CreateMessageParams, SamplingMessage
 _NO_TERMINAL = PromptAnswer(approved=False, reason="there is no terminal to ask at")
 _BY = "terminal"
 _DENIED = PromptAnswer(approved=False, by=_BY)
+_QUESTION_LINES = 3
+"""Lines of the terminal below a prompt."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]{1,200}")
 """Names of tools that are no pattern: only they are offered for a grant."""
 
@@ -160,12 +163,15 @@ def _with_last_text(request: CreateMessageParams, text: TextContent) -> CreateMe
 
 def _show(prompt: Prompt) -> None:
     head, *lines = printable(prompt.text()).split("\n")
+    has_difference = isinstance(prompt, DefinitionsPrompt)
+    shown = [click.style(line, bold=True) for line in _wrapped(head, "")]
+    shown += [part for line in lines for part in _body(line, has_difference=has_difference)]
     screen.print_prompt()
-    for line in _wrapped(head, ""):
-        screen.print_prompt(click.style(line, bold=True))
-    for line in lines:
-        for part in _body(line, has_difference=isinstance(prompt, DefinitionsPrompt)):
-            screen.print_prompt(part)
+    for part in shown:
+        screen.print_prompt(part)
+    count = sum(part.count("\n") + 1 for part in shown)
+    if count > shutil.get_terminal_size().lines - _QUESTION_LINES:
+        screen.print_prompt(click.style(f"These are {count:,} lines: scroll up to the first one.", bold=True))
 
 
 def _body(line: str, *, has_difference: bool) -> Iterator[str]:
@@ -183,4 +189,4 @@ def _wrapped(line: str, indent: str) -> Iterator[str]:
     first, *rest = wrapped(line, max(width(sys.stderr) - len(indent) - 4, 20))
     yield indent + first
     for part in rest:
-        yield f"{indent}    {part}"
+        yield f"{indent}  | {part}"

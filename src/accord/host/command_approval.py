@@ -36,7 +36,15 @@ _SELECTING = (
     "RUBY",
     "PERL5",
     "JAVA_TOOL",
-    "BASH_ENV",
+    "_JAVA",
+    "JDK_JAVA",
+    "BASH_",
+    "ZDOTDIR",
+    "GIT_",
+    "GCONV_",
+    "DOTNET_",
+    "BUN_",
+    "DENO_",
 )
 """Beginnings of the names of variables that select which code runs."""
 

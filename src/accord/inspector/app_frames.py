@@ -62,6 +62,10 @@ class AppFrames:
         self._frames[id] = frame
         return id
 
+    def forget(self, server: str) -> None:
+        """Drop the frames of a server: another one may get its name."""
+        self._frames = {id: each for id, each in self._frames.items() if each.server != server}
+
     def find(self, id: str) -> AppFrame | None:
         """Return a frame by id."""
         return self._frames.get(id)
@@ -104,6 +108,17 @@ def content_policy(csp: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [each.strip() for each in directives], ignored
 
 
+def allowed_connections(policy: Sequence[str]) -> str:
+    """Return the value of `Connection-Allowlist` for a policy: the hosts that it names, and no other. A policy alone
+    does not bound WebRTC.
+
+    A source with http or ws stands for https and wss too, as in the policy.
+    """
+    sources = {word for directive in policy for word in directive.split() if _SOURCE.fullmatch(word)}
+    sources |= {re.sub("^(http|ws):", r"\1s:", source, flags=re.IGNORECASE) for source in sources}
+    return " ".join(["(response-origin", *(f'"{source}/*"' for source in sorted(sources))]) + ")"
+
+
 async def send_frame(request: ASGIRequest, frames: AppFrames) -> None:
     """Send the document of an app, `/app/ID`, to its frame; or store a report of its policy, `/app/ID/blocked`."""
     id, _, rest = request.path.removeprefix(PATH).partition("/")
@@ -120,6 +135,7 @@ async def send_frame(request: ASGIRequest, frames: AppFrames) -> None:
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", b"%d" % len(frame.document)),
         (b"content-security-policy", policy + b"; frame-ancestors " + page),
+        (b"connection-allowlist", allowed_connections(frame.policy).encode()),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),

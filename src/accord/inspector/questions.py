@@ -273,6 +273,10 @@ class Questions:
             if not question.answer.done():
                 question.answer.set_result(QuestionAnswer("withdrawn", reason=reason))
 
+    def forget(self, server: str) -> None:
+        """Forget the roots of a server: another one may get its name."""
+        self._roots.pop(server, None)
+
     def roots(self, server: str) -> OfferedRoots:
         """Return the roots of a server."""
         return self._roots.get(server, OfferedRoots())

@@ -19,6 +19,7 @@ from accord.inspector.app_frames import EXTENSION
 from accord.inspector.commands import InspectorError
 from accord.limits import DEFAULT_LIMITS
 from accord.messages.revision import HANDSHAKE, REVISIONS
+from accord.redaction import redact
 from accord.visible_text import single_line, truncate, visible
 
 STDERR_LINES = 500
@@ -173,7 +174,7 @@ class InspectedServer:
         self._set_state("failed")
 
     def _describe_failure(self, error: AccordError) -> None:
-        lines = truncate(str(error), _LINE_CHARACTERS).splitlines()  # the last ones may be those of stderr
+        lines = truncate(redact(str(error)), _LINE_CHARACTERS).splitlines()  # the last ones may be those of stderr
         self._error = "\n".join(log_line(line) for line in lines)
         cure = truncate(log_line(getattr(error, "cure", "")), _LINE_CHARACTERS)
         self._cure = cure if cure and cure not in self._error else "see its diagnosis"
@@ -209,7 +210,7 @@ class InspectedServer:
         is_connected = self.state == "connected"
         return ServerDescription(
             name=self.name,
-            target=truncate(str(getattr(target, "name", target)), _LINE_CHARACTERS),
+            target=truncate(redact(str(getattr(target, "name", target))), _LINE_CHARACTERS),
             origin=self.origin,
             file=self.file,
             transport=transport,

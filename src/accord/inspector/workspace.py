@@ -33,6 +33,7 @@ from accord.inspector.servers import InspectedServer, InspectedTarget, ServerOri
 from accord.inspector.topics import Topics
 from accord.inspector.traffic.recording import TrafficRecording
 from accord.inspector.traffic.sessions import Sessions
+from accord.redaction import redact
 
 _MAX_SERVERS = 200
 _APPROVAL_SECONDS = 120.0
@@ -180,6 +181,8 @@ class Workspace:
         self.checks.forget(name)
         self.servers.pop(name, None)
         self.notifications.forget(name)
+        self.questions.forget(name)
+        self.apps.forget(name)
         self._publish_servers()
 
     async def approve(self, server: InspectedServer) -> None:
@@ -194,6 +197,8 @@ class Workspace:
         await self.ask_to_start(server.name, description.lines())
         if (await asyncio.to_thread(describe_target, server.target)).digest != description.digest:
             raise InspectorError(f"{server.name} changed while it was approved", "connect it again")
+        if self.servers.get(server.name) is not server:
+            raise InspectorError(f"{server.name} was removed meanwhile", "add it again")
 
     async def ask_to_start(self, name: str, lines: list[str]) -> None:
         """Ask in the terminal whether the server that the lines describe may start. Raises `InspectorError` unless
@@ -238,7 +243,7 @@ def name_of(target: InspectedTarget) -> str:
         return safe_name(target.url.partition("//")[2].partition("/")[0].rpartition("@")[2])
     if isinstance(target, Command):
         words = [target.label] if target.label else [word for word in target.argv if not word.startswith("-")]
-        return safe_name(Path(words[min(1, len(words) - 1)]).name)  # the script or package, else the program
+        return safe_name(redact(Path(words[min(1, len(words) - 1)]).name))  # the script or package, else the program
     return safe_name(str(getattr(target, "name", "server")))
 
 

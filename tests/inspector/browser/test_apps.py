@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import datetime, timedelta
 
 import pytest
@@ -110,4 +111,33 @@ FLOOD = """async () => {
     await new Promise((resolve) => setTimeout(resolve, 1200));
   }
   return count;
+}"""
+
+
+async def test_no_connection_of_an_app_leaves_its_policy(
+    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
+) -> None:
+    """WebRTC is not bounded by a policy."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.setblocking(False)
+        page = await open_page((await inspect(*inspected)).link)
+        problems.expect(BLOCKED)
+        await expect(page.get_by_role("link", name="clock")).to_be_visible()
+        await page.goto("#/apps/app_server.py")
+        await page.get_by_role("button", name="Call the tool and open its app").click()
+        await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+        await page.frames[1].evaluate(LEAK, listener.getsockname()[1])
+        with pytest.raises(BlockingIOError):
+            listener.recv(2_000)
+
+
+LEAK = """async (port) => {
+  const connection = new RTCPeerConnection({ iceServers: [{ urls: `stun:127.0.0.1:${port}` }] });
+  connection.createDataChannel("leak");
+  const gathered = new Promise((resolve) => {
+    connection.onicegatheringstatechange = () => connection.iceGatheringState === "complete" && resolve();
+  });
+  await connection.setLocalDescription(await connection.createOffer());
+  await gathered;
 }"""

@@ -1,0 +1,16 @@
+"""Frames of apps: what they may connect to."""
+
+from __future__ import annotations
+
+from accord.inspector.app_frames import allowed_connections, content_policy
+
+
+def test_an_app_connects_to_the_hosts_of_its_policy_only() -> None:
+    declared = ["https://api.example", "wss://*.feed.example:*", "http://127.0.0.1:81", '"); *', "https://a.example/x"]
+    policy, ignored = content_policy({"connectDomains": declared, "resourceDomains": ["https://api.example"]})
+    assert ignored == ['"); *', "https://a.example/x"]
+    assert allowed_connections(policy) == (
+        '(response-origin "http://127.0.0.1:81/*" "https://127.0.0.1:81/*" "https://api.example/*"'
+        ' "wss://*.feed.example:*/*")'
+    )
+    assert allowed_connections(content_policy({})[0]) == "(response-origin)"
