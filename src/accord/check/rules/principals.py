@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from accord.check.engine.ordinary_traffic import call_tools
 from accord.check.engine.rule import HTTP, NotApplicable, NotObserved, rule
@@ -27,6 +28,8 @@ _CONFLICT = 409
 _UNKNOWN = "accord-check-never-given-0123456789"
 """A session id that no server has assigned."""
 _CAUSE = "The server looks a session up by its id alone: whoever learns it from a log or a proxy acts as its owner."
+
+_rule = partial(rule, kind="own", at=PLACES, since="2025-03-26", until="2026-07-28", over=HTTP, principals=2)
 
 
 @asynccontextmanager
@@ -56,16 +59,10 @@ def _version(probe: Probe) -> dict[str, str | None]:
     return {"MCP-Protocol-Version": probe.revision}
 
 
-@rule(
+@_rule(
     "principals/session",
     "must",
     case="a request of another principal in the session",
-    kind="own",
-    at=PLACES,
-    since="2025-03-26",
-    until="2026-07-28",
-    over=HTTP,
-    principals=2,
     cause=_CAUSE,
 )
 async def principals_session(probe: Probe) -> None:
@@ -83,16 +80,10 @@ def _require_refusal(probe: Probe, response: LoggedResponse, what: str) -> None:
         raise probe.violation(f"{what} returned {describe_response(response)}", symptom=_SYMPTOM)
 
 
-@rule(
+@_rule(
     "principals/session-hidden",
     "should",
     case="a request of another principal in the session, and one in an unknown session",
-    kind="own",
-    at=PLACES,
-    since="2025-03-26",
-    until="2026-07-28",
-    over=HTTP,
-    principals=2,
     cause="Status 403 confirms to a stranger that the session exists.",
 )
 async def principals_session_hidden(probe: Probe) -> None:
@@ -114,16 +105,10 @@ def _refusal(response: LoggedResponse, session: str) -> str:
     return f"{response.status} {error.get('code')} {error.get('message')}".replace(session, "")
 
 
-@rule(
+@_rule(
     "principals/session-end",
     "must",
     case="DELETE by another principal",
-    kind="own",
-    at=PLACES,
-    since="2025-03-26",
-    until="2026-07-28",
-    over=HTTP,
-    principals=2,
     cause=_CAUSE,
 )
 async def principals_session_end(probe: Probe) -> None:
@@ -141,16 +126,10 @@ async def principals_session_end(probe: Probe) -> None:
         raise probe.violation(f"after a DELETE by another principal, the session is gone: {preview_json(answer.error)}")
 
 
-@rule(
+@_rule(
     "principals/event-stream",
     "must",
     case="GET by another principal in the session",
-    kind="own",
-    at=PLACES,
-    since="2025-03-26",
-    until="2026-07-28",
-    over=HTTP,
-    principals=2,
     cause=_CAUSE,
 )
 async def principals_event_stream(probe: Probe) -> None:
@@ -175,18 +154,12 @@ def _close_own_streams(probe: Probe) -> None:
             _wire(probe).close_stream(response.stream)
 
 
-@rule(
+@_rule(
     "principals/replay",
     "must",
     case="Last-Event-ID of another principal, in both sessions",
-    kind="own",
     needs="tools",
     calls=True,
-    at=PLACES,
-    since="2025-03-26",
-    until="2026-07-28",
-    over=HTTP,
-    principals=2,
     cause="Events are stored by their ids alone: whoever names an id gets what came after it.",
 )
 async def principals_replay(probe: Probe) -> None:
