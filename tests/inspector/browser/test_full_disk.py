@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +50,15 @@ async def save(page: Page, button: str, file: Path) -> None:
     await (await downloading.value).save_as(file)
 
 
+@asynccontextmanager
+async def refused(page: Page, command: str) -> AsyncIterator[None]:
+    """Expect that the block sends a command which fails, and that the page says why."""
+    async with page.expect_response(f"**/api/{command}") as response:
+        yield
+    assert (await response.value).status == 507
+    await expect(page.get_by_role("alert")).to_contain_text(f"the file could not be stored: {REASON}")
+
+
 async def open_file(page: Page, file: Path) -> None:
     await page.goto("#/sessions")
     await page.get_by_label("Session file or transcript").set_input_files(file)
@@ -62,7 +71,7 @@ async def test_a_full_disk_stops_only_what_has_to_be_stored(
     page = await open_page(inspector.link)
     problems.expect("status of 507")
     await page.wait_for_function("() => location.hash")
-    state, alert = page.locator(".call .state"), page.get_by_role("alert")
+    state = page.locator(".call .state")
     await call(page, "large", size=100_000)
     await expect(state).to_have_text("done")
     with full_disk(inspector, recorded_bytes(inspector) + 1_000):
@@ -79,14 +88,14 @@ async def test_a_full_disk_stops_only_what_has_to_be_stored(
         await save(page, "Save this session", tmp_path / "session.jsonl")
     with full_disk(inspector, 20_000):
         await page.get_by_role("searchbox", name="Filter").fill("method:tools/call")
-        await page.get_by_role("button", name="Save what matches").click()
-        await expect(alert).to_contain_text(f"the file could not be stored: {REASON}")
+        async with refused(page, "session/save"):
+            await page.get_by_role("button", name="Save what matches").click()
         await page.get_by_role("searchbox", name="Filter").fill("size>50kB")
         await page.get_by_role("grid", name="Messages").get_by_role("row").filter(has_text="lorem").click()
-        await page.get_by_role("button", name="Download").click()
-        await expect(alert).to_contain_text(f"the file could not be stored: {REASON}")
-        await open_file(page, tmp_path / "session.jsonl")
-        await expect(alert).to_contain_text(f"the file could not be stored: {REASON}")
+        async with refused(page, "traffic/download"):
+            await page.get_by_role("button", name="Download").click()
+        async with refused(page, "session/open"):
+            await open_file(page, tmp_path / "session.jsonl")
 
     await call(page, "large", size=200_000)
     await expect(state).to_have_text("done")
