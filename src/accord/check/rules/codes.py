@@ -140,11 +140,17 @@ def codes_one_sentence(logs: Sequence[MessageLog]) -> JudgedItems:
             each = ObservedMessage(log, entry, message)
             if isinstance(text, str) and not is_web_server_error(log, entry, message):
                 yield
-                text = _without_request_text(text.strip(), requests.get(id_key(message.get("id")), {}))
-                if "\n" in text or len(text) > _LONG:
+                text = text.strip()
+                if _is_long(text):  # only then, since a request may have many texts
+                    text = _without_request_text(text, requests.get(id_key(message.get("id")), {}))
+                if _is_long(text):
                     lines = len(text.splitlines())
                     counted = "1 line" if lines == 1 else f"{lines:,} lines"
                     raise each.violation(f"the message has {counted} and {len(text):,} characters")
+
+
+def _is_long(text: str) -> bool:
+    return "\n" in text or len(text) > _LONG
 
 
 def _without_request_text(text: str, request: Any) -> str:
