@@ -152,24 +152,26 @@ async def test_a_preview_is_what_a_row_says_beside_its_method(tmp_path: Path) ->
     script.head(1, method="POST")
     script.head(1, status=404)
     script.request(1, "tools/list", cursor="page 2")
+    script.result(1, tools=[], ttlMs=0, cacheScope="public")
     script.request(2, "ping")
     script.error(1, -32602)
     script.message(b"listening on port 80", "received")
     script.message(b'{"jsonrpc":"2.0","id":3,"result":7}', "received")
     script.message(b'{"jsonrpc":"2.0","id":4,"result":{"text":"' + b"x" * 20_000 + b'"}}', "received")
     reader = (await script.open(tmp_path)).reader
-    assert [reader.preview(row) for row in range(9)] == [
+    assert [reader.preview(row) for row in range(10)] == [
         "File weather.py line 3",
         "the process ended with 1",
         "/mcp",
         "",
         '{"cursor":"page 2"}',
+        '{"tools":[]}',
         "",
         '{"code":-32602,"message":"no such item"}',
         "listening on port 80",
         '{"jsonrpc":"2.0","id":3,"result":7}',
     ]
-    assert reader.preview(9).startswith('{"jsonrpc":"2.0","id":4,"result":{"text":"xxx')
+    assert reader.preview(10).startswith('{"jsonrpc":"2.0","id":4,"result":{"text":"xxx')
 
 
 def test_times_do_not_go_back() -> None:

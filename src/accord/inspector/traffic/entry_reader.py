@@ -27,7 +27,7 @@ _PREVIEW_CHARACTERS = 300
 _DECODED_BYTES = 16_384
 """Bytes of the longest entry that is decoded for its preview; of a longer one, the beginning is shown."""
 _SCHEME_AND_HOST = lazy_pattern(r"^[a-z]+://[^/]*")
-_LEFT_OUT = ("_meta", "resultType")
+_LEFT_OUT = ("_meta", "resultType", "ttlMs", "cacheScope")
 
 
 class _MessageContent(msgspec.Struct):

@@ -8,7 +8,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { JsonView } from "./json_view.js";
-import { safeLink } from "./safe_link.js";
+import { isSafe, safeLink } from "./safe_link.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
@@ -88,7 +88,7 @@ export class Result {
 function uriView(block, context) {
   const server = context.server?.name ?? "";
   return html`<p>
-    ${block.kind === "link" ? "Link to" : "Resource"} ${safeLink(block.uri)} ${block.mimeType ? html`<span class="muted">${block.mimeType}</span>` : nothing}
+    ${block.kind === "link" ? "Link to" : "Resource"} ${isSafe(block.uri) ? safeLink(block.uri) : html`<code class="target">${block.uri}</code>`} ${block.mimeType ? html`<span class="muted">${block.mimeType}</span>` : nothing}
     ${block.kind === "link" ? html`<a href=${context.address("resources", server, block.uri)}>Read it as a resource</a>` : nothing}
   </p>`;
 }

@@ -100,7 +100,7 @@ function buttons(server, context) {
     <label>
       <span>Revision</span>
       <select @change=${choose}>
-        <option value="" ?selected=${!server.onlyRevision}>newest of both</option>
+        <option value="" ?selected=${!server.onlyRevision}>newest that both support</option>
         ${context.revisions.map((each) => html`<option value=${each} ?selected=${each === server.onlyRevision}>${each}</option>`)}
       </select>
     </label>
