@@ -87,6 +87,8 @@ class Place:
         self.url = ""
         self.refusals = 0
         """The number of requests whose proof, or its absence, was refused."""
+        self.waits = asyncio.Event()
+        """Set when the tool that never returns has begun."""
 
     def login(self, store: CredentialStore, **settings: Any) -> OAuth:
         """Return a login without a browser: the user consents at once."""
@@ -124,6 +126,7 @@ async def place(**options: Any) -> AsyncIterator[Place]:
     @server.tool
     async def wait() -> None:
         """Never return."""
+        at.waits.set()
         await asyncio.Event().wait()
 
     app = server.app

@@ -15,26 +15,28 @@ from accord.server.http import base_session
 from accord.testing.http import served_over_http
 from accord.transport.http.settings import HTTPSettings
 
+from tests.clock import Clock
 from tests.server.http.raw import Ended
 from tests.server.http.speaking import Legacy, Modern, Stateful, both_ways, quick, request, site, text
 
 SHORT = {"authorization": "Bearer short"}
+MINUTE = {"authorization": "Bearer minute"}
 LONG = {"authorization": "Bearer long"}
 
 
-class TwoTokens:
-    """One user with two tokens, one of which expires 0.2 s after each use."""
+class Tokens:
+    """One user with tokens that expire 0.2 s, a minute or an hour after each use."""
 
     async def authenticate(self, request: AuthRequest) -> Principal:
-        left = 0.2 if request.headers[b"authorization"] == b"Bearer short" else 3_600.0
-        return Principal("ann", expires_at=time.time() + left)
+        left = {b"Bearer short": 0.2, b"Bearer minute": 60.0, b"Bearer long": 3_600.0}
+        return Principal("ann", expires_at=time.time() + left[request.headers[b"authorization"]])
 
 
 class Desk(Server):
     """A server with a tool that waits."""
 
     def __init__(self) -> None:
-        super().__init__("desk", "1", auth=TwoTokens(), limits=quick())
+        super().__init__("desk", "1", auth=Tokens(), limits=quick())
         self.running = asyncio.Event()
         self.release = asyncio.Event()
 
@@ -131,11 +133,11 @@ async def test_the_streams_of_a_token_that_never_expires_are_opened_anew(
 async def test_http_sse_ends_with_its_token_after_the_running_calls() -> None:
     desk = Desk()
     async with site(desk, "socket") as here:
-        client = await (await Legacy.connect(here.raw, **SHORT)).open()
+        client = await (await Legacy.connect(here.raw, **MINUTE)).open()
         call = request("tools/call", {"name": "waits"}, 5)
         assert (await client.post(call)).status == 202
         await desk.running.wait()
-        await asyncio.sleep(0.3)
+        await Clock().jump(61)
         desk.release.set()
         assert text(await client.stream.message()) == "done"
         await asyncio.wait_for(client.stream.end(), 10)

@@ -13,6 +13,7 @@ from accord import Context, Depends, Limits, Server
 from accord.messages.tools import ToolAnnotations
 from accord.server.input.eager_task import EagerTask
 
+from tests.clock import Clock
 from tests.server.input.caller import asks, caller, questions, retry, texts
 
 SEEN: ContextVar[str] = ContextVar("SEEN", default="unset")
@@ -390,7 +391,7 @@ async def test_middleware_and_clean_ups_have_the_task_and_the_variables_of_their
 
 @pytest.mark.parametrize("marks", [None, ToolAnnotations(read_only_hint=True)])
 async def test_the_time_of_a_tool_does_not_run_while_its_first_question_is_open(marks: ToolAnnotations | None) -> None:
-    server = Server("test", limits=Limits(tool_seconds=0.05))
+    server = Server("test", limits=Limits(tool_seconds=60))
 
     @server.tool(annotations=marks)
     async def slow_person(ctx: Context) -> str:
@@ -399,7 +400,7 @@ async def test_the_time_of_a_tool_does_not_run_while_its_first_question_is_open(
 
     async with caller(server) as client:
         asked = await client.call("slow_person")
-        await asyncio.sleep(0.1)
+        await Clock().jump(61)
         assert texts(await client.call("slow_person", **retry(asked))) == "answer to Name?"
 
 

@@ -219,11 +219,11 @@ async def test_a_call_that_is_given_up_before_it_was_sent_is_not_sent() -> None:
 
 
 async def test_a_call_that_waits_when_the_client_is_closed_is_not_sent() -> None:
-    old = Old()
+    old, closed = Old(), asyncio.Event()
 
     async def play(visit: Visit) -> None:
         if visit.verb == "notifications/initialized":
-            await asyncio.sleep(0.2)
+            await closed.wait()
         await old(visit)
 
     async with site(play, path="/sse") as server:
@@ -232,6 +232,7 @@ async def test_a_call_that_waits_when_the_client_is_closed_is_not_sent() -> None
             await server.seen("notifications/initialized")
         with pytest.raises(NotConnected):
             await call
+        closed.set()
         assert not server.of("tools/call")
 
 
