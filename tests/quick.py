@@ -37,10 +37,10 @@ BROWSER_FOLDERS = (TESTS / "inspector" / "browser",)
 INSTALLED_BY = {"scripts/peers": PEER_FOLDERS, "scripts/browser": BROWSER_FOLDERS}
 """The scripts that install what the tests in these folders need."""
 
-SLOW = 0.5
+SLOW = 0.3
 """Seconds of processor time of a test function, with set-up, tear-down and child processes."""
 
-WAITING = 9.0
+WAITING = 3.0
 """Seconds by the clock."""
 
 
