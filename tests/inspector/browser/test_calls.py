@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.inspector.browser.conftest import OpenPage
 
@@ -202,3 +202,29 @@ async def test_a_narrow_page_has_no_horizontal_scrolling(page: Page, open_page: 
     await page.set_viewport_size({"width": 320, "height": 700})
     assert await page.evaluate("document.documentElement.scrollWidth") <= 320
     await page.set_viewport_size({"width": 1280, "height": 720})
+
+
+START = """async (count) => {
+  const name = "accord-inspector-token";
+  const headers = { "content-type": "application/json", [name]: sessionStorage.getItem(name) };
+  const call = { server: "everything.py", kind: "tool", name: "test_simple_text", argumentsJson: "{}" };
+  const begun = performance.now();
+  for (let at = 0; at < count; at += 1) {
+    await fetch("api/calls/start", { method: "POST", headers, body: JSON.stringify(call) });
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  return performance.now() - begun;
+}"""
+
+
+async def test_many_changes_do_not_pile_up_requests(page: Page) -> None:
+    """A server that logs all the time changes the calls twenty times a second."""
+    await open_tool(page, "test_simple_text")
+    held: list[Route] = []
+    await page.route("**/api/calls/list", lambda route: held.append(route))  # noqa: PLW0108
+    milliseconds = await page.evaluate(START, 30)
+    assert 1 <= len(held) <= 2 + milliseconds / 2_000  # one, and one more for each two seconds that it takes
+    for route in held:  # which may grow meanwhile
+        await route.continue_()
+    await page.unroute("**/api/calls/list")
+    await expect(page.get_by_text(re.compile(r"Calls: \d\d"))).to_be_visible()

@@ -152,23 +152,26 @@ async function onTopics(topics) {
   else await loadScreen(false);
 }
 
-/** The addresses whose screens are being loaded again, and whether something changed meanwhile. A server may change
- * something all the time: of one screen, one load runs at once. @type {Map<string, boolean>} */
+/** The screens that are being loaded again, by address, and whether something changed meanwhile. A server may change
+ * something all the time: of one screen, one load runs at once, except for a load that waits for a server.
+ * @type {Map<string, { again: boolean, since: number }>} */
 const reloading = new Map();
+const PATIENCE_MILLISECONDS = 2000;
 
 async function reloadScreen() {
   const address = location.hash;
-  const isRunning = reloading.has(address);
-  reloading.set(address, true);
-  if (isRunning) return;
-  try {
-    while (reloading.get(address) && location.hash === address) {
-      reloading.set(address, false);
-      await loadScreen(true);
-    }
-  } finally {
-    reloading.delete(address);
+  const running = reloading.get(address);
+  if (running && performance.now() - running.since < PATIENCE_MILLISECONDS) {
+    running.again = true;
+    return;
   }
+  const current = { again: true, since: 0 };
+  reloading.set(address, current);
+  while (current.again && location.hash === address) {
+    Object.assign(current, { again: false, since: performance.now() });
+    await loadScreen(true);
+  }
+  if (reloading.get(address) === current) reloading.delete(address);
 }
 
 async function loadServers() {
