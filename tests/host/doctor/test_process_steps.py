@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from accord.host.doctor.diagnosis import diagnose
+from accord.host.doctor.diagnosis import Diagnosis, diagnose
 from accord.host.doctor.protocol_steps import STEPS
 from accord.host.doctor.subjects import subjects_of_hosts
 from accord.host.known_hosts import known_host
 
+from tests.clock import Clock
 from tests.host.doctor.conftest import Diagnose, WriteProgram, answering, failure, initialized, states, step, text
+from tests.waiting import until
 
 HEALTHY = answering(initialized() + '\nreturn {"tools": []}')
+
+REPORT = "import pathlib, sys, time\nreport = pathlib.Path(__file__).with_name('reported').touch"
+
+
+async def after_report(doctor: Diagnose, command: str, folder: Path) -> Diagnosis:
+    """Diagnose a program that never answers; its time begins to pass when it calls `report`."""
+    diagnosing = asyncio.ensure_future(doctor(command))
+    await until((folder / "reported").exists)
+    clock = Clock()
+    while not diagnosing.done():
+        await clock.jump(6)  # each timeout after the one before
+        await asyncio.sleep(0.001)
+    return await diagnosing
 
 
 async def test_a_program_that_exits_fails_with_its_last_lines(doctor: Diagnose, program: WriteProgram) -> None:
@@ -68,17 +84,22 @@ async def test_a_program_that_does_not_answer_the_handshake_has_started(
     assert "did not answer initialize in 2 s" in text(failure(diagnosis, "protocol revision"))
 
 
-async def test_a_program_that_floods_its_output_fails_in_bounded_time(doctor: Diagnose, program: WriteProgram) -> None:
-    flood = "import sys\nwhile True:\n    print('x' * 100_000)\n    print('e' * 1_000, file=sys.stderr)"
-    diagnosis = await doctor(program(flood), seconds=2)
+async def test_a_program_that_floods_its_output_fails_in_bounded_time(
+    doctor: Diagnose, program: WriteProgram, tmp_path: Path
+) -> None:
+    flood = f"{REPORT}\nwhile True:\n    print('x' * 100_000)\n    print('e' * 1_000, file=sys.stderr)\n    report()"
+    diagnosis = await after_report(doctor, program(flood), tmp_path)
     assert states(diagnosis)["process start"] == "passed"
     assert states(diagnosis)["stderr"] == "warning"
     failed = failure(diagnosis, "protocol revision")
     assert sum(map(len, failed.evidence)) < 30_000
 
 
-async def test_a_program_that_only_prints_fails_with_what_it_prints(doctor: Diagnose, program: WriteProgram) -> None:
-    diagnosis = await doctor(program("import time; print('hello', flush=True); time.sleep(3600)"), seconds=1)
+async def test_a_program_that_only_prints_fails_with_what_it_prints(
+    doctor: Diagnose, program: WriteProgram, tmp_path: Path
+) -> None:
+    silent = f"{REPORT}\nprint('hello', flush=True)\nreport()\ntime.sleep(3600)"
+    diagnosis = await after_report(doctor, program(silent), tmp_path)
     failed = failure(diagnosis, "protocol revision")
     assert "stdout, not a message: hello" in failed.evidence
     assert "stdout" in failed.remedy
