@@ -27,7 +27,13 @@ from accord import (
     ToolError,
 )
 from accord.messages.revision import REVISIONS
-from accord.telemetry.conventions import MAX_ERROR_LENGTH, MAX_NAME_LENGTH, MAX_STACKTRACE_LENGTH, MAX_VARIABLES
+from accord.telemetry.conventions import (
+    MAX_ERROR_LENGTH,
+    MAX_NAME_LENGTH,
+    MAX_RECORDED_LENGTH,
+    MAX_STACKTRACE_LENGTH,
+    MAX_VARIABLES,
+)
 
 from tests.telemetry.recorder import Recorder, is_child
 
@@ -267,6 +273,35 @@ async def test_recorded_arguments_of_a_prompt_are_few_and_their_names_short() ->
     recorded = [name for name in attributes if name.startswith("gen_ai.prompt.variable.")]
     assert len(recorded) == MAX_VARIABLES
     assert max(map(len, recorded)) == len("gen_ai.prompt.variable.") + MAX_NAME_LENGTH
+
+
+async def test_recorded_arguments_of_a_prompt_have_one_limit_together() -> None:
+    recorder = Recorder(record={"arguments"})
+    async with connected(recorder) as client:
+        with pytest.raises(InvalidParams):
+            await client.get_prompt("advise", {f"{number}": "y" * 50_000 for number in range(50)})
+    for span in recorder.spans:
+        recorded = [str(value) for name, value in (span.attributes or {}).items() if ".variable." in name]
+        assert sum(map(len, recorded)) == MAX_RECORDED_LENGTH
+
+
+async def test_an_exception_without_a_text_is_recorded() -> None:
+    recorder = Recorder()
+    server = Server("shop", telemetry=recorder.telemetry)
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    @server.tool
+    async def fail() -> None:
+        raise Silent
+
+    async with Client(server) as client:
+        await client.call_tool("fail")
+    (event,) = [dict(event.attributes or {}) for span in recorder.spans for event in span.events]
+    assert event["exception.message"] == ""
+    assert "Silent" in str(event["exception.type"])
 
 
 async def test_a_call_that_the_client_got_wrong_is_its_error_and_none_of_the_server() -> None:

@@ -35,7 +35,7 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds; "SHOULD be specified with ExplicitBucketBoundaries of" these."""
 
 MAX_RECORDED_LENGTH = 65_536
-"""The maximum length of recorded arguments and results in characters; the rest is cut off."""
+"""The maximum length of the recorded arguments, and of the result, in characters; the rest is cut off."""
 
 MAX_NAME_LENGTH = 256
 """The maximum length of a recorded name or URI from the peer in characters."""
@@ -191,9 +191,16 @@ def exception_attributes(error: BaseException) -> Attributes:
     """Return an exception as a span event: type, message and traceback, shortened, with secrets redacted."""
     return {
         "exception.type": _full_name(type(error)).removeprefix("builtins."),
-        "exception.message": redacted(str(error), MAX_ERROR_LENGTH),
+        "exception.message": redacted(_message(error), MAX_ERROR_LENGTH),
         "exception.stacktrace": redacted("".join(traceback.format_exception(error)), MAX_STACKTRACE_LENGTH),
     }
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a handler may raise anything, in `__str__` too
+        return ""
 
 
 def redacted(text: str, length: int) -> str:
@@ -218,10 +225,13 @@ def argument_attributes(operation: Operation) -> Attributes:
     if operation.method != "prompts/get":
         return {}
     values: Mapping[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-    return {
-        f"gen_ai.prompt.variable.{name[:MAX_NAME_LENGTH]}": str(value)[:MAX_RECORDED_LENGTH]
-        for name, value in islice(values.items(), MAX_VARIABLES)
-    }
+    attributes: Attributes = {}
+    room = MAX_RECORDED_LENGTH
+    for name, value in islice(values.items(), MAX_VARIABLES):
+        shown = str(value)[:room]
+        attributes[f"gen_ai.prompt.variable.{name[:MAX_NAME_LENGTH]}"] = shown
+        room -= len(shown)
+    return attributes
 
 
 def result_attributes(operation: Operation) -> Attributes:
