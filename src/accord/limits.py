@@ -31,7 +31,8 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """The body of one HTTP request; a larger one is answered with 413."""
     body_nodes: int = 100_000
     """Arrays, objects and members of objects in the body of one HTTP request, and twice as many items of its arrays; a
-    body with more is refused, and so is one with more than 1,000 numbers with an exponent of three digits."""
+    body with more is refused, and so is one with more than 1,000 numbers with an exponent of three digits. Bodies of up
+    to 64 KiB are not counted, because they are decoded fast."""
     bodies_bytes: int = 256 << 20
     """Estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a body that
     answers a request of a handler, until the end of that handler. A further body is answered with 503, unless its
