@@ -148,7 +148,11 @@ def _make_probes(adapter: Any) -> tuple[Any, ...]:
         item = _lax(schema.get(_ITEMS.get(schema["type"], ""), {"type": "str"}), without=("strict", "ref"))
         if item["type"] not in _UNPREDICTABLE and item not in items:
             items.append(item)
-    return tuple((_make_probe(item, definitions), item["type"] in _SCALARS) for item in items)
+    probes = []
+    for item in items:
+        with suppress(sys.modules["pydantic_core"].SchemaError):  # a part that cannot stand alone
+            probes.append((_make_probe(item, definitions), item["type"] in _SCALARS))
+    return tuple(probes)
 
 
 def _make_probe(item: JSONObject, definitions: list[JSONObject]) -> Any:

@@ -76,6 +76,16 @@ async def test_what_only_reads_runs_once_and_is_answered_alike(way: str) -> None
     assert server.ran == 3
 
 
+async def test_arguments_that_are_nested_too_deep_are_refused() -> None:
+    async with raw_peer(Counting(Caching(60))) as peer:
+        deep = '{"b":' * 5_000 + "1" + "}" * 5_000
+        peer.say(
+            f'{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"look","arguments":{deep}}}}}'.encode()
+        )
+        assert (await peer.hear())["error"]["code"] in (-32600, -32602)
+        assert "result" in await peer.ask("tools/call", {"name": "look", "arguments": {"a": 1}})
+
+
 @pytest.mark.parametrize("raw", ['{"a":2,"a":1}', '{"a":1,"b":"x","b":""}'])
 async def test_a_duplicate_member_is_refused_although_a_result_is_cached(raw: str) -> None:
     server = Counting(Caching(60))

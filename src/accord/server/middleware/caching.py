@@ -174,13 +174,14 @@ class Caching:
         target = [request.asked_for, request.version, request.revision, request.apart, extra]
         _, arguments, _, _ = request.inside
         given = bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {})
+        same = canonical(given)  # raises for JSON that is nested too deep
         if has_duplicates(given):
             return None
         try:
             encoded = to_json([identity, target])
         except ValueError:
             return None
-        return f"{request.method} {blake2b(encoded + canonical(given), digest_size=24).hexdigest()}"
+        return f"{request.method} {blake2b(encoded + same, digest_size=24).hexdigest()}"
 
     def _is_cacheable(self, request: Request) -> bool:
         tool = request.tool
