@@ -9,6 +9,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Awaitable, Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any

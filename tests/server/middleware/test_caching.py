@@ -82,7 +82,7 @@ async def test_arguments_that_are_nested_too_deep_are_refused() -> None:
         peer.say(
             f'{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"look","arguments":{deep}}}}}'.encode()
         )
-        assert (await peer.hear())["error"]["code"] in (-32600, -32602)
+        assert (await peer.hear())["error"]["code"] in (-32700, -32602)
         assert "result" in await peer.ask("tools/call", {"name": "look", "arguments": {"a": 1}})
 
 
