@@ -67,6 +67,13 @@ async def waits(seconds: float) -> str:
 
 
 @server.tool
+def waits_for_a_file(path: str) -> str:
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return "waited"
+
+
+@server.tool
 def sleeps_in_a_thread(seconds: float) -> str:
     begun()
     time.sleep(seconds)

@@ -217,13 +217,14 @@ def test_a_thread_of_somebody_else_does_not_keep_the_process() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals) -> None:
+def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals, tmp_path: Path) -> None:
     with running() as process:
         opened(process)
-        say(process, call(1, "waits", seconds=1.5), call(2, "echo", text="x"))
+        say(process, call(1, "waits_for_a_file", path=str(tmp_path / "go-on")), call(2, "echo", text="x"))
         assert hear(process)["id"] == 2
         process.send_signal(number)
         until_refused(process, 3)
+        (tmp_path / "go-on").touch()
         code, rest, stderr = end_of(process)
     assert code == 0, stderr
     assert {answer["id"]: "result" in answer for answer in rest} == {1: True}
