@@ -219,7 +219,7 @@ def _heads(source: TrafficSource, row: int) -> list[HTTPHead]:
 def _head(source: TrafficSource, row: int) -> HTTPHead:
     try:
         entry = source.reader.entry(row)
-    except msgspec.DecodeError:  # the index reads less of a line
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the index reads less of a line
         return HTTPHead(row, "", "this line is not valid", [])
     assert isinstance(entry, HTTPEntry), "its kind is http"
     line = f"{entry.method} {entry.url}" if entry.method else str(entry.status)

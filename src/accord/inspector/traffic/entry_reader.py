@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -57,7 +58,7 @@ class EntryReader:
         """Return the bytes of a message; empty for another entry, and for an invalid line. Raises `OSError`."""
         try:
             entry = self.entry(row)
-        except msgspec.DecodeError:  # the index reads less of a line
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the index reads less of a line
             return b""
         return entry.data if isinstance(entry, MessageEntry) else b""
 
@@ -67,7 +68,8 @@ class EntryReader:
         """
         index = self._index
         if index.lengths[row] <= _DECODED_BYTES:
-            return truncate(single_line(_content_of(self.entry(row))), _PREVIEW_CHARACTERS)
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the index reads less of a line
+                return truncate(single_line(_content_of(self.entry(row))), _PREVIEW_CHARACTERS)
         is_message = index.kinds[row] < HTTP
         start = content_place(index, row) if is_message else index.places[row]
         end = index.places[row] + index.lengths[row] - (2 if is_message else 1)
