@@ -2,8 +2,9 @@
 //
 //     node ts_login_client.mjs ts1|ts2 CLOCK URL PYTHON BROWSER
 
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
 
 const [sdk, clock, url, python, browser] = process.argv.slice(2);
 const REDIRECT_URI = "http://127.0.0.1:33419/callback";
@@ -39,9 +40,10 @@ const authProvider = {
   codeVerifier: () => stored.verifier,
   saveDiscoveryState: (state) => void (stored.discovery = state),
   discoveryState: () => stored.discovery,
-  redirectToAuthorization: (target) => {
-    const found = execFileSync(python, [browser, String(target), "--print"], { encoding: "utf8" });
-    callback = new URL(found.trim()).searchParams;
+  redirectToAuthorization: async (target) => {
+    // Not the Sync one: meanwhile the event loop has to see that a server closes a connection, before it is used again.
+    const { stdout } = await promisify(execFile)(python, [browser, String(target), "--print"], { encoding: "utf8" });
+    callback = new URL(stdout.trim()).searchParams;
   },
 };
 
