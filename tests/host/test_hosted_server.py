@@ -232,7 +232,7 @@ async def test_a_program_that_changed_is_not_started_again_without_an_approval(t
         script.write_text(script.read_text("utf-8") + "\n", encoding="utf-8")
         with pytest.raises(AccordError):
             await host.call_tool("shop_tool")
-        await until(lambda: host.servers["shop"].state == "unapproved")
+        await until(lambda: host.servers["shop"].state == "unapproved" and queue.waiting != [])
         (waiting,) = queue.waiting
         assert isinstance(waiting.prompt, CommandPrompt)
         with pytest.raises(NotConnected, match="approval"):

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from accord import Server
 from accord.inspector import Inspector
@@ -173,4 +173,32 @@ async def test_the_call_that_ended_the_server_stays_in_sight(open_page: OpenPage
         await expect(page.get_by_text("dying.py is not connected")).to_be_visible()
         await expect(page.get_by_role("heading", name="end", exact=True)).to_be_visible()
         await expect(page.get_by_role("region", name="end failed").get_by_text("exited with code 3")).to_be_visible()
+        await page.close()
+
+
+async def test_the_error_of_an_older_load_is_not_shown(open_page: OpenPage, problems: ProblemsOfTest) -> None:
+    async with served() as here:
+        page = await open_page(here.link)
+        chosen = page.get_by_role("combobox", name="Server")
+        await expect(chosen).to_contain_text("shop (connected)")
+        asked, released, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            asked.set()
+            await released.wait()
+            await route.fulfill(status=409, json={"error": "shop is not connected", "cure": ""})
+            answered.set()
+
+        problems.expect("status of 409")
+        await page.route("**/api/tools/list", hold)
+        server = here.inspector.workspace.server("shop")
+        await server.disconnect()
+        await server.connect()
+        await reached(asked.is_set)
+        await server.disconnect()
+        await expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+        released.set()
+        await reached(answered.is_set)
+        await page.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+        await expect(page.get_by_role("alert")).to_have_count(0)
         await page.close()

@@ -81,16 +81,21 @@ function announce(text) {
   if (place) place.textContent = text;
 }
 
+/** How often something of each kind was attempted. */
+const attempts = { action: 0, load: 0, connection: 0 };
+
 /**
  * @param {() => Promise<void>} work
  * @param {"action" | "load" | "connection"} kind
  */
 async function attempt(work, kind = "action") {
+  const number = (attempts[kind] += 1);
   try {
     errors[kind] = null;
     await work();
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
+    if (kind === "load" && number !== attempts.load) return; // What was loaded since is newer than this error.
     errors[kind] = error;
     announce(error.error);
   }
