@@ -43,6 +43,15 @@ FAILURES = Path(__file__).parent.parent.parent.parent / ".cache" / "browser"
 expect.set_options(timeout=MILLISECONDS)
 
 
+async def first_tools(page: Page) -> None:
+    """Wait until the page has connected its first server and lists its tools, as it does when it is opened.
+
+    A test that connects that server in another revision ends the connection, and with it a request for the tools."""
+    await page.wait_for_function("() => location.hash")
+    if urlsplit(page.url).fragment.startswith("/tools/"):
+        await expect(page.get_by_role("region", name="Tools").get_by_role("link").first).to_be_visible()
+
+
 class BrowserThread:
     """An event loop in a thread, in which tests with a browser run.
 

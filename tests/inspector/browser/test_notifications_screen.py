@@ -25,7 +25,7 @@ async def test_a_subscription_counts_its_events_until_it_is_closed(page: Page) -
     await connect(page)
     await page.goto(f"#/notifications/{SERVER}")
     await page.get_by_label("URIs of resources").fill("test://watched-resource")
-    await page.get_by_label("tools", exact=True).check()
+    await page.get_by_label("prompts", exact=True).check()  # a list that the page has not read
     await page.get_by_role("button", name="Subscribe", exact=True).click()
     region = page.get_by_role("region", name="Subscriptions")
     await expect(region).to_contain_text("0 events")

@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
+from tests.inspector.browser.browser import first_tools
 from tests.inspector.browser.conftest import ProblemsOfTest
 
 SERVER = "everything.py"
@@ -22,6 +23,7 @@ async def send(page: Page, command: str, **params: Any) -> Any:
 
 async def connect(page: Page) -> None:
     """Connect the server in a revision whose server requests need no further calls of the page."""
+    await first_tools(page)
     await page.goto("#/servers")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Servers")
     listed = await send(page, "servers/list")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.inspector.browser.browser import first_tools
 from tests.inspector.browser.test_accessibility import RUN_AXE, axe, problems_of, screens, settle
 from tests.inspector.browser.test_questions_screen import send
 from tests.interop.peers import npm_server, peer_server
@@ -143,7 +144,7 @@ async def problems_in_both_schemes(page: Page) -> list[str]:
 async def test_all_screens_show_a_server(name: str, at: str, page: Page) -> None:
     """Without an error in the console, a violation of the policy, or a request to another host: see `conftest.py`."""
     revision = getattr(SERVERS[name], at)
-    await page.wait_for_function("() => location.hash")
+    await first_tools(page)
     await page.evaluate(COUNT_COMMANDS)
     await page.evaluate(axe())
     connected = await send(page, "servers/connect", server=name, revision=revision)
