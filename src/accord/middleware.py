@@ -1,4 +1,4 @@
-"""What stands around calls: the protocol of a middleware, and those that come with accord."""
+"""Middleware around calls: its protocol, and the middleware that comes with accord."""
 
 from accord.server.middleware.caching import Caching, MemoryResults, ResultStore
 from accord.server.middleware.errors import MaskErrors, Retry

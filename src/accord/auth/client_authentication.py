@@ -1,4 +1,4 @@
-"""How a client proves its identity to a token endpoint: by its ID alone, a secret, or a signed assertion."""
+"""Authentication of a client at a token endpoint: by its ID alone, a secret, or a signed assertion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY_TYPES: dict[str, _KeyType] = {
 
 
 class ClientAuthentication(Protocol):
-    """How a client proves its identity to a token endpoint: it adds to the headers and the form of a request."""
+    """Authenticates a client at a token endpoint: it adds to the headers and the form of a request."""
 
     def authenticate(self, endpoint: str, headers: dict[str, str], form: dict[str, str]) -> None:
         """Add the proof for a request to `endpoint`."""

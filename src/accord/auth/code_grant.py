@@ -27,7 +27,7 @@ STEP = "authorization"
 _CALLBACK_CHARACTERS = 16_384
 _PARAMETERS = 32
 _ABSOLUTE_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-"""How a whole URL begins; a query may have another one, as `iss`."""
+"""The beginning of a whole URL; a query may have another one, as `iss`."""
 
 
 class PendingAuthorization(msgspec.Struct, frozen=True):

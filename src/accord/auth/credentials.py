@@ -65,7 +65,7 @@ class Grant(Protocol):
 
     @property
     def options(self) -> DiscoveryOptions:
-        """What the user chose for discovery."""
+        """The choices of the user for discovery."""
 
     @property
     def is_possible(self) -> bool:

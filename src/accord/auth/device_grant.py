@@ -121,7 +121,7 @@ def request_device_tokens(pending: PendingDevice, authentication: ClientAuthenti
 
 
 class DevicePolling:
-    """How long to wait before each request for the result of a device authorization."""
+    """The time to wait before each request for the result of a device authorization."""
 
     def __init__(self, pending: PendingDevice) -> None:
         self._pending = pending

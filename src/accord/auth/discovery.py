@@ -33,7 +33,7 @@ SERVER_STEP = "authorization server metadata"
 
 
 class DiscoveryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user chose for one server. `issuer` and `resource` relax rules of the specification."""
+    """The choices of the user for one server. `issuer` and `resource` relax rules of the specification."""
 
     issuer: str | None = None
     """The authorization server, also if the MCP server names another, or none."""

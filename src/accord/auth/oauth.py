@@ -45,7 +45,7 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str | None = None
     """The redirect URI for `authorize`; by default a callback on this machine."""
     authorize: Authorize | None = None
-    """How the user visits a URL, instead of the browser of this machine. It returns the URL of the callback."""
+    """The function that visits a URL, instead of the browser of this machine. It returns the URL of the callback."""
     device: bool | ShowDeviceCode = False
     """Whether the user logs in on another device, with a code (RFC 8628). A function shows the page and the code; by
     default they are written to stderr.
@@ -53,7 +53,7 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True):
     interactive: bool | None = None
     """Whether a user is present to log in; by default, whether the program runs in a terminal."""
     store: CredentialStore | None = None
-    """Where logins are stored; by default in the file of the user."""
+    """The store of logins; by default the file of the user."""
     issuer: str | None = None
     """The authorization server, also if the MCP server names another: none else receives `client_id` and its secret.
     Relaxes a rule of the specification.

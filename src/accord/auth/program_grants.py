@@ -46,7 +46,7 @@ _ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 
 
 class ProgramLogin(Protocol):
-    """How a program gets tokens; see `ProgramGrant`."""
+    """A way in which a program gets tokens; see `ProgramGrant`."""
 
     client_id: str
     scopes: Sequence[str] | None

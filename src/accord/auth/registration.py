@@ -65,7 +65,7 @@ class ClientRegistration(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """How the user wants the client to be identified."""
+    """The identification of the client that the user wants."""
 
     client_id: str | None = None
     client_secret: str | None = None

@@ -133,7 +133,7 @@ def server_metadata_urls(issuer: str) -> list[str]:
 
 
 class Reach(IntEnum):
-    """How far an address lies inside a private network; no URL may lead further in than the one the user gave."""
+    """The distance of an address inside a private network; no URL may lead further in than the one the user gave."""
 
     PUBLIC = 0
     PRIVATE = 1

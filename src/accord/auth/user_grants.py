@@ -51,7 +51,7 @@ ShowDeviceCode: TypeAlias = Callable[[str, str], object]
 
 
 class GrantSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a user logs in; see `OAuth`."""
+    """The settings of a user's login; see `OAuth`."""
 
     identity: ClientIdentity
     options: DiscoveryOptions
@@ -65,7 +65,7 @@ class GrantSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InteractiveGrant:
-    """What the logins of a user have in common: the settings, and the client. `now` returns seconds since 1970."""
+    """The base class of the logins of a user: the settings, and the client. `now` returns seconds since 1970."""
 
     is_interactive = True
     extension = None

@@ -1,4 +1,4 @@
-"""What a user types in a chat: `/name` inserts a prompt of a server, `@uri` the text of a resource.
+"""The input of a user in a chat: `/name` inserts a prompt of a server, `@uri` the text of a resource.
 
 A name or URI may be shortened if only one fits; if several fit, they are listed, also at Tab. In an argument, a `?` at
 the end lists the values that the server suggests.

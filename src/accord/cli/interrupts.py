@@ -38,7 +38,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        with contextlib.suppress(NotImplementedError):
+        with contextlib.suppress(NotImplementedError):  # Windows: no handler was added
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _act(self) -> None:
@@ -79,7 +79,7 @@ def run_interruptible(work: Callable[[Interrupts], Coroutine[Any, Any, int]]) ->
             terminated = True
             task.cancel()
 
-        with contextlib.suppress(NotImplementedError):
+        with contextlib.suppress(NotImplementedError):  # Windows: SIGTERM ends the process
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
         with Interrupts() as interrupts:
             return await work(interrupts)

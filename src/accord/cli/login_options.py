@@ -17,7 +17,7 @@ from accord.transport.http.settings import validated_headers
 
 @dataclass(frozen=True)
 class LoginOptions:
-    """How the client is identified, what it requests, and which rules are relaxed."""
+    """The identification of the client, the scopes that it requests, and the rules that are relaxed."""
 
     client_id: str | None = None
     client_secret: str | None = None

@@ -37,8 +37,9 @@ class HostModel(msgspec.Struct, frozen=True):
 
 
 class NamedModel(Protocol):
-    """What `choose_model` needs of a model: its name. It also reads the traits of `HostModel`, and takes 0.5 for one
-    that the model does not have."""
+    """The part of a model that `choose_model` needs: its name. It also reads the traits of `HostModel`, and takes 0.5
+    for one that the model does not have.
+    """
 
     @property
     def name(self) -> str:

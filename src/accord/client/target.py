@@ -64,7 +64,7 @@ class PrincipalLike(Protocol):
 
 
 class ClientAuth(Protocol):
-    """How a client is authorized: `OAuth()`, `ClientCredentials(...)`."""
+    """The authorization of a client: `OAuth()`, `ClientCredentials(...)`."""
 
     def credentials(self, server: str, *, ssl: SSLContext | None, proxy: str | None) -> GrantCredentials:
         """Return the credentials of one client for `server`, the URL of an MCP server."""

@@ -43,7 +43,7 @@ class _LoginEntry(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", 
 
     def login(self) -> ClientAuth | str:
         """Return the login. Raises `AccordError`."""
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
 
 class _BearerEntry(_LoginEntry, tag="bearer"):

@@ -20,7 +20,7 @@ _KEYS_ADVICE = "accord.JWT(issuer, audience) finds the keys through the issuer, 
 
 
 class AccessToken(msgspec.Struct, kw_only=True):
-    """What a token verifier returns for a valid token."""
+    """The data of a valid token, from a token verifier."""
 
     token: str
     client_id: str
@@ -60,7 +60,7 @@ class TokenVerifier:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what is known of a token; None if it is not valid."""
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
 
 class StaticTokenVerifier(TokenVerifier):

@@ -1,4 +1,4 @@
-"""Who answers prompts: a callback, the terminal, or a queue that a web page can serve. No answer means no."""
+"""Approvers answer prompts: a callback, the terminal, or a queue that a web page can serve. No answer means no."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _SELECTING = (
 
 
 class CommandDescription(msgspec.Struct, frozen=True):
-    """What starts, or is contacted, as a server."""
+    """The command that starts a server, or the URL that reaches it."""
 
     argv: tuple[str, ...]
     program: str

@@ -30,7 +30,7 @@ class NotApproved(AccordError):
 
 
 class BoundCall(msgspec.Struct, frozen=True):
-    """What an approval is bound to. The digests are SHA-256, in hexadecimal."""
+    """The call that an approval is bound to. The digests are SHA-256, in hexadecimal."""
 
     principal: str
     """Who caused the call; empty for the owner of the host."""

@@ -50,7 +50,7 @@ class CallGrant(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GrantedCall(msgspec.Struct, frozen=True):
-    """What a grant is compared with."""
+    """The call that a grant is compared with."""
 
     principal: str
     server: str

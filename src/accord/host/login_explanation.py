@@ -238,7 +238,7 @@ class ExplainedGrant:
 
     @property
     def options(self) -> DiscoveryOptions:
-        """What the user chose for discovery."""
+        """The choices of the user for discovery."""
         return DiscoveryOptions(issuer=self._login.issuer, resource=self._login.resource)
 
     async def obtain(self, discovery: Discovery, previous: Login | None, store: CredentialStore) -> Login:

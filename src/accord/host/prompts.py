@@ -1,4 +1,4 @@
-"""What a person is asked to approve, and how it is shown.
+"""The prompts that ask a person for approval, and their display.
 
 What the server wrote is marked as such, with hidden characters escaped; the effect is described in accord's own words.
 """

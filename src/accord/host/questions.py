@@ -1,4 +1,4 @@
-"""What servers ask the host: sampling, elicitation and roots (client features).
+"""Requests of servers to the host: sampling, elicitation and roots (client features).
 
 A sampling request goes to one of the host's models, after the user has read and perhaps edited it, and so does the
 answer on its way back. An elicitation goes only to the person whose call caused it. Roots are configured.
@@ -31,7 +31,7 @@ log: logging.Logger = logging.getLogger("accord.host")
 
 
 class ElicitationContext(msgspec.Struct, frozen=True):
-    """Who asks, and whom."""
+    """The origin of an elicitation."""
 
     server: str
     """The server under its name in the configuration, which the server cannot choose."""

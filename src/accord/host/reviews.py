@@ -1,4 +1,4 @@
-"""What a person approves once for each server: its command, and its definitions. Asked in the background."""
+"""Approvals that a person gives once for each server: its command, and its definitions. Asked in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user has approved, in one SQLite file of the user: commands, definitions, grants.
+"""The approvals of the user, in one SQLite file of the user: commands, definitions, grants.
 
 The file is `host.db` in the user's data folder, or the file in `ACCORD_HOST_STATE`. Several processes may use it.
 """

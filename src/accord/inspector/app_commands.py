@@ -52,7 +52,7 @@ class AppResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BlockedLoads(msgspec.Struct, frozen=True):
-    """What the policy of an app blocked: directive and URL."""
+    """The loads that the policy of an app blocked: directive and URL."""
 
     blocked: list[str]
 

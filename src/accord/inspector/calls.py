@@ -57,7 +57,7 @@ class ExactParams(InputResponseParams):
 
 
 class CallRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """What is called: `name` is that of a tool or prompt, or the URI of a resource."""
+    """The call to send: `name` is that of a tool or prompt, or the URI of a resource."""
 
     server: str
     kind: CallKind

@@ -234,7 +234,7 @@ class ExpandParams(CommandParams, frozen=True):
 
 
 class CompleteTextParams(ServerParams, frozen=True):
-    """What is typed for an argument of a prompt, or for a variable of a template; `context` has the other values."""
+    """The text typed for an argument of a prompt, or for a variable of a template; `context` has the other values."""
 
     argument: str
     value: str

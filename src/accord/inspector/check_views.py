@@ -1,4 +1,4 @@
-"""What the screen Conformance shows: rules with their results, findings, cases."""
+"""The content of the screen Conformance: rules with their results, findings, cases."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ChangedItem(msgspec.Struct, frozen=True):
 
 
 class ListDifference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What changed in one list. `note` says what is not known."""
+    """The changes of one list. `note` says what is not known."""
 
     at: float
     kind: ListKind

@@ -29,7 +29,7 @@ class LogsOfLevel(msgspec.Struct, frozen=True):
 
 
 class NotificationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the notifications of one server; the latest come first."""
+    """The notifications of one server; the latest come first."""
 
     total: int
     counts: dict[str, int]
@@ -48,7 +48,7 @@ class SetLevelParamsOfPage(ServerParams, frozen=True):
 
 
 class OpenSubscriptionParams(ServerParams, frozen=True):
-    """What to subscribe to: URIs of resources, and lists."""
+    """The subjects of a subscription: URIs of resources, and lists."""
 
     uris: tuple[str, ...] = ()
     lists: tuple[ListKind, ...] = ()

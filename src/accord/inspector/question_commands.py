@@ -73,7 +73,7 @@ class QuestionDetail(OpenQuestion, frozen=True):
 
 
 class Problems(_Result, frozen=True):
-    """Why an answer does not fit its request; nothing was sent if there are any."""
+    """The reasons why an answer does not fit its request; nothing was sent if there are any."""
 
     problems: list[str]
 

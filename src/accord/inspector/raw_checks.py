@@ -1,4 +1,4 @@
-"""What is wrong with a raw message: its JSON, its envelope, its method, and the exact types of a revision."""
+"""The faults of a raw message: its JSON, its envelope, its method, and the exact types of a revision."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class CheckRawParams(CommandParams, frozen=True):
 
 
 class RawProblems(msgspec.Struct, frozen=True):
-    """Why a text is no valid message of a client."""
+    """The reasons why a text is not a valid message of a client."""
 
     problems: list[str]
 
@@ -42,8 +42,8 @@ class OpenRawParams(ServerParams, frozen=True):
 
 
 class SendRawParams(ServerParams, frozen=True):
-    """What to send, as `text` or as `base64`, on a raw connection or (0) in the open session. For HTTP, a method and
-    headers; a header that is empty is removed.
+    """A message to send, as `text` or as `base64`, on a raw connection or (0) in the open session. For HTTP, a method
+    and headers; a header that is empty is removed.
     """
 
     connection: int = 0
@@ -71,7 +71,7 @@ class RawConnectionList(msgspec.Struct, frozen=True):
 
 
 class SentRaw(msgspec.Struct, frozen=True):
-    """Where the response will be: the connection in the traffic (0: that of the client), and the next row."""
+    """The place of the response: the connection in the traffic (0: that of the client), and the next row."""
 
     connection: int
     row: int

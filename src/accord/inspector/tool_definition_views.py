@@ -1,4 +1,4 @@
-"""What a model reads of a tool: its tokens by field and argument, and the hidden characters in its texts."""
+"""The text of a tool that a model reads: its tokens by field and argument, and the hidden characters in its texts."""
 
 from __future__ import annotations
 

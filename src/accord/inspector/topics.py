@@ -1,4 +1,4 @@
-"""What changed: topics with one small value each, and the stream that tells a page of them.
+"""Topics of changes with one small value each, and the stream that tells a page of them.
 
 A topic is a counter or a state, never a list of events: a page that was away, or reads slowly, gets the current values,
 and requests what it shows. So a million notifications are a few lines, and the inspected server waits for nobody.

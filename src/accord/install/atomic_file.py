@@ -51,7 +51,7 @@ class HostFileText(msgspec.Struct, frozen=True):
 
     @property
     def backup(self) -> Path:
-        """Where the content before the last change is."""
+        """The path of the content before the last change."""
         target = self._target
         return target.with_name(target.name + _BACKUP)
 

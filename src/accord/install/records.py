@@ -1,4 +1,4 @@
-"""What accord has installed, in one SQLite file of the user: for `--undo` and `--list`.
+"""The entries that accord has installed, in one SQLite file of the user: for `--undo` and `--list`.
 
 A record has the entry as it was written and each change of the text, so that an undo restores every byte and removes
 nothing that accord did not write. The file belongs to its owner only, because replaced text may contain secrets. It is

@@ -101,7 +101,7 @@ class ClientTasksCapability(Model):
 
 @open_ended
 class ClientCapabilities(Model):
-    """What a client offers to a server."""
+    """The capabilities that a client offers to a server."""
 
     experimental: dict[str, JSONObject] | None = None
     roots: RootsCapability | None = None
@@ -113,7 +113,7 @@ class ClientCapabilities(Model):
 
 @open_ended
 class ServerCapabilities(Model):
-    """What a server offers to a client."""
+    """The capabilities that a server offers to a client."""
 
     experimental: dict[str, JSONObject] | None = None
     logging: JSONObject | None = None

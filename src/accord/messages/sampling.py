@@ -33,7 +33,7 @@ class ModelPreferences(Model):
 
 @lives(since="2025-11-25")
 class ToolChoice(Model):
-    """Whether the model may, must or must not use a tool."""
+    """The choice of whether the model may, must or must not use a tool."""
 
     mode: Literal["auto", "required", "none"] | None = None
 

@@ -47,7 +47,7 @@ class Skill(Model):
 
     @property
     def description(self) -> str:
-        """What the skill is for, written for a model."""
+        """The purpose of the skill, written for a model."""
         return str(self.frontmatter.get("description", ""))
 
 

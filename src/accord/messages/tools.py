@@ -27,7 +27,7 @@ class ToolAnnotations(Model):
 
 @lives(since="2025-11-25", until="2026-07-28")
 class ToolExecution(Model):
-    """Whether a tool may, must or must not run as a task."""
+    """The execution of a tool: it may, must or must not run as a task."""
 
     task_support: Literal["forbidden", "optional", "required"] | None = None
 

@@ -100,7 +100,7 @@ def pattern_size(pattern: str, backtracks: bool = False) -> PatternSize:
 
 
 class _Sets(msgspec.Struct, frozen=True):
-    """What the size of a set of characters depends on."""
+    """The values that the size of a set of characters depends on."""
 
     cases: int
     categories: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Whether the patterns of a schema can check a value in time, and how often they may go back.
+"""The time of a schema's patterns: whether they can check a value in time, and how often they may go back.
 
 The states of a pattern take up to 0.1 s to count, so they are counted only for a value that could take too long if the
 engine followed all positions of each pattern for each character.

@@ -1,4 +1,4 @@
-"""What one subschema costs by its own keywords, whatever its references lead to."""
+"""The cost of one subschema by its own keywords, without its references."""
 
 from __future__ import annotations
 

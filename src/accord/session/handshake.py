@@ -1,4 +1,4 @@
-"""How each side opens a connection (2025-11-25, Lifecycle; 2026-07-28, Versioning and stdio).
+"""The opening of a connection by each side (2025-11-25, Lifecycle; 2026-07-28, Versioning and stdio).
 
 A client first sends `server/discover`, in a revision without a handshake. A result of such a revision opens the
 connection; any other response means an older server, to which the client sends `initialize`. After a timeout it sends

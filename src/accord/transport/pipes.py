@@ -42,7 +42,7 @@ class LineTransport:
         return self._name
 
     async def open(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
     def _start(self, read_fd: int, write_fd: int) -> None:
         """Take ownership of both descriptors, which must be different."""

@@ -44,7 +44,7 @@ class DescriptorWriter:
             self._loop.call_soon(self._flush_now)
 
     def flush(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
     async def drain(self, bound: int) -> None:
         """Wait until less than `bound` bytes are pending, or the peer no longer reads."""
@@ -62,7 +62,7 @@ class DescriptorWriter:
             self._release()
 
     def _release(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
     def _flush_now(self) -> None:
         self._flush_is_due = False

@@ -1,4 +1,4 @@
-"""Which request of the client a message of a connection belongs to.
+"""The request of the client that a message of a connection belongs to.
 
 A response has its id, progress its token, a cancellation its id, a subscription's notification the id of the
 subscription; over HTTP, the server's other messages belong to the request whose response carries them. Over stdio, the

@@ -1,4 +1,4 @@
-"""What rules about an authorization server use: its metadata, raw requests, a registered client, and logins."""
+"""The means of rules about an authorization server: its metadata, raw requests, a registered client, and logins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUERY = re.compile(rf"([?&#](?:{_SECRETS})=)[^&\s]+")
 
 
 class LoginSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the checker logs in. Without a client ID, it registers clients."""
+    """The settings of the checker's login. Without a client ID, it registers clients."""
 
     authorize: str = ""
     """Who opens authorization URLs: nobody, `forms`, or a command with `{url}`."""
@@ -99,7 +99,7 @@ class AuthorizationResult(msgspec.Struct, frozen=True):
 
 
 class AuthServerState:
-    """What the cases of a check share."""
+    """The state that the cases of a check share."""
 
     def __init__(self, issuer: str, login: LoginSettings, session: ClientSession, agent: UserAgent) -> None:
         self.issuer: str = issuer

@@ -29,7 +29,7 @@ CHALLENGE = 'Bearer resource_metadata="{origin}' + RESOURCE_AT_PATH + '", scope=
 
 
 class AuthorizationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How the authorization of a scenario differs from that of good servers."""
+    """The difference between the authorization of a scenario and that of good servers."""
 
     challenge: str = CHALLENGE
     """`WWW-Authenticate` of a 401."""

@@ -22,7 +22,7 @@ _LIFETIME = 3_600
 
 
 class AuthorizationState(Protocol):
-    """What the authorization servers of a run share."""
+    """The state that the authorization servers of a run share."""
 
     log: LoginLog
     plan: AuthorizationPlan
@@ -46,7 +46,7 @@ class ScriptedAuthServer:
 
     @property
     def plan(self) -> AuthorizationPlan:
-        """How this server differs from a good one."""
+        """The difference between this server and a good one."""
         return self._plan or self._state.plan
 
     @property

@@ -1,4 +1,4 @@
-"""Which SDK a server is made with, by the wording of its errors, and which findings are known faults of that SDK.
+"""The SDK of a server, by the wording of its errors, and the findings that are known faults of that SDK.
 
 The table is `sdks.json`: data that anyone can add to. A fault was seen in a server of the SDK that does nothing of its
 own there; `seen` is a pattern that the finding or its evidence must fit, so that a fault of the server's own is not
@@ -31,7 +31,7 @@ class ErrorSignature(msgspec.Struct, frozen=True):
     data: Literal["any", "empty", "method"] = "any"
 
     def matches(self, error: JSONObject, method: Any) -> bool:
-        """Whether this error, which answers a request of that method, reads so."""
+        """Return whether this error, which answers a request of that method, has the wording."""
         wanted = {"any": error.get("data"), "empty": "", "method": method}[self.data]
         is_coded = self.code in (None, error.get("code"))
         return (
@@ -48,7 +48,7 @@ class SdkFault(msgspec.Struct, frozen=True):
     seen: str = ""
 
     def explains(self, finding: Finding) -> bool:
-        """Whether the finding is this fault, wherever it was seen."""
+        """Return whether the finding is this fault, wherever it was seen."""
         text = "\n".join((finding.text, *finding.evidence))
         return (
             self.rule in (finding.rule, *finding.also)

@@ -46,7 +46,7 @@ class Answer(msgspec.Struct, kw_only=True):
 
 
 class PendingOwner(Protocol):
-    """What a `PendingAnswer` needs of its session."""
+    """The part of a session that a `PendingAnswer` needs."""
 
     @property
     def answer_timeout(self) -> float:

@@ -32,7 +32,7 @@ _PAGES = 200
 
 
 class ProbeFactory(Protocol):
-    """Where sessions with a server are opened."""
+    """Opens sessions with a server."""
 
     slow_tools: set[Any]
     """The names of tools that did not respond in time."""

@@ -43,7 +43,7 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """Where it stands: a revision or an extension."""
+        """The revision or extension that it is from."""
         return self.id.partition("/")[0]
 
     @property

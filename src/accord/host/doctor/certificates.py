@@ -1,4 +1,4 @@
-"""What is wrong with a certificate, in words."""
+"""The faults of a certificate, in words."""
 
 from __future__ import annotations
 

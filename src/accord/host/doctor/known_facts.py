@@ -1,4 +1,4 @@
-"""What a diagnosis knows of a server so far, and its one attempt to connect.
+"""The facts that a diagnosis knows of a server so far, and its one attempt to connect.
 
 The attempt is that of an ordinary client, with its traffic observed: what `accord doctor` finds is what `Client` does.
 """
@@ -54,7 +54,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownFacts:
-    """What is known of a server; each step adds to it."""
+    """The facts known of a server; each step adds to them."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject: Subject = subject

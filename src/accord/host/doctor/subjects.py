@@ -1,4 +1,4 @@
-"""What `accord doctor` looks at: the servers in files, and the entries that `accord install` wrote."""
+"""The subjects of `accord doctor`: the servers in files, and the entries that `accord install` wrote."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class InstalledEntry(msgspec.Struct, frozen=True):
 
 
 class InstalledEntryResult(msgspec.Struct, frozen=True):
-    """Whether an entry that accord wrote is still there."""
+    """The result for an entry that accord wrote: it is still there, or not."""
 
     host: str
     file: str

@@ -1,4 +1,4 @@
-"""What all models behind an HTTP API have in common: key, URL, options, limits, traits."""
+"""The common part of all models behind an HTTP API: key, URL, options, limits, traits."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 
 class ConditionResult(NamedTuple):
-    """Whether a condition is met, and why (not), as a clause: "path is not under /srv"."""
+    """The result of a condition: it is met or not, and the reason as a clause: "path is not under /srv"."""
 
     state: Literal["met", "unmet", "unclear"]
     reason: str

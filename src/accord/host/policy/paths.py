@@ -1,4 +1,4 @@
-"""Whether paths of files lie under a folder.
+"""Checks that paths of files lie under a folder.
 
 A path is under a folder if all of its readings are (see `path_readings`), it is not if none is, and it is unclear
 otherwise, or if it cannot be read safely.

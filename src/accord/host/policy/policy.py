@@ -24,7 +24,7 @@ _STRICTNESS: tuple[PolicyDecision, ...] = ("deny", "ask", "allow")
 
 
 class RuleResult(msgspec.Struct, frozen=True):
-    """Whether a rule matches a call, and the reason, which may contain values of the call."""
+    """The result of a rule for a call: it matches or not, and the reason, which may contain values of the call."""
 
     rule: str
     decision: PolicyDecision

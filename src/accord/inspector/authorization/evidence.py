@@ -107,7 +107,7 @@ class ObservedOAuth(msgspec.Struct, frozen=True):
 
 
 class StepRecord:
-    """What happened in one step."""
+    """The events of one step."""
 
     def __init__(self, step: str) -> None:
         self.step = step

@@ -74,7 +74,7 @@ _JWT_PARTS = {3: 2, 5: 1}
 
 
 class JWTContent(msgspec.Struct, frozen=True, rename="camel"):
-    """What of a JSON Web Token may be seen: never its signature."""
+    """The part of a JSON Web Token that may be seen: never its signature."""
 
     name: str
     """Where the token was found: `access_token`, `DPoP` and so on."""

@@ -173,7 +173,7 @@ class AuthorizationRun:
 
     @property
     def activity(self) -> RunActivity:
-        """What the run does now."""
+        """The present activity of the run."""
         if self._task is None or self._task.done():
             return "idle"
         return "waiting" if self._records[CALLBACK].state == "waiting" else "running"

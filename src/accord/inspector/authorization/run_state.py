@@ -23,7 +23,7 @@ class StepSummary(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunState(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What the page shows of a run."""
+    """The state of a run that the page shows."""
 
     url: str
     """The URL of the MCP server."""

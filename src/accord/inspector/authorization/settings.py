@@ -14,7 +14,7 @@ from accord.inspector.authorization.sentences import AUTHORIZATION_REQUEST, STEP
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the user chooses for a run; None or "" is what the client would do by itself."""
+    """The choices of the user for a run; None or "" leaves a choice to the client."""
 
     client_id: str | None = None
     client_secret: str | None = None

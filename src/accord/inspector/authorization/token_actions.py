@@ -1,4 +1,4 @@
-"""What the user does with the tokens of a run: refresh, let expire, revoke, save."""
+"""The actions of the user on the tokens of a run: refresh, let expire, revoke, save."""
 
 from __future__ import annotations
 

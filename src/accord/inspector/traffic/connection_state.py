@@ -1,4 +1,4 @@
-"""What the index remembers of one connection while it reads: open requests, exchanges, and calls that need input."""
+"""The state of one connection while the index reads: open requests, exchanges, and calls that need input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether messages match the exact types of their revision, as `accord check` finds it; computed when it is shown."""
+"""The match of messages with the exact types of their revision, as in `accord check`; computed when it is shown."""
 
 from __future__ import annotations
 

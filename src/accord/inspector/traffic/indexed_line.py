@@ -1,4 +1,4 @@
-"""What the index takes from a line of a session file: a few members; the rest is skipped by the decoder.
+"""The members that the index takes from a line of a session file; the rest is skipped by the decoder.
 
     decode_line(b'{"kind":"message",...}')  ->  IndexedLine
 
@@ -26,7 +26,7 @@ class IndexedMeta(msgspec.Struct):
 
 
 class IndexedReference(msgspec.Struct):
-    """What is completed."""
+    """The prompt or resource template whose argument is completed."""
 
     name: Any = None
     uri: Any = None

@@ -1,4 +1,4 @@
-"""Where a protected server is, for its clients: its URL, its resource identifier, and its issuer if it has one itself.
+"""The location of a protected server for its clients: its URL, resource identifier, and issuer if it has one itself.
 
 The public URL decides, where there is one; on loopback, the request does, whose Host was checked.
 """

@@ -143,7 +143,7 @@ class TokenVerifier:
 
     async def verify(self, token: bytes, key: bytes, request: AuthRequest) -> Principal:
         """Return the principal of a token, and cache it under `key`. Raises `InvalidToken`, `IssuerUnavailable`."""
-        raise NotImplementedError
+        raise NotImplementedError  # subclasses implement it
 
     def make_principal(
         self,

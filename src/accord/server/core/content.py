@@ -62,7 +62,7 @@ class ToolOutput(Generic[T_co]):
 
 
 class CacheHint(msgspec.Struct, frozen=True, kw_only=True):
-    """How long clients may cache a result. `ttl`: seconds for which the result is fresh; 0 means immediately stale.
+    """The time that clients may cache a result. `ttl`: seconds that the result is fresh; 0 means immediately stale.
 
     `scope`: "public" if the result is the same for every user, so that shared caches may serve it to others; otherwise
     "private". Raises `ValueError` for a time that is negative or not finite.

@@ -1,4 +1,4 @@
-"""What came of an import: the names of what is offered now, and what was left out, with the reason."""
+"""The result of an import: the names of the items offered now, and those left out, with the reason."""
 
 from __future__ import annotations
 

@@ -46,23 +46,20 @@ class SkillCatalogue(NamedTuple):
         """Return what a folder of a skill, or above a skill, contains: files by path, and folders with None. None for
         anything else.
         """
-        above = any(each.startswith(f"{folder}/") for each in self.skills)
-        if folder not in self.listing.folders or (not above and self.skill_of(folder) is None):
+        if folder not in self.listing.folders or not self._is_listed(folder):
             return None
         found: dict[str, DirectoryEntry | None] = {}
         for path, entry in self.listing.files.items():
-            rest = path.removeprefix(f"{folder}/")
-            if rest != path and "/" not in rest and self.skill_of(path) is not None:
+            if path.rpartition("/")[0] == folder and self.skill_of(path) is not None:
                 found[path] = entry
         for path in self.listing.folders:
-            rest = path.removeprefix(f"{folder}/")
-            if rest != path and "/" not in rest and (self.skill_of(path) or _is_above(path, self.skills)):
+            if path.rpartition("/")[0] == folder and self._is_listed(path):
                 found[path] = None
         return found
 
-
-def _is_above(folder: str, skills: Mapping[str, Skill]) -> bool:
-    return any(each.startswith(f"{folder}/") for each in skills)
+    def _is_listed(self, folder: str) -> bool:
+        """Return whether a folder is in a skill, or above one."""
+        return self.skill_of(folder) is not None or any(each.startswith(f"{folder}/") for each in self.skills)
 
 
 def _parents(path: str) -> Iterator[str]:

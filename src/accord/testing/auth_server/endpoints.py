@@ -26,7 +26,7 @@ _DEVICE_SECONDS = 600
 
 
 class AuthorizationAttempt(msgspec.Struct, frozen=True):
-    """What the user is asked: a client requests scopes for a resource."""
+    """The question to the user: a client requests scopes for a resource."""
 
     client_id: str
     scopes: list[str]

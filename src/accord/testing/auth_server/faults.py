@@ -20,7 +20,7 @@ _FOREVER = 86_400.0
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fault changes in the responses of one endpoint."""
+    """The changes of a fault in the responses of one endpoint."""
 
     endpoint: str
     """An endpoint, or a group of them: `metadata` is also `metadata/oidc`."""

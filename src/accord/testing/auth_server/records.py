@@ -1,4 +1,4 @@
-"""What `AuthServer` receives and remembers: requests, clients, codes and tokens."""
+"""The records of `AuthServer`: requests, clients, codes and tokens."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class AuthServerClient(msgspec.Struct, kw_only=True):
 
 
 class Authorization(msgspec.Struct):
-    """What a user, or a client by itself, has authorized: a code, a device code and tokens belong to one."""
+    """The authorization by a user, or by a client itself: a code, a device code and tokens belong to one."""
 
     client_id: str
     subject: str

@@ -73,7 +73,7 @@ class PendingLogin(msgspec.Struct, frozen=True, tag=True):
 
 
 class ConsentedLogin(msgspec.Struct, frozen=True):
-    """What follows from a consent: the record, and the secrets that only the browser receives."""
+    """The result of a consent: the record, and the secrets that only the browser receives."""
 
     login: PendingLogin
     state: str

@@ -36,7 +36,7 @@ _TOKENS = 50
 
 
 class UserGrant(msgspec.Struct, frozen=True):
-    """What a user has granted to a client."""
+    """The rights that a user has granted to a client."""
 
     client_id: str
     principal: str
@@ -186,7 +186,7 @@ def release_renewal(db: sqlite3.Connection, id: bytes) -> None:
 
 
 class TokenIssue(msgspec.Struct, frozen=True):
-    """What the issue of tokens depends on."""
+    """The values that the issue of tokens depends on."""
 
     settings: ProxySettings
     now: float

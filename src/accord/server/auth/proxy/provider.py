@@ -46,7 +46,7 @@ _CONNECTIONS = 64
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Whose tokens they are: the id of the principal, the scopes that the client gets, and the claims as JSON."""
+    """The owner of tokens: the id of the principal, the scopes that the client gets, and the claims as JSON."""
 
     principal: str
     issuer: str

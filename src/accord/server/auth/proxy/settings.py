@@ -79,7 +79,7 @@ class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the proxy serves its own clients. Raises `DeclarationError`."""
+    """The settings of the proxy for its own clients. Raises `DeclarationError`."""
 
     redirect_schemes: frozenset[str]
     token_seconds: float
