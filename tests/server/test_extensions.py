@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from accord import Context, DeclarationError, Extension, Method, Server
+from accord import Client, Context, DeclarationError, Extension, Method, Server
 from accord.errors import LocalProtocolError
 from accord.messages.base import Model
 from accord.messages.meta import NotificationParams, Params, Result
+from accord.messages.revision import HANDSHAKE
 
 from tests.server.raw import META, RawPeer, raw_peer
 
@@ -77,6 +78,24 @@ async def test_settings_are_declared_under_the_name_in_capabilities() -> None:
         capabilities = (await peer.ask("server/discover"))["result"]["capabilities"]
     assert capabilities["extensions"] == {NAME: {"languages": ["en"]}}
     assert capabilities["experimental"] == {"fast": {}}
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_session_has_extensions_too(revision: str) -> None:
+    declared: list[Any] = []
+    server = searching([])
+
+    @server.tool
+    def capabilities(ctx: Context) -> None:
+        declared.append(ctx.client_capabilities.extensions)
+
+    async with Client(server, extensions=[SEARCH], revisions=[revision]) as client:
+        await client.call_tool("capabilities")
+        assert declared == [{NAME: {"languages": ["en"]}}]
+        assert client.server_capabilities is not None
+        assert client.server_capabilities.extensions == {NAME: {"languages": ["en"]}}
+        found = await client.request("com.example/find", FindParams(words=["a"]), result=FindResult)
+    assert found.hits[0].rank == 0
 
 
 async def test_its_request_is_answered_with_its_own_types() -> None:

@@ -4,6 +4,7 @@ Each type is defined once, in its most tolerant shape: a field that any revision
 metadata beside the field states the differences of the revisions; msgspec ignores it, and `views` reads it:
 
     since("2025-06-18", until="2026-07-28")   the field, or the arm of a union, exists in these revisions
+    in_use()                                  beside `since`: peers send it in earlier revisions too, by extensions
     required(since="2026-07-28")              optional to decode, but a message without it is invalid there
     seen_as(RequestMeta)                      plain JSON in the type; a strict view reads it as this type
     bounded(ge=0, le=1)                       any number to decode; a strict view enforces these bounds
@@ -66,6 +67,10 @@ class Life(NamedTuple):
     until: str | None = None
 
 
+class InUse(NamedTuple):
+    """Mark of a field that peers send before the revision that defines it."""
+
+
 class Required(NamedTuple):
     """Mark of a field without which a message is invalid in these revisions."""
 
@@ -110,6 +115,11 @@ ARMS: dict[type, tuple[Arm, ...]] = {}
 def since(revision: str, *, until: str | None = None) -> Life:
     """Mark a field, or an arm of a union, as part of the protocol from `revision` on."""
     return Life(revision, until)
+
+
+def in_use() -> InUse:
+    """Mark a field as sent in every revision, also where the schema does not have it: an extension requires it."""
+    return InUse()
 
 
 def required(*, since: str | None = None, until: str | None = None) -> Required:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from accord.messages.base import JSONObject, Model, lives, open_ended, since
+from accord.messages.base import JSONObject, Model, in_use, lives, open_ended, since
 
 
 class ListCapability(Model):
@@ -108,7 +108,7 @@ class ClientCapabilities(Model):
     sampling: SamplingCapability | None = None
     elicitation: Annotated[ElicitationCapability | None, since("2025-06-18")] = None
     tasks: Annotated[ClientTasksCapability | None, since("2025-11-25", until="2026-07-28")] = None
-    extensions: Annotated[dict[str, JSONObject] | None, since("2026-07-28")] = None
+    extensions: Annotated[dict[str, JSONObject] | None, since("2026-07-28"), in_use()] = None
 
 
 @open_ended
@@ -122,7 +122,7 @@ class ServerCapabilities(Model):
     resources: ResourcesCapability | None = None
     tools: ListCapability | None = None
     tasks: Annotated[ServerTasksCapability | None, since("2025-11-25", until="2026-07-28")] = None
-    extensions: Annotated[dict[str, JSONObject] | None, since("2026-07-28")] = None
+    extensions: Annotated[dict[str, JSONObject] | None, since("2026-07-28"), in_use()] = None
 
 
 def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -> bool:

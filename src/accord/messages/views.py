@@ -20,7 +20,7 @@ from msgspec import NODEFAULT, UNSET, UnsetType
 
 from accord.errors import NotSupported
 from accord.locked_cache import locked_cache, safe_convert
-from accord.messages.base import ARMS, LIVES, OPEN, Arm, Bounded, Life, Required, SeenAs
+from accord.messages.base import ARMS, LIVES, OPEN, Arm, Bounded, InUse, Life, Required, SeenAs
 from accord.messages.revision import is_in_revision
 
 
@@ -171,7 +171,10 @@ class _TypeViewer:
         return hint if converted == base and not self.strict else converted
 
     def _is_in_revision(self, hint: Any) -> bool:
-        lives = [note for note in _notes(hint) if isinstance(note, Life)]
+        notes = _notes(hint)
+        if not self.strict and InUse() in notes:
+            return True
+        lives = [note for note in notes if isinstance(note, Life)]
         return all(self._is_life_in_revision(life) for life in lives) and is_type_in_revision(hint, self.revision)
 
     def _is_life_in_revision(self, life: Life) -> bool:
