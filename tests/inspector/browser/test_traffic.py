@@ -125,7 +125,7 @@ async def test_a_session_file_is_shown_without_a_server(inspect: Inspect, open_p
 
 async def test_a_file_is_dropped_on_the_first_screen(inspect: Inspect, open_page: OpenPage) -> None:
     page = await open_page((await inspect("examples/everything.py")).link)
-    await page.wait_for_function("location.hash")
+    await page.wait_for_function("() => location.hash")
     await page.goto("#/servers")
     await expect(page.get_by_role("region", name="everything")).to_be_visible()
     await page.evaluate(DROP, usual().content().decode())
