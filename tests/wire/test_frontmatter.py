@@ -67,6 +67,7 @@ def test_values_are_those_of_json(yaml: str, value: object) -> None:
         (file("é😀: 1\na: &x {b: 1}"), 3, "a tag or an anchor"),
         (file("a: !!python/object:os.system x"), 2, "a tag or an anchor"),
         (file("a: !!str 5"), 2, "a tag or an anchor"),
+        (file("\ufeffa: &x 1\nb: *x"), 2, "byte order mark"),
         (file("a: *x"), 2, "not valid"),
         (file("a: 1e400"), 2, "too large"),
         (file(f"a: {'1' * 5000}"), 2, "too many digits"),
@@ -119,3 +120,11 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
             continue
         assert all(not isinstance(value, float) or math.isfinite(value) for value in found.values())
         json.dumps(found)
+
+
+@pytest.mark.parametrize("before", ["\ufeff", "x: '\ufeff'\n", "x: 😀\r\n", "# \x85\n", "x: '\u2028'\r"])
+def test_aliases_never_multiply_values(before: str) -> None:
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]" for number in range(1, 5)]
+    with pytest.raises(FrontmatterError):
+        read_frontmatter(file(before + "\n".join(lines)))

@@ -6,6 +6,7 @@ keys that are no text are errors, since readers of other languages would differ 
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Callable
@@ -42,7 +43,7 @@ def read_frontmatter(file: bytes) -> JSONObject:
     yaml = _yaml()
     try:
         node = yaml.compose(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
-        found = None if node is None else _value(node, text)
+        found = None if node is None else _value(node, text, set())
     except (yaml.YAMLError, RecursionError) as exc:
         mark, problem = getattr(exc, "problem_mark", None), getattr(exc, "problem", None)
         raise FrontmatterError(
@@ -53,22 +54,25 @@ def read_frontmatter(file: bytes) -> JSONObject:
     return found
 
 
-def _value(node: Any, text: str) -> Any:
-    """Return the value of a node of this text. Raises `FrontmatterError`, and `RecursionError`."""
-    if text[node.start_mark.index : node.start_mark.index + 1] in ("!", "&"):
+def _value(node: Any, text: str, seen: set[int]) -> Any:
+    """Return the value of a node of this text. `seen` has the ids of the nodes before it: an alias is the node of its
+    anchor once more. Raises `FrontmatterError`, and `RecursionError`.
+    """
+    if text[node.start_mark.index : node.start_mark.index + 1] in ("!", "&") or id(node) in seen:
         raise _invalid(node, "there is a tag or an anchor, which JSON does not have")
+    seen.add(id(node))
     if node.id == "scalar":
         return _scalar(node) if node.style in (None, "") else node.value
     if node.id == "sequence":
-        return [_value(each, text) for each in node.value]
+        return [_value(each, text, seen) for each in node.value]
     found: JSONObject = {}
     for key_node, value_node in node.value:
-        key = _value(key_node, text)
+        key = _value(key_node, text, seen)
         if not isinstance(key, str):
             raise _invalid(key_node, "a key is not text: write it in quotes")
         if key in found:
             raise _invalid(key_node, f"the key {key!r:.100} stands twice")
-        found[key] = _value(value_node, text)
+        found[key] = _value(value_node, text, seen)
     return found
 
 
@@ -104,6 +108,8 @@ def _text_of(file: bytes) -> str:
 
 
 def _decode(yaml: bytes) -> str:
+    if yaml.startswith(codecs.BOM_UTF8):
+        raise FrontmatterError(2, "the frontmatter begins with a byte order mark (U+FEFF): remove it")
     try:
         return yaml.decode()
     except UnicodeDecodeError as exc:
