@@ -12,6 +12,8 @@ from accord.errors import NotSupported, RemoteProtocolError, SkillChanged
 from accord.messages.skills import MAX_SKILL_BYTES, MAX_SKILL_FILES, SKILLS, GetSkillParams, GetSkillResult
 from accord.sync import Client as BlockingClient
 
+from tests.measure import costs_at_most
+
 URI = "skill://refunds/SKILL.md"
 FILES: dict[str, bytes] = {
     URI: b"---\nname: refunds\ndescription: Refund.\nversion: 1.0\n---\nText.\n",
@@ -133,7 +135,19 @@ FILE = SkillFile(uri=URI, digest="sha256:0", size=1)
         ({"resources": [FILE, SkillFile(uri="skill://other/x", digest="", size=1)]}, "is not in its folder"),
         ({"resources": [FILE, SkillFile(uri="skill://refunds/../x", digest="", size=1)]}, "is not in its folder"),
         ({"resources": [FILE, SkillFile(uri="skill://refunds/%2e%2e/x", digest="", size=1)]}, "is not in its folder"),
+        ({"resources": [FILE, SkillFile(uri="skill://refunds/a%2F%2E./x", digest="", size=1)]}, "is not in its folder"),
+        ({"resources": [FILE, SkillFile(uri="skill://refunds/a%2f", digest="", size=1)]}, "is not in its folder"),
+        ({"resources": [FILE, SkillFile(uri="skill://refunds/.", digest="", size=1)]}, "is not in its folder"),
         ({"resources": [SkillFile(uri=URI, digest="", size=MAX_SKILL_BYTES + 1)]}, "more than 512 files or 16,777,216"),
+        (
+            {
+                "resources": [
+                    SkillFile(uri=URI, digest="", size=10**4299),
+                    SkillFile(uri="skill://refunds/x", digest="", size=9 * 10**4299),
+                ]
+            },
+            "more than 512 files or 16,777,216",
+        ),
         (
             {
                 "resources": [
@@ -152,6 +166,29 @@ async def test_an_invalid_entry_is_not_loaded(changes: dict[str, Any], problem: 
             with pytest.raises(RemoteProtocolError, match=problem):
                 await work
     assert here.read == []
+
+
+async def test_an_entry_with_many_long_uris_is_refused_fast() -> None:
+    files = [FILE, *(SkillFile(uri=f"skill://refunds/{n}{'%41' * 2700}", digest="", size=0) for n in range(4095))]
+    long, whole = entry(resources=files), entry(resources=files[:MAX_SKILL_FILES])
+    here = SkillServer(entry())
+    async with Client(here.server) as client:
+        with costs_at_most(5), pytest.raises(RemoteProtocolError, match="it has 4,096 files"):
+            await client.load_skill(long)
+        with costs_at_most(8), pytest.raises(SkillChanged, match="does not list"):
+            await client.read_skill_file(whole, "none.md")
+
+
+async def test_deep_frontmatter_is_refused() -> None:
+    value: Any = 1
+    for _ in range(400):
+        value = {"a": value}
+    deep = FILES[URI].replace(b"1.0", b"{a: " * 400 + b"1" + b"}" * 400)
+    here = SkillServer(entry({**FILES, URI: deep}, frontmatter={**FRONTMATTER, "version": value}))
+    here.files[URI] = deep
+    async with Client(here.server) as client:
+        with pytest.raises(SkillChanged, match="nested deeper than"):
+            await client.load_skill(entry({**FILES, URI: deep}, frontmatter={**FRONTMATTER, "version": value}))
 
 
 async def test_a_dynamic_skill_is_read_without_digests() -> None:

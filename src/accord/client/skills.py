@@ -6,9 +6,11 @@ the model receives what the user approved. A digest proves no more: a skill is t
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
@@ -22,6 +24,13 @@ from accord.wire.frontmatter import FrontmatterError, read_frontmatter
 
 ReadURI = Callable[[str], Awaitable[Sequence[ResourceContents]]]
 """Reads a resource, not from the cache."""
+
+
+_NO_NAME = re.compile("(?:/|%2f)(?:[.]|%2e){0,2}(?:/|%2f|$)", re.IGNORECASE)
+"""Matches a part of a path that is empty, `.` or `..`, however it is written."""
+
+_LONGEST_CHARACTER = len("%F0%9F%98%80")
+"""The most characters that a URI has for one of a path."""
 
 
 class LoadedSkill(msgspec.Struct, frozen=True):
@@ -39,7 +48,7 @@ async def load_skill(name: str, entry: Skill, read: ReadURI) -> LoadedSkill:
     check_entry(name, entry)
     content = await _read_verified(name, entry, entry.uri, read)
     try:
-        frontmatter: Any = read_frontmatter(content)
+        frontmatter: Any = await asyncio.to_thread(read_frontmatter, content)
     except FrontmatterError as exc:
         raise SkillChanged(f"{name}: {entry.uri}: {exc}", uri=entry.uri) from exc
     if not _is_same(frontmatter, entry.frontmatter):
@@ -61,8 +70,9 @@ async def read_skill_file(name: str, entry: Skill, path: str, read: ReadURI) -> 
         if not all(parts) or ".." in parts or "." in parts:
             raise SkillChanged(f"{name}: {path!r:.200} is no file of the skill {entry.uri}", uri=entry.uri)
         return await _read_verified(name, entry, f"{root}/{quote(path)}", read)
+    start, longest = len(root) + 1, _LONGEST_CHARACTER * len(path)
     for file in entry.resources:
-        if unquote(file.uri.removeprefix(f"{root}/")) == path:
+        if len(file.uri) - start <= longest and unquote(file.uri[start:]) == path:
             return await _read_verified(name, entry, file.uri, read)
     raise SkillChanged(f"{name}: the entry of {entry.uri} does not list {path!r:.200}", uri=entry.uri)
 
@@ -83,23 +93,20 @@ def _problem(entry: Skill) -> str:
         return f"its name {entry.name!r:.100} is not that of its folder"
     if isinstance(entry.resources, str):
         return ""
+    size = sum(file.size for file in entry.resources)
+    if len(entry.resources) > MAX_SKILL_FILES or size > MAX_SKILL_BYTES:
+        count = f"it has {len(entry.resources):,} files"
+        return f"{count}, and skills have no more than {MAX_SKILL_FILES} files or {MAX_SKILL_BYTES:,} bytes"
     uris = {file.uri for file in entry.resources}
     if len(uris) < len(entry.resources) or entry.uri not in uris:
         return f"its files are not each listed once, {SKILL_FILE} included"
     if outside := next((uri for uri in uris if not _is_within(root, uri)), None):
         return f"{outside!r:.200} is not in its folder"
-    size = sum(file.size for file in entry.resources)
-    if len(uris) > MAX_SKILL_FILES or size > MAX_SKILL_BYTES:
-        return (
-            f"it has {len(uris):,} files with {size:,} bytes, more than {MAX_SKILL_FILES} files or "
-            f"{MAX_SKILL_BYTES:,} bytes"
-        )
     return ""
 
 
 def _is_within(root: str, uri: str) -> bool:
-    parts = unquote(uri).removeprefix(unquote(root)).split("/")
-    return uri.startswith(f"{root}/") and all(each not in ("", ".", "..") for each in parts[1:])
+    return uri.startswith(f"{root}/") and not _NO_NAME.search(uri, len(root))
 
 
 def _root(entry: Skill) -> str:

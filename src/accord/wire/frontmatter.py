@@ -17,6 +17,9 @@ from accord.messages.base import JSONObject
 MAX_FRONTMATTER_BYTES = 32 << 10
 """A longer one takes seconds to read."""
 
+MAX_FRONTMATTER_DEPTH = 64
+"""The levels of arrays and objects, the frontmatter itself included."""
+
 _FENCE = b"---"
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"~|null|Null|NULL|"), lambda text: None),
@@ -43,7 +46,7 @@ def read_frontmatter(file: bytes) -> JSONObject:
     yaml = _yaml()
     try:
         node = yaml.compose(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
-        found = None if node is None else _value(node, text, set())
+        found = None if node is None else _value(node, text, set(), 1)
     except (yaml.YAMLError, RecursionError) as exc:
         mark, problem = getattr(exc, "problem_mark", None), getattr(exc, "problem", None)
         raise FrontmatterError(
@@ -54,25 +57,27 @@ def read_frontmatter(file: bytes) -> JSONObject:
     return found
 
 
-def _value(node: Any, text: str, seen: set[int]) -> Any:
+def _value(node: Any, text: str, seen: set[int], depth: int) -> Any:
     """Return the value of a node of this text. `seen` has the ids of the nodes before it: an alias is the node of its
-    anchor once more. Raises `FrontmatterError`, and `RecursionError`.
+    anchor once more. Raises `FrontmatterError`.
     """
+    if depth > MAX_FRONTMATTER_DEPTH:
+        raise _invalid(node, f"a value is nested deeper than {MAX_FRONTMATTER_DEPTH} levels")
     if text[node.start_mark.index : node.start_mark.index + 1] in ("!", "&") or id(node) in seen:
         raise _invalid(node, "there is a tag or an anchor, which JSON does not have")
     seen.add(id(node))
     if node.id == "scalar":
         return _scalar(node) if node.style in (None, "") else node.value
     if node.id == "sequence":
-        return [_value(each, text, seen) for each in node.value]
+        return [_value(each, text, seen, depth + 1) for each in node.value]
     found: JSONObject = {}
     for key_node, value_node in node.value:
-        key = _value(key_node, text, seen)
+        key = _value(key_node, text, seen, depth + 1)
         if not isinstance(key, str):
             raise _invalid(key_node, "a key is not text: write it in quotes")
         if key in found:
             raise _invalid(key_node, f"the key {key!r:.100} stands twice")
-        found[key] = _value(value_node, text, seen)
+        found[key] = _value(value_node, text, seen, depth + 1)
     return found
 
 

@@ -22,6 +22,11 @@ from accord.messages.skills import (
     Skill,
 )
 from accord.middleware import RequireScopes
+from accord.server.files.listing import TreeListing
+from accord.server.files.root import DirectoryEntry
+from accord.server.skills.catalogue import SkillReader
+
+from tests.measure import assert_linear
 
 REFUNDS = "---\nname: refunds\ndescription: Refund an order.\nlicense: MIT\n---\n# Refunds\n"
 
@@ -201,6 +206,29 @@ async def test_a_changed_file_changes_its_digest(server: Server, folder: Path, m
                 await asyncio.sleep(0.01)
     changed = {*after.resources} - {*before.resources}
     assert [each.uri for each in changed if not isinstance(each, str)] == ["skill://refunds/templates/mail.md"]
+
+
+def test_unchanged_skills_are_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accord.server.files.tree._FRESH", 0)
+    monkeypatch.setattr("accord.server.files.tree._SHARE", 0)
+    skills = Server("shop").add_skills(folder)
+    first = skills.catalogue()
+    assert skills.catalogue() is first
+    write(folder, {"refunds/templates/mail.md": "Dear Ada!"})
+    assert skills.catalogue() is not first
+
+
+def test_many_skills_with_many_files_take_time_in_proportion() -> None:
+    def read(count: int) -> None:
+        paths = [f"s{number}/{name}" for number in range(count) for name in ("SKILL.md", *map(str, range(20)))]
+        files = {path: DirectoryEntry(path.partition("/")[2], False, 1, 1) for path in paths}
+        listing = TreeListing(files, ["", *(f"s{number}" for number in range(count))], False, 0, 0)
+        reader = SkillReader(lambda path, most: skill(path.partition("/")[0]).encode(), lambda path: f"skill://{path}")
+        catalogue = reader.catalogue(listing)
+        for number in range(count):
+            assert len(catalogue.children(f"s{number}") or ()) == 21
+
+    assert_linear(read, 20)
 
 
 async def test_a_skill_that_becomes_invalid_is_left_out_and_logged(

@@ -37,6 +37,7 @@ class SkillCatalogue(NamedTuple):
     """By the path of the folder."""
     errors: dict[str, str]
     """Why a folder with a `SKILL.md` is not served, by its path."""
+    folders: dict[str, dict[str, DirectoryEntry | None]]
 
     def skill_of(self, path: str) -> Skill | None:
         """Return the outermost skill that a file or folder belongs to."""
@@ -46,26 +47,38 @@ class SkillCatalogue(NamedTuple):
         """Return what a folder of a skill, or above a skill, contains: files by path, and folders with None. None for
         anything else.
         """
-        if folder not in self.listing.folders or not self._is_listed(folder):
-            return None
-        found: dict[str, DirectoryEntry | None] = {}
-        for path, entry in self.listing.files.items():
-            if path.rpartition("/")[0] == folder and self.skill_of(path) is not None:
-                found[path] = entry
-        for path in self.listing.folders:
-            if path.rpartition("/")[0] == folder and self._is_listed(path):
-                found[path] = None
-        return found
+        return self.folders.get(folder)
 
-    def _is_listed(self, folder: str) -> bool:
-        """Return whether a folder is in a skill, or above one."""
-        return self.skill_of(folder) is not None or any(each.startswith(f"{folder}/") for each in self.skills)
+    def index_folders(self) -> None:
+        """Find what the folders of skills, and those above skills, contain."""
+        above = {each for skill in self.skills for each in _parents(skill)}
+        for path in self.listing.folders:
+            if path in above or self.skill_of(path) is not None:
+                self.folders[path] = {}
+        for path, entry in self.listing.files.items():
+            if self.skill_of(path) is not None:
+                self.folders[path.rpartition("/")[0]][path] = entry
+        for path in self.folders:
+            if (children := self.folders.get(path.rpartition("/")[0])) is not None:
+                children[path] = None
 
 
 def _parents(path: str) -> Iterator[str]:
     """Yield the folders above a path, the outermost first, and the path itself."""
     parts = path.split("/")
     yield from ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _files_of_skills(listing: TreeListing) -> dict[str, dict[str, DirectoryEntry]]:
+    """Return the files below each folder with a `SKILL.md`, those of skills in skills included."""
+    found: dict[str, dict[str, DirectoryEntry]] = {
+        folder: {} for folder, _, name in (path.rpartition("/") for path in listing.files) if name == SKILL_FILE
+    }
+    for path, entry in listing.files.items():
+        for folder in _parents(path):
+            if folder in found:
+                found[folder][path] = entry
+    return found
 
 
 class SkillReader:
@@ -78,19 +91,23 @@ class SkillReader:
 
     def catalogue(self, listing: TreeListing) -> SkillCatalogue:
         """Return the skills of a listing."""
-        found = SkillCatalogue(listing, {}, {})
+        found = SkillCatalogue(listing, {}, {}, {})
         known, self._digests = self._digests, {}
-        for path in listing.files:
-            folder, _, name = path.rpartition("/")
-            if name != SKILL_FILE:
-                continue
+        for folder, files in _files_of_skills(listing).items():
             try:
-                found.skills[folder] = self._skill(folder, listing, known)
+                found.skills[folder] = self._skill(folder, listing, files, known)
             except SkillError as exc:
                 found.errors[folder] = str(exc)
+        found.index_folders()
         return found
 
-    def _skill(self, folder: str, listing: TreeListing, known: Mapping[tuple[str, int, int], SkillFile]) -> Skill:
+    def _skill(
+        self,
+        folder: str,
+        listing: TreeListing,
+        files: Mapping[str, DirectoryEntry],
+        known: Mapping[tuple[str, int, int], SkillFile],
+    ) -> Skill:
         """Return the entry of a skill. Raises `SkillError`."""
         main = f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
         if not folder:
@@ -98,7 +115,6 @@ class SkillReader:
         if listing.is_truncated:
             raise SkillError(f"{main}: the folder has too many files to list all files of its skills")
         frontmatter = checked_frontmatter(main, folder.rpartition("/")[2], self._content(main))
-        files = {path: entry for path, entry in listing.files.items() if path.startswith(f"{folder}/")}
         size = sum(entry.size for entry in files.values())
         if len(files) > MAX_SKILL_FILES or size > MAX_SKILL_BYTES:
             raise SkillError(

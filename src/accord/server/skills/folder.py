@@ -15,6 +15,7 @@ from accord.messages.resources import ResourceTemplate
 from accord.messages.skills import MAX_SKILL_BYTES, SKILL_FILE, Skill
 from accord.server.compose.provider import Provided
 from accord.server.files.directory import Directory, changed_at
+from accord.server.files.listing import TreeListing
 from accord.server.files.names import PathFilter, split
 from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import FOLDER, Tree
@@ -51,7 +52,7 @@ class SkillFolder(Directory):
         with self._reading:
             listing = self._tree.listing()
             previous = self._catalogue
-            if previous is None or previous.listing is not listing:
+            if previous is None or not _is_same(previous, listing):
                 self._catalogue = catalogue = self._reader.catalogue(listing)
                 for folder, error in catalogue.errors.items():
                     if previous is not None and previous.errors.get(folder) != error:
@@ -115,3 +116,11 @@ class SkillFolder(Directory):
             size=entry.size,
             annotations=changed_at(entry.changed),
         )
+
+
+def _is_same(catalogue: SkillCatalogue, listing: TreeListing) -> bool:
+    """Return whether a catalogue is that of a listing. What could not be read before is read again."""
+    before = catalogue.listing
+    if before is listing:
+        return True
+    return not catalogue.errors and (before.files, before.folders) == (listing.files, listing.folders)
