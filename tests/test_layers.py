@@ -27,7 +27,7 @@ SOURCES = Path(__file__).parent.parent / "src" / "accord"
 LINE = """
 lazy_names lazy_patterns locked_cache errors limits visible_text → redaction → messages → types
 → schema | session | wire | store
-→ transport → auth → telemetry → server → client → http middleware openapi stores → sync → host → gateway → dev | check
+→ transport → auth → telemetry → server → client → http middleware openapi stores → sync → host → gateway → check → dev
 → testing → inspector → install | compat → migrate → cli
 """
 
@@ -334,7 +334,7 @@ BROKEN = [
     (layers, "messages/tools.py", "from accord import Server"),
     (layers, "messages/tools.py", "import accord"),
     (layers, "errors.py", "from accord.limits import Limits"),
-    (layers, "dev/reload.py", "from accord.check import run"),
+    (layers, "check/server.py", "from accord.dev import relay"),
     (layers, "utils/text.py", ""),
     (layers, "client/client.py", "from accord.server.server import Server"),
     (layers, "client/client.py", "if TYPE_CHECKING:\n    from accord.server import Server"),
