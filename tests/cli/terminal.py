@@ -1,4 +1,4 @@
-"""A command at a terminal of its own: what it shows there, and what a person types. stdout goes to a pipe."""
+"""A program at a terminal of its own: what it shows there, and what a person types. stdout goes to a pipe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -22,14 +23,16 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Terminal:
-    """Runs `accord` with stdin and stderr on a pseudo-terminal, as the leader of its session."""
+    """Runs Python, by default `accord`, with stdin and stderr on a pseudo-terminal, as the leader of its session."""
 
-    def __init__(self, *arguments: str, cwd: Path, **environment: str) -> None:
+    def __init__(
+        self, *arguments: str, cwd: Path, python: Sequence[str] = ("-m", "accord"), **environment: str
+    ) -> None:
         self._ours, theirs = os.openpty()
         self._shown = ""
         self._seen = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-c", TAKE_THE_TERMINAL, sys.executable, "-m", "accord", *arguments],
+            [sys.executable, "-c", TAKE_THE_TERMINAL, sys.executable, *python, *arguments],
             stdin=theirs,
             stdout=subprocess.PIPE,
             stderr=theirs,

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from accord.messages.content import TextContent, ToolUseContent
 from accord.messages.sampling import CreateMessageParams
 from accord.testing import ScriptedModel
 
+from tests.cli.terminal import Terminal
 from tests.interop.peers import npm_server, python_server
 
 POLICY = [
@@ -162,21 +162,18 @@ def test_the_readme_shows_a_host_that_works(project: Path) -> None:
     document["mcpServers"]["memory"]["env"] = {"MEMORY_FILE_PATH": str(project.parent / "memory.jsonl")}
     (project / "mcp.json").write_text(json.dumps(document), encoding="utf-8")
     (project / "desk.py").write_text(program, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "desk.py"],
-        cwd=project,
-        input="y\n" * 20,
-        capture_output=True,
-        text=True,
-        timeout=170,
-        check=False,
-        env=os.environ | {"ACCORD_HOST_STATE": str(project.parent / "host.db")},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Call 'write_file' on the server 'files'?" in done.stdout
-    assert "new file:   notes.md" in done.stdout
-    assert "in notes.md" in done.stdout
-    assert "the rule 'no moves' of the host's policy denies it" in done.stdout
+    state = str(project.parent / "host.db")
+    with Terminal(cwd=project, python=["desk.py"], NO_COLOR="1", ACCORD_HOST_STATE=state) as user:
+        shown = ""
+        for _ in range(6):  # the definitions of three servers, and three calls
+            shown += user.expect("[no]: ")
+            user.type("yes")
+        code, out, rest = user.end()
+    assert code == 0, rest
+    assert "Call 'write_file' on the server 'files'?" in shown
+    assert "new file:   notes.md" in out
+    assert "in notes.md" in out
+    assert "the rule 'no moves' of the host's policy denies it" in out
     assert (project / "notes.md").read_text("utf-8") == "Buy tea.\n"
-    asked = re.findall(r"Call '(\w+)' on the server", done.stdout)
+    asked = re.findall(r"Call '(\w+)' on the server", shown)
     assert asked == ["write_file", "git_add", "create_entities"]

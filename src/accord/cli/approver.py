@@ -45,11 +45,13 @@ _YES, _NO, _CONVERSATION, _ALWAYS, _EDIT = "yes", "no", "conversation", "always"
 
 
 class TerminalApprover:
-    """Asks the user at the terminal; Ctrl-C answers no. It also asks what servers ask the user."""
+    """Asks the user at the terminal: `Host(..., approve=terminal, elicitation=terminal.elicit)`. Ctrl-C answers no, and
+    so does a program without a terminal. Output of the program while a prompt is open mixes with it.
+    """
 
     is_waited_for = True
 
-    def __init__(self, interrupts: Interrupts) -> None:
+    def __init__(self, interrupts: Interrupts | None = None) -> None:
         self._interrupts = interrupts
         self._lock = asyncio.Lock()
         self._reading: asyncio.Task[str | None] | None = None
@@ -91,17 +93,21 @@ class TerminalApprover:
 
     async def elicit(self, params: ElicitParams, context: ElicitationContext) -> ElicitResult:
         """Ask a server's question: a form, or whether the user agrees to visit a URL, which is never opened."""
-        handlers = TerminalHandlers(context.server, AnswerOptions(), lock=self._lock, on_interrupt="cancels")
+        handlers = TerminalHandlers(context.server, AnswerOptions(), on_interrupt="cancels")
         self._stop_reading()
         try:
-            return await self._interruptible(handlers.elicit(params, None))
+            async with self._lock:
+                return await self._interruptible(handlers.elicit(params, None))
         except PromptRefused as exc:
             return ElicitResult(action=exc.action)
 
     async def _interruptible(self, question: Coroutine[Any, Any, Result]) -> Result:
         """Raises `PromptRefused` for Ctrl-C."""
         try:
-            return await self._interrupts.run(question)
+            if self._interrupts is not None:
+                return await self._interrupts.run(question)
+            with Interrupts() as interrupts:  # one at a time: the lock is held
+                return await interrupts.run(question)
         except Interrupted:
             raise PromptRefused("cancel") from None
 

@@ -93,7 +93,7 @@ _NO_TERMINAL = "no terminal to answer at"
 class TerminalHandlers:
     """The question handlers of a client. `server` is the user's name for the server, not its own.
 
-    `lock` is held while a question is open; `on_interrupt` says what Ctrl-C does.
+    `on_interrupt` says what Ctrl-C does.
     """
 
     def __init__(
@@ -101,13 +101,12 @@ class TerminalHandlers:
         server: str,
         options: AnswerOptions,
         *,
-        lock: asyncio.Lock | None = None,
         on_interrupt: str = "ends the command",
     ) -> None:
         self._server = one_line(server)
         self._options = options
         self._unused_answers: dict[str, str] = dict(options.answer)
-        self._lock = lock or asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._on_interrupt = on_interrupt
 
     async def elicit(self, params: ElicitParams, context: ClientContext | None) -> ElicitResult:

@@ -17,6 +17,8 @@ from accord.cli.failures import INTERRUPTED
 Result = TypeVar("Result")
 
 _TERMINATED = 143
+_NO_HANDLER = (NotImplementedError, RuntimeError, ValueError)
+"""Windows has no handlers of signals in an event loop, and no thread but the main one may add one."""
 
 
 class Interrupted(Exception):
@@ -28,18 +30,22 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._actions: list[Callable[[], object]] = []
+        self._before: Any = None
 
     def __enter__(self) -> Interrupts:
         task = asyncio.current_task()
         assert task is not None, "the command runs in an event loop"
         self._actions.append(task.cancel)
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C ends the command
+        self._before = signal.getsignal(signal.SIGINT)
+        with contextlib.suppress(*_NO_HANDLER):
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._act)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        with contextlib.suppress(NotImplementedError):  # Windows: no handler was added
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        self._actions.clear()
+        with contextlib.suppress(*_NO_HANDLER):
+            if asyncio.get_running_loop().remove_signal_handler(signal.SIGINT):
+                signal.signal(signal.SIGINT, self._before)  # that of `asyncio.run`, which cancels the main task
 
     def _act(self) -> None:
         self._actions[-1]()

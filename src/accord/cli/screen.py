@@ -6,6 +6,7 @@ answer. Text from the server within a question has a mark before each line.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -105,8 +106,8 @@ class Screen:
                     self.print_text(text)
 
     def print_prompt(self, text: str = "", *, nl: bool = True) -> None:
-        """Print a part of the open question."""
-        click.echo(text, nl=nl, err=True)
+        """Print a part of the open question; a program other than the command line may have asked it."""
+        click.echo(text, nl=nl, err=True, color=False if os.environ.get("NO_COLOR") else None)
 
 
 screen: Screen = Screen()

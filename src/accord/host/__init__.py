@@ -9,7 +9,8 @@ from accord.lazy_names import homes_of, lazy_names
 
 _HOMES = homes_of(
     {
-        "accord.host.approvers": "PromptAnswer ApprovalQueue Approver GrantRequest",
+        "accord.cli.approver": "TerminalApprover",
+        "accord.host.approvers": "PromptAnswer ApprovalQueue Approver ClientApprover GrantRequest",
         "accord.host.audit.event": "AuditEvent",
         "accord.host.audit.log": "AuditLog",
         "accord.host.conversation": "RunLimits RunResult",

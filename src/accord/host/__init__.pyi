@@ -1,6 +1,8 @@
+from accord.cli.approver import TerminalApprover as TerminalApprover
 from accord.host.approvers import (
     ApprovalQueue as ApprovalQueue,
     Approver as Approver,
+    ClientApprover as ClientApprover,
     GrantRequest as GrantRequest,
     PromptAnswer as PromptAnswer,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "AuditLog",
     "CallPrompt",
     "ChatCompletionsModel",
+    "ClientApprover",
     "CommandPrompt",
     "DefinitionsPrompt",
     "ElicitationContext",
@@ -52,6 +55,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "SamplingPrompt",
+    "TerminalApprover",
     "Verdict",
     "model_from_settings",
 ]

@@ -1,4 +1,6 @@
-"""Approvers answer prompts: a callback, the terminal, or a queue that a web page can serve. No answer means no."""
+"""Approvers answer prompts: a callback, a queue that a web page can serve, or the client that makes a call; that of the
+terminal is `accord.cli.approver`. No answer means no.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 from accord.client.handlers import HandlerThreads, UserHandler
-from accord.errors import DeclarationError
+from accord.errors import AccordError, DeclarationError
 from accord.host.consent import NotApproved
 from accord.host.grants import check_pattern
 from accord.host.prompts import Prompt
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
+from accord.server.core.context import Context
 
 _MAX_THREADS = 8
 """One that asks; others have returned and end."""
@@ -83,7 +86,10 @@ class CallbackApprover:
 
     def __init__(self, function: Approve) -> None:
         if not callable(function):
-            raise DeclarationError(f"approve={function!r:.200} is neither a function nor an ApprovalQueue")
+            raise DeclarationError(
+                f"approve={function!r:.200} is neither a function nor an approver; "
+                "TerminalApprover() asks at the terminal, ApprovalQueue() lets a page of the program ask"
+            )
         self._name = _name(function)
         self._function = UserHandler("approve", function, 1, HandlerThreads(_MAX_THREADS))
         self._turn = asyncio.Lock()
@@ -95,7 +101,7 @@ class CallbackApprover:
                 answer = await (self._function(prompt) if self._function.is_async else self._in_turn(prompt))
         except TimeoutError:
             return NO_ANSWER
-        return answer if isinstance(answer, PromptAnswer) else PromptAnswer(approved=answer is True, by=self._name)
+        return _prompt_answer(answer, self._name)
 
     async def _in_turn(self, prompt: Prompt) -> Any:
         """Ask a plain function. It has its turn until it returns, also if nobody waits for its answer any more."""
@@ -144,12 +150,15 @@ class ApprovalQueue:
         """Return the prompts that wait, the oldest first."""
         return [prompt for prompt, _ in self._waiting.values()]
 
-    def answer(self, id: str, answer: PromptAnswer) -> None:
-        """Answer the prompt of an id. Raises `NotApproved` if none of that id waits."""
+    def answer(self, id: str, answer: PromptAnswer | bool) -> None:
+        """Answer the prompt of an id; only True and a `PromptAnswer` that says so approve it.
+
+        Raises `NotApproved` if no prompt of that id waits.
+        """
         found = self._waiting.pop(id, None)
         if found is None or found[1].done():
             raise NotApproved("no prompt of this id waits for an answer: it was answered, or its time is over")
-        found[1].set_result(answer)
+        found[1].set_result(_prompt_answer(answer, "queue"))
         self._on_change()
 
     async def ask(self, prompt: Prompt, seconds: float) -> PromptAnswer:
@@ -167,11 +176,46 @@ class ApprovalQueue:
                 self._on_change()
 
 
+class ClientApproval(msgspec.Struct, frozen=True):
+    """The form in which a client approves a call."""
+
+    approve: bool
+
+
+class ClientApprover:
+    """Asks the client that calls a tool of a server, which calls a tool of a host in turn:
+    `host.call_tool(name, arguments, approve=ClientApprover(ctx))`.
+
+    The client sends the call and the approval, so it counts only if the configuration says `"approve": "client"`.
+    """
+
+    is_waited_for = False
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def ask(self, prompt: Prompt, seconds: float) -> PromptAnswer:
+        """See `Approver.ask`."""
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._context.elicit(prompt.text(), ClientApproval)
+        except TimeoutError:
+            return NO_ANSWER
+        except AccordError as exc:  # a client without elicitation, or one that is gone
+            return PromptAnswer(approved=False, reason=f"the client could not be asked: {exc}")
+        return PromptAnswer(approved=answer.action == "accept" and answer.data.approve)
+
+
 def make_approver(approve: Approver | Approve | None) -> Approver:
     """Return the approver for the `approve` option of a host. Raises `DeclarationError`."""
     if approve is None:
         return DenyAll()
     return approve if isinstance(approve, Approver) else CallbackApprover(approve)
+
+
+def _prompt_answer(answer: Any, by: str) -> PromptAnswer:
+    """Return what was answered; whatever is neither True nor a `PromptAnswer` means no."""
+    return answer if isinstance(answer, PromptAnswer) else PromptAnswer(approved=answer is True, by=by)
 
 
 def _name(function: Any) -> str:

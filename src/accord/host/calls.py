@@ -63,6 +63,8 @@ class HostCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The digest of `encoded`."""
     run: SampledTokens | None = None
     """The run that makes the call."""
+    client: Approver | None = None
+    """Asks the client that makes the call."""
 
     @property
     def arguments(self) -> JSONObject:
@@ -91,8 +93,11 @@ class Calls:
         find: Callable[[str], HostedServer | None],
         *,
         approval_seconds: float,
+        clients_approve: bool,
     ) -> None:
         self.policy: Policy = policy
+        self.clients_approve: bool = clients_approve
+        """Whether the client that makes a call is asked about it, instead of the host's approver."""
         self._consent = consent
         self._approver = approver
         self._state = state
@@ -256,8 +261,19 @@ class Calls:
         )
 
     async def _ask(self, call: HostCall, prompt: CallPrompt, on_progress: Any) -> PromptAnswer:
-        """Ask the person, and keep the call alive meanwhile. Raises `Denied` if the host is closed."""
-        asking = asyncio.get_running_loop().create_task(self._approver.ask(prompt, self._approval_seconds))
+        """Ask the person, or the client where it may answer. A client gives no grants. Raises `Denied` if that is not
+        configured any more.
+        """
+        if call.client is None or not self.clients_approve:
+            return await self._answer(self._approver, call, prompt, on_progress)
+        answer = await self._answer(call.client, call, prompt, on_progress)
+        if not self.clients_approve:
+            raise Denied(_changed(call))
+        return msgspec.structs.replace(answer, by="client", grant=None)
+
+    async def _answer(self, approver: Approver, call: HostCall, prompt: CallPrompt, on_progress: Any) -> PromptAnswer:
+        """Return the answer, and keep the call alive meanwhile. Raises `Denied` if the host is closed."""
+        asking = asyncio.get_running_loop().create_task(approver.ask(prompt, self._approval_seconds))
         self._asking.add(asking)
         waited = 0
         try:

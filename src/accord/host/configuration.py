@@ -61,6 +61,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     servers: dict[str, msgspec.Raw] = {}
     policy: list[Any] = []
     """The rules, see `Policy`."""
+    approve: Literal["host", "client"] = "host"
+    """Who is asked about a call that a client of this program makes: the host's approver, or that client."""
     audit: str | None = None
     """The audit log, relative to the folder of the file."""
     audit_anchor: str | None = None

@@ -65,12 +65,12 @@ class Host:
     or a mapping of names to servers: `Server` objects, entries, commands, URLs. `found` says that the program found the
     file by itself; then no command starts that the user has not approved.
 
-    `approve` answers prompts: a function that takes a prompt and returns a bool or a `PromptAnswer`, sync or async, or
-    an `ApprovalQueue`; without it, whatever needs an approval is denied. `models` answer sampling requests. `roots` are
-    the folders that servers may use. `elicitation(params, context)` answers questions of servers to the user. `policy`
-    replaces that of the file, and `audit`, a file or an `AuditLog`, the one that it names. `state` is the file of
-    approvals, by default the user's. `record` is a session file for all connections. `on_change` is called when a list
-    or the state of a server changes.
+    `approve` answers prompts: a function that takes a prompt and returns a bool or a `PromptAnswer`, sync or async, a
+    `TerminalApprover`, or an `ApprovalQueue`; without it, whatever needs an approval is denied. `models` answer
+    sampling requests. `roots` are the folders that servers may use. `elicitation(params, context)` answers questions of
+    servers to the user. `policy` replaces that of the file, and `audit`, a file or an `AuditLog`, the one that it
+    names. `state` is the file of approvals, by default the user's. `record` is a session file for all connections.
+    `on_change` is called when a list or the state of a server changes.
 
     A tool is named `server_tool`. Raises `TargetError`, `PolicyError` for an invalid configuration.
     """
@@ -128,6 +128,7 @@ class Host:
             _audit_log(audit, self._configuration),
             self._servers.get,
             approval_seconds=approval_seconds,
+            clients_approve=self._configuration.settings.approve == "client",
         )
 
     # --- lifetime ----------------------------------------------------------------------------------------------
@@ -281,6 +282,7 @@ class Host:
         for server in gone:
             del self._servers[server.name]
         self._configuration, self._calls.policy = configuration, policy
+        self._calls.clients_approve = configuration.settings.approve == "client"
         try:
             await self._end(gone)
             await self._start(configuration.servers.values())
@@ -321,11 +323,13 @@ class Host:
         arguments: Mapping[str, Any] | None = None,
         *,
         principal: str = "",
+        approve: Approver | Approve | None = None,
         on_progress: Any = None,
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> ToolResult:
-        """Call a tool, once the policy or the user allows it; `principal` is who causes the call.
+        """Call a tool, once the policy or the user allows it; `principal` is who causes the call. `approve` asks the
+        client that makes it, see `ClientApprover`: only if the configuration says `"approve": "client"`.
 
         A call that is denied returns a tool error that says why. While the user decides, `on_progress` is called.
         Raises `InvalidParams` for an unknown tool, `NotConnected` with the reason for a server that is not available,
@@ -351,6 +355,7 @@ class Host:
             encoded=encoded,
             arguments_digest=digest(encoded),
             run=current_run.get(),
+            client=None if approve is None else make_approver(approve),
         )
         try:
             return await self._calls.call(call, on_progress=on_progress, timeout=timeout, total_timeout=total_timeout)
