@@ -112,6 +112,8 @@ SEAMS = (
         "_alternatives|_protected_resource|_scopes|_jwt|_program_tokens",
     ),
     Seam("logins: loaded by the entry of a configuration that has one", r"client/target\.py", "_configured_login"),
+    Seam("pages: loaded by the server that declares one", r"server/declare/declaration\.py", "declare_tool"),
+    Seam("pages: loaded by the client that shows one", r"messages/tools\.py|client/request_methods\.py", "ui|read_ui"),
     Seam("skills: loaded by the client that loads one", r"client/request_methods\.py", "load_skill|read_skill_file"),
     Seam("recordings: loaded by the client that writes one", r"client/connect\.py", "session_recorder"),
     Seam(

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 _COMMON = homes_of(
     {
+        "accord.client.apps": "AppDocument",
         "accord.client.cache": "Cache",
         "accord.client.client": "Client",
         "accord.client.handlers": "ClientContext",
@@ -32,14 +33,17 @@ _COMMON = homes_of(
         "accord.auth.oauth": "OAuth",
         "accord.auth.program_grants": "ClientCredentials EnterpriseManaged WorkloadIdentity",
         "accord.limits": "ClientLimits HTTPLimits Limits",
+        "accord.messages.apps": "APPS CSP",
         "accord.messages.content": "AudioContent EmbeddedResource ImageContent Resource ResourceLink TextContent",
         "accord.messages.extension": "Extension",
         "accord.messages.prompts": "Prompt PromptMessage",
         "accord.messages.resources": "ResourceTemplate",
         "accord.messages.revision": "REVISIONS",
         "accord.messages.skills": "Skill SkillFile",
+        "accord.messages.tool_ui": "ToolUI",
         "accord.messages.tools": "CallToolResult Tool ToolAnnotations",
         "accord.schema.forms": "Email Uri",
+        "accord.server.apps.page": "AppPage",
         "accord.server.compose.argument_schema": "ArgumentChange",
         "accord.server.compose.change": "ToolChange",
         "accord.server.compose.provider": "Provided Provider",

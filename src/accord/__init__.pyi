@@ -5,6 +5,7 @@ from accord.auth.program_grants import (
     EnterpriseManaged as EnterpriseManaged,
     WorkloadIdentity as WorkloadIdentity,
 )
+from accord.client.apps import AppDocument as AppDocument
 from accord.client.cache import Cache as Cache
 from accord.client.client import Client as Client
 from accord.client.handlers import ClientContext as ClientContext
@@ -58,6 +59,7 @@ from accord.errors import (
     UrlElicitationRequired as UrlElicitationRequired,
 )
 from accord.limits import ClientLimits as ClientLimits, HTTPLimits as HTTPLimits, Limits as Limits
+from accord.messages.apps import APPS as APPS, CSP as CSP
 from accord.messages.completion import (
     Completion as Completion,
     PromptReference as PromptReference,
@@ -97,8 +99,10 @@ from accord.messages.sampling import (
     SamplingMessage as SamplingMessage,
 )
 from accord.messages.skills import Skill as Skill, SkillFile as SkillFile
+from accord.messages.tool_ui import ToolUI as ToolUI
 from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool, ToolAnnotations as ToolAnnotations
 from accord.schema.forms import Email as Email, Uri as Uri
+from accord.server.apps.page import AppPage as AppPage
 from accord.server.auth.api_keys import APIKeys as APIKeys
 from accord.server.auth.authentication import Auth as Auth
 from accord.server.auth.introspection import Introspection as Introspection
@@ -161,11 +165,15 @@ from accord.telemetry.otel import OpenTelemetry as OpenTelemetry
 from accord.transport.http.settings import HTTPSettings as HTTPSettings
 
 __all__ = [
+    "APPS",
+    "CSP",
     "JWT",
     "REVISIONS",
     "APIKeys",
     "Accepted",
     "AccordError",
+    "AppDocument",
+    "AppPage",
     "ArgumentChange",
     "Audio",
     "AudioContent",
@@ -245,6 +253,7 @@ __all__ = [
     "ToolError",
     "ToolOutput",
     "ToolResult",
+    "ToolUI",
     "Uri",
     "WorkloadIdentity",
     "choose_model",

@@ -84,6 +84,7 @@ OLD_CLIENTS = ("mcp==2.1.1", "mcp-types==2.1.1")
 
 NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
+    "apps": ROOT / "tests" / "interop" / "apps" / "package.json",
     "conformance": ROOT / "tests" / "conformance" / "package.json",
     "inspector": ROOT / "tests" / "inspector" / "package.json",
     "known_bad": KNOWN_BAD / "package.json",

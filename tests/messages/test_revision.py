@@ -55,7 +55,7 @@ def test_every_fact_is_stated_here() -> None:
     told = {"revision", "handshake", "server_requests", "client_progress", "batches", "result_type", "null_id"}
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}
-    told |= {"mirrors_arguments", "primes_streams", "disconnect_cancels", "streamable", "sessions"}
+    told |= {"mirrors_arguments", "primes_streams", "disconnect_cancels", "streamable", "sessions", "definition_meta"}
     assert set(revision.Rules.__struct_fields__) == told
 
 

@@ -38,6 +38,7 @@ from accord.messages.skills import GetSkillParams, GetSkillResult, ListSkillsRes
 from accord.messages.tools import CallToolParams, ListToolsResult, Tool
 
 if TYPE_CHECKING:
+    from accord.client.apps import AppDocument
     from accord.client.skills import LoadedSkill
 
 
@@ -299,6 +300,21 @@ class RequestMethods:
 
     async def _read_fresh(self, uri: str) -> list[ResourceContents]:
         return (await self.read_resource(uri, fresh=True)).contents
+
+    # --- pages -------------------------------------------------------------------------------------------------
+
+    async def read_ui(self, tool: Tool, *, fresh: bool = False) -> AppDocument:
+        """Read the page in which a tool shows its results (extension MCP Apps); see `Tool.ui`. A client that shows
+        pages declares it: `Client(target, extensions=[APPS])`.
+
+        A page is a program of the server: show it only in a sandbox with another origin than yours, and under its
+        policy. Raises `LocalProtocolError` for a tool without a page, `RemoteProtocolError` for a resource that is no
+        page, and the errors of `read_resource`.
+        """
+        from accord.client.apps import page_of, read_document
+
+        uri = page_of(tool)
+        return read_document(self._server_name, uri, (await self.read_resource(uri, fresh=fresh)).contents)
 
     # --- low level, for extensions -----------------------------------------------------------------------------
 

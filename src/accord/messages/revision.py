@@ -38,6 +38,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A result may say how long it may be cached, and by whom."""
     null_id: bool = True
     """An error for a message whose id could not be read has `id: null`; otherwise it has no id."""
+    definition_meta: bool = True
+    """Tools, prompts and resources have `_meta` in their lists."""
     structured_objects_only: bool = True
     """`structuredContent` and the root of `outputSchema` are objects."""
     primes_streams: bool = False
@@ -62,8 +64,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ROWS = (
-    Rules(revision="2024-11-05", streamable=False),
-    Rules(revision="2025-03-26", batches=True),
+    Rules(revision="2024-11-05", streamable=False, definition_meta=False),
+    Rules(revision="2025-03-26", batches=True, definition_meta=False),
     Rules(revision="2025-06-18"),
     Rules(
         revision="2025-11-25",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -12,6 +12,9 @@ from accord.messages.content import ContentBlock
 from accord.messages.identity import Icon
 from accord.messages.meta import InputResponseParams, ListResult, Result
 from accord.messages.tasks import TaskMetadata
+
+if TYPE_CHECKING:
+    from accord.messages.tool_ui import ToolUI
 
 
 @lives(since="2025-03-26")
@@ -69,6 +72,13 @@ class Tool(Model):
     execution: Annotated[ToolExecution | None, since("2025-11-25", until="2026-07-28")] = None
     icons: Annotated[list[Icon] | None, since("2025-11-25")] = None
     meta: Annotated[Meta | None, since("2025-06-18")] = field(default=None, name="_meta")
+
+    @property
+    def ui(self) -> ToolUI | None:
+        """The page of the tool, and who may call it (extension MCP Apps); None for a tool without."""
+        from accord.messages.tool_ui import tool_ui
+
+        return tool_ui(self.meta) if self.meta else None
 
 
 class ListToolsResult(ListResult):

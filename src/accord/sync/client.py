@@ -226,6 +226,10 @@ class Client:
     def read_skill_file(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.read_skill_file(*args, **options))
 
+    @_signature_of(AsyncClient.read_ui)
+    def read_ui(self, *args: Any, **options: Any) -> Any:
+        return self._background.run(self._client.read_ui(*args, **options))
+
     @_signature_of(AsyncClient.set_log_level)
     def set_log_level(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.set_log_level(*args, **options))

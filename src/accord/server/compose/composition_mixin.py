@@ -15,11 +15,15 @@ from accord.server.core.visibility import Visibility, words
 from accord.server.middleware.chain import middleware_step
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
     from typing import Unpack
 
     from accord.limits import Limits
+    from accord.messages.apps import CSP, Permission
     from accord.messages.identity import Implementation
+    from accord.server.apps.declaration import PageSource
+    from accord.server.apps.page import AppPage
     from accord.server.compose.change import ToolChange
     from accord.server.compose.provider import Provider
     from accord.server.core.content import CacheHint
@@ -206,6 +210,36 @@ class CompositionMixin:
         from accord.server.skills.methods import serve_skills
 
         return serve_skills(self, path, uri, poll_seconds if watch else None)
+
+    # --- pages -------------------------------------------------------------------------------------------------
+
+    def add_ui(
+        self,
+        uri: str,
+        page: Path | str | PageSource,
+        *,
+        csp: CSP | None = None,
+        permissions: Sequence[Permission] = (),
+        domain: str | None = None,
+        border: bool | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        scopes: Iterable[str] = (),
+    ) -> AppPage:
+        """Declare a page that hosts show inside the conversation (extension MCP Apps): HTML of a file or a text, or a
+        `Chart`, `Table` or `Form`. Tools show their results in it with `ui=page`.
+
+        `<script data-accord></script>` becomes the script that connects the page with its host. `csp` are the origins
+        that the page may use, none by default; `permissions` what it requests of the browser; `domain` the origin that
+        the host gives it, in the format of that host; `border` whether the host draws a border. The file is read once.
+        Raises `DeclarationError` for all that hosts would refuse.
+        """
+        from accord.server.apps.declaration import declare_page
+
+        about = {"title": title, "description": description, "scopes": scopes}
+        return declare_page(
+            self, uri, page, csp=csp, permissions=permissions, domain=domain, border=border, about=about
+        )
 
     # --- HTTP APIs ---------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -152,7 +152,11 @@ class Mount:
 
         def define(rules: Rules) -> Any:
             definition = inner(rules)
-            return msgspec.structs.replace(definition, **{field: rename(getattr(definition, field))})
+            renamed: dict[str, Any] = {field: rename(getattr(definition, field))}
+            meta = definition.meta
+            if meta and "ui" in meta and field == "name":
+                renamed["meta"] = _with_page_uri(meta, self.names.uri)
+            return msgspec.structs.replace(definition, **renamed)
 
         owner = owner_of(registration) or self.server
         middleware = (*self.server.registry.middleware, *registration.middleware)
@@ -168,6 +172,14 @@ class Mount:
         mounted.names = tuple(map(rename, registration.names))
         mounted.inner_names = (inner_name, *registration.inner_names)
         return mounted
+
+
+def _with_page_uri(meta: Mapping[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
+    """Return the `_meta` of a tool with the outer URI of its page (extension MCP Apps)."""
+    ui = meta["ui"]
+    if not isinstance(ui, Mapping) or not isinstance(ui.get("resourceUri"), str):
+        return dict(meta)
+    return {**meta, "ui": {**ui, "resourceUri": rename(ui["resourceUri"])}}
 
 
 def _name_middleware(registration: Registration, inner_name: Rename) -> Any:

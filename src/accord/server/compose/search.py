@@ -82,7 +82,8 @@ class Search:
         """Return the items to list, by name; `provided` are the tools of providers among them."""
         self._warn_missing(provided)
         if self._is_large(provided):
-            return {name: item for name, item in items.items() if name in self._always or name in self.registrations}
+            kept = self._always | self.registrations.keys() | self._page_tools()
+            return {name: item for name, item in items.items() if name in kept}
         return {name: item for name, item in items.items() if not self._is_search_tool(name)}
 
     def _warn_missing(self, provided: Mapping[str, Registration]) -> None:
@@ -95,6 +96,10 @@ class Search:
     def _is_search_tool(self, name: str) -> bool:
         return self._registry.tools.get(name) is self.registrations.get(name, self)
 
+    def _page_tools(self) -> set[str]:
+        """Return the tools that only pages call: models must not find them, and hosts must know them."""
+        return {name for name, tool in self._registry.tools.items() if tool.listed_with is not None}
+
     def _is_large(self, provided: Mapping[str, Registration]) -> bool:
         """Return whether the definitions of all tools exceed the budget; stops at the first that does."""
         left = self._budget
@@ -106,7 +111,9 @@ class Search:
 
     def _own(self) -> dict[str, Registration]:
         return {
-            name: registration for name, registration in self._registry.tools.items() if not self._is_search_tool(name)
+            name: registration
+            for name, registration in self._registry.tools.items()
+            if not self._is_search_tool(name) and registration.listed_with is None
         }
 
     # --- search ------------------------------------------------------------------------------------------------

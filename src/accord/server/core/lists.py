@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from accord.session.pending_request import PendingRequest
 
 
+NONE: frozenset[str] = frozenset()
+
+
 class ListHandler:
     """The handler of the list methods for one running server."""
 
@@ -41,19 +44,25 @@ class ListHandler:
         registry, method = self._registry, pending.method.name
         params = codec.decode_params(PaginatedParams, pending.params)
         shown = registry.view
-        if not (shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None):
+        undeclared = _undeclared(registry, pending, peer) if shown.lists_by_extension else NONE
+        special = shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None
+        if not special and not undeclared:
             return registry.lists[method].page(params.cursor, pending.rules)
         viewer = viewer_of(peer, pending)
-        items = await self._visible_items(pending, viewer)
+        items = await self._visible_items(pending, viewer, undeclared)
         if registry.middleware:
             items = await self._through_middleware(items, pending, peer, viewer)
         return self._page(items, params.cursor, pending)
 
-    async def _visible_items(self, pending: PendingRequest, viewer: Viewer) -> dict[str, Any]:
-        """Return the definitions that the viewer may see, by name."""
+    async def _visible_items(
+        self, pending: PendingRequest, viewer: Viewer, undeclared: frozenset[str]
+    ) -> dict[str, Any]:
+        """Return the definitions that the viewer may see, by name, without those that need an extension."""
         items: dict[str, Any] = {}
         for name, versions in (await self._resolver.list_visible(pending.method.name, viewer)).items():
             *_, newest = versions.values()
+            if newest.listed_with in undeclared:
+                continue
             define = newest.define
             if newest.metadata.version is not None:
                 define = partial(versioned_definition, newest, versions=[*filter(None, versions)])
@@ -86,3 +95,19 @@ class ListHandler:
         # "MUST NOT be served to a different authorization context" (Caching): it depends on the principal
         found = result(**{field: [items[name] for name in page]}, next_cursor=following, cache_scope="private")
         return self._registry.encode_list(found, pending.rules)
+
+
+def _undeclared(registry: Registry, pending: PendingRequest, peer: Peer) -> frozenset[str]:
+    """Return the extensions of tools that are not listed in a session, since its client did not declare them.
+
+    Without a session the list is the same for all: "the list of tools [...] MUST NOT vary per-connection". Before
+    2025-06-18 tools have no `_meta`, so that no client can know what they are for.
+    """
+    needed = {tool.listed_with for tool in registry.tools.values()} - {None}
+    if pending.method.name != "tools/list" or not needed:
+        return NONE
+    if not pending.rules.definition_meta:
+        return frozenset(filter(None, needed))
+    if not pending.rules.sessions:
+        return NONE
+    return frozenset(filter(None, needed - (peer.capabilities(pending).extensions or {}).keys()))

@@ -109,6 +109,7 @@ class Registration:
         "input_parameters",
         "is_async",
         "is_public",
+        "listed_with",
         "may_request_input",
         "may_run_again",
         "metadata",
@@ -155,6 +156,8 @@ class Registration:
         """The function inside all of its middleware; None without middleware. Set by the registry that shows it."""
         self.is_public: bool = True
         """Whether every client may call it, and it has one version only. Set by the registry that shows it."""
+        self.listed_with: str | None = None
+        """The extension that the client of a session declares where this is listed; None: it is listed everywhere."""
         self.names: tuple[str, ...] = ()
         """The names or URIs under which the registry has it; mostly one."""
         self.former_names: tuple[str, ...] = ()

@@ -147,6 +147,8 @@ class RegistryView:
             for each in registration.versions.values() or (registration,)
         )
         """Whether a registration is hidden from some principals."""
+        self.lists_by_extension: bool = any(tool.listed_with is not None for tool in self.tools.values())
+        """Whether a tool is listed only in sessions whose client declared an extension."""
         self.has_needs: bool = any(
             each.metadata.needs for tool in self.tools.values() for each in tool.versions.values() or (tool,)
         )

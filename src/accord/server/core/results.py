@@ -170,18 +170,24 @@ class ResultEncoder:
 
 
 def _adapted(result: CallToolResult, returns: OutputEncoder | None, rules: Rules) -> CallToolResult:
-    """Return a result that the tool created itself, with the content types of the revision. `returns` is the declared
-    structured output, if any. Raises `ToolError` if that is missing or invalid.
+    """Return a result that the tool created itself, with the content types of the revision, and with the structured
+    output as text if it has no content. `returns` is the declared structured output, if any. Raises `ToolError` if that
+    is missing or invalid.
     """
     blocks: list[Any] = [content_of(item)[0] if isinstance(item, (str, AsContent)) else item for item in result.content]
-    content = adapt_content(blocks, rules.revision)
     structured = result.structured_content
+    packed: bytes | Raw = b""
     if returns is not None and not result.is_error:
         if structured is UNSET:
             raise ToolError("the tool declares structured output and returned none: set structured_content=")
-        structured = _wrap_for_revision(returns.encode(structured), returns, rules)
+        packed = returns.encode(structured)
+        structured = _wrap_for_revision(packed, returns, rules)
     elif structured is not UNSET:  # encoded first: a view would read NaN as null
-        structured = _undeclared(encode(structured), rules)
+        packed = encode(structured)
+        structured = _undeclared(packed, rules)
+    if packed and not blocks:
+        blocks = [TextContent(text=str(packed, "utf-8"))]
+    content = adapt_content(blocks, rules.revision)
     return msgspec.structs.replace(result, content=content, structured_content=structured)
 
 

@@ -31,6 +31,8 @@ from accord.server.input.question import is_question
 from accord.server.middleware.chain import middleware_steps
 
 if TYPE_CHECKING:
+    from accord.messages.tool_ui import Caller
+    from accord.server.apps.page import AppPage
     from accord.server.middleware.request import Middleware
 
 P = ParamSpec("P")
@@ -41,6 +43,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:{]|\{")
 """The beginning of a URI (RFC 3986, section 3.1), or of a URI template whose scheme may contain a variable."""
 
 _PARAMETERS = ("name", "description", "tags", "scopes", "version", "middleware", "timeout", "strict", "needs")
+_TOOL_PARAMETERS = ("ui", "visibility")
 _PROMPT_FIELDS = ("title", "icons", "meta")
 _TOOL_FIELDS = (*_PROMPT_FIELDS, "annotations")
 
@@ -53,9 +56,23 @@ _REPLACEMENTS = {
 }
 
 
-def declare_tool(registry: Registry, function: Callable[..., Any], **options: Any) -> None:
+def declare_tool(
+    registry: Registry,
+    function: Callable[..., Any],
+    *,
+    ui: AppPage | None = None,
+    visibility: Sequence[Caller] | None = None,
+    **options: Any,
+) -> None:
     """Register a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
-    registry.add("tool", *make_tool(function, **options))
+    if ui is None and visibility is None:
+        return registry.add("tool", *make_tool(function, **options))
+    from accord.server.apps.declaration import hide_from_models, tool_meta
+
+    meta = tool_meta(registry, ui, visibility, options.get("meta"))
+    name, registration = make_tool(function, **{**options, "meta": meta})
+    hide_from_models(registration, meta)
+    return registry.add("tool", name, registration)
 
 
 def make_tool(
@@ -113,7 +130,7 @@ def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -
     for option in given:
         if option in known:
             continue
-        options = [*(_PARAMETERS if kind == "tool" else _PARAMETERS[:-3]), *known]
+        options = [*((*_PARAMETERS, *_TOOL_PARAMETERS) if kind == "tool" else _PARAMETERS[:-3]), *known]
         close = difflib.get_close_matches(option, options, 1)
         if close and option not in _REPLACEMENTS:
             raise DeclarationError(f"a {kind} has no option {option}=, did you mean {close[0]}=?")

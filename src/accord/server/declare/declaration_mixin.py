@@ -25,6 +25,8 @@ from accord.server.declare.declaration import (
 from accord.server.notify.subscription_index import ChangeBus
 
 if TYPE_CHECKING:
+    from accord.messages.tool_ui import Caller
+    from accord.server.apps.page import AppPage
     from accord.server.middleware.request import Middleware
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,6 +69,12 @@ class ToolOptions(PromptOptions, total=False):
     timeout: float | None
     """Seconds above 0 that a call may take, not counting the time that the client takes to answer; None: the limit of
     the server.
+    """
+    ui: AppPage | None
+    """The page in which hosts show the results; see `Server.add_ui`."""
+    visibility: Sequence[Caller] | None
+    """Who may call it, by the rules that hosts keep: `["app"]` for pages of this server only, `["model"]` for models
+    only. This is not access control: use `scopes` and `needs`.
     """
     strict: bool
     """Whether arguments are not converted: neither `3.0` to `3`, nor JSON in a string to its value."""

@@ -1,0 +1,1 @@
+"""Pages of a server inside a conversation (extension MCP Apps)."""
