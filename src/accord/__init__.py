@@ -44,6 +44,7 @@ _COMMON = homes_of(
         "accord.messages.tools": "CallToolResult Tool ToolAnnotations",
         "accord.schema.forms": "Email Uri",
         "accord.server.apps.page": "AppPage",
+        "accord.server.apps.ready_made": "Chart Form Table",
         "accord.server.compose.argument_schema": "ArgumentChange",
         "accord.server.compose.change": "ToolChange",
         "accord.server.compose.provider": "Provided Provider",

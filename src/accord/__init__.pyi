@@ -103,6 +103,7 @@ from accord.messages.tool_ui import ToolUI as ToolUI
 from accord.messages.tools import CallToolResult as CallToolResult, Tool as Tool, ToolAnnotations as ToolAnnotations
 from accord.schema.forms import Email as Email, Uri as Uri
 from accord.server.apps.page import AppPage as AppPage
+from accord.server.apps.ready_made import Chart as Chart, Form as Form, Table as Table
 from accord.server.auth.api_keys import APIKeys as APIKeys
 from accord.server.auth.authentication import Auth as Auth
 from accord.server.auth.introspection import Introspection as Introspection
@@ -182,6 +183,7 @@ __all__ = [
     "CallNext",
     "CallToolResult",
     "Cancelled",
+    "Chart",
     "Client",
     "ClientContext",
     "ClientCredentials",
@@ -201,6 +203,7 @@ __all__ = [
     "EnterpriseManaged",
     "Extension",
     "File",
+    "Form",
     "HTTPLimits",
     "HTTPOptions",
     "HTTPSettings",
@@ -245,6 +248,7 @@ __all__ = [
     "SkillFile",
     "SkillFolder",
     "Subscription",
+    "Table",
     "Telemetry",
     "TextContent",
     "Tool",

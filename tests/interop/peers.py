@@ -9,6 +9,7 @@
     oidc_provider()                      an authorization server, certified for OpenID Connect
     django_provider()                    django-oauth-toolkit: a provider that registers no clients
     conformance_suite()                  the official conformance suite
+    browser_bundle("host.mjs")           a script on the official SDK of MCP Apps, for browsers
     npm_package("axe-core")              the folder of a package for the tests of the inspector's page
     old_python("mcp==1.9.3", PROGRAM)    a program on a release that is known to be faulty
     old_node("sdk.mjs")                  a program beside such releases from npm
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS = ROOT / ".cache" / "peers"
 PROGRAMS = Path(__file__).resolve().parent / "servers"
 AUTH = ROOT / "tests" / "auth" / "peers"
+APPS = ROOT / "tests" / "interop" / "apps"
 KNOWN_BAD = ROOT / "tests" / "check" / "known_bad"
 
 Sdk = Literal["mcp2", "mcp1", "fastmcp"]
@@ -84,7 +86,7 @@ OLD_CLIENTS = ("mcp==2.1.1", "mcp-types==2.1.1")
 
 NPM: dict[str, Path] = {
     "npm": PROGRAMS / "package.json",
-    "apps": ROOT / "tests" / "interop" / "apps" / "package.json",
+    "apps": APPS / "package.json",
     "conformance": ROOT / "tests" / "conformance" / "package.json",
     "inspector": ROOT / "tests" / "inspector" / "package.json",
     "known_bad": KNOWN_BAD / "package.json",
@@ -183,6 +185,20 @@ def npm_program(name: Literal["mcp-remote", "supergateway"]) -> list[str]:
 def npm_package(name: Literal["axe-core", "lit-html", "typescript"]) -> Path:
     """The folder of a package that the tests of the inspector's page use."""
     return _present(name, PEERS / "inspector" / "node_modules" / name)
+
+
+def browser_bundle(name: str) -> str:
+    """A script of tests/interop/apps for browsers, in one with what it imports from npm."""
+    modules = _present("the SDK of MCP Apps", PEERS / "apps" / "node_modules")
+    _, program = _from_copy(name, APPS, modules)
+    command = [str(_present("esbuild", modules / ".bin" / "esbuild")), program, "--bundle", "--format=esm", "--minify"]
+    return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8", timeout=100).stdout
+
+
+def vanilla_app_server() -> list[str]:
+    """The command of the server with an app from npm, over stdio."""
+    package = PEERS / "apps" / "node_modules" / "@modelcontextprotocol" / "server-basic-vanillajs"
+    return ["node", str(_present("server-basic-vanillajs", package) / "dist" / "index.js"), "--stdio"]
 
 
 def conformance_suite() -> list[str]:
