@@ -139,5 +139,39 @@ def test_many_large_definitions_are_counted_and_not_read() -> None:
 
 def test_a_long_line_of_a_definition_is_shown_as_several() -> None:
     text = "".join(f"{number} " for number in range(1_000))
-    shown = "".join(line[1:] for line in DefinitionChange(definition(text)).lines())
+    shown = "".join(line[1:].removeprefix("  … ") for line in DefinitionChange(definition(text)).lines())
     assert text in shown
+
+
+def test_a_definition_that_is_shown_in_part_is_announced_in_the_first_line() -> None:
+    head = DefinitionsPrompt("s", [DefinitionChange(definition("y" * 100_000))]).text().split("\n")[0]
+    assert head.endswith("NOT ALL OF IT IS SHOWN.")
+
+
+def test_a_long_argument_is_shown_whole() -> None:
+    content = "".join(f"line {number} of the file\n" for number in range(100)) + "rm -rf / " * 100
+    shown = call_prompt(arguments={"path": "a.txt", "content": content}).text()
+    assert "↳ line 99 of the file\n" in shown
+    assert shown.count("rm -rf /") > 90  # some are between two lines
+    assert "NOT ALL" not in shown
+
+
+def test_an_argument_that_is_shown_in_part_is_announced_in_the_first_line() -> None:
+    shown = call_prompt(arguments={"content": "x" * 100_000}).text()
+    assert "NOT ALL OF IT IS SHOWN" in shown.splitlines()[0]
+
+
+def test_one_changed_line_of_a_long_argument_is_one_changed_line() -> None:
+    before, now = "a\nb\nc\n" * 10, "a\nb\nc\n" * 9 + "a\nX\nc\n"
+    shown = call_prompt(arguments={"content": now}, before={"content": before}).text().splitlines()
+    assert [line.strip() for line in shown if line.strip()[0] in "+-"] == ["-  ↳ b", "+  ↳ X"]
+
+
+@pytest.mark.parametrize("text", ['x\n  "path": "/safe"', "x" * 189 + '  "path": "/safe"'])
+def test_a_string_does_not_look_like_another_member(text: str) -> None:
+    shown = call_prompt(arguments={"content": text, "path": "/etc/passwd"}).text().splitlines()
+    assert len([line for line in shown if line.strip().startswith('"path"')]) == 1
+
+
+def test_a_backslash_before_an_n_is_no_line_break() -> None:
+    assert r'"C:\\new\\notes"' in call_prompt(arguments={"path": r"C:\new\notes"}).text()

@@ -18,7 +18,7 @@ from tomlkit import dumps
 
 from accord.errors import TargetError
 from accord.host.host_files import read_host_file
-from accord.host.known_hosts import KNOWN_HOSTS, known_host
+from accord.host.known_hosts import KNOWN_HOSTS, Folders, OperatingSystem, known_host
 from accord.install.installation import execute, install_paths, plan_install, plan_undo
 from accord.install.records import InstallRecords
 
@@ -88,6 +88,47 @@ def test_each_host_gets_an_entry_that_reads_back_and_undo_restores_every_byte(
     assert all(any(line.rstrip(b",") == each.rstrip(b",") for each in lines) for line in before.split(ends))
     place.undo()
     assert place.content == before
+
+
+def own_files(name: str, system: OperatingSystem, home: Path) -> list[Path]:
+    """The files of the user on an operating system, below a folder of this one."""
+    files = known_host(name).user_files(Folders(system, home.as_posix()))
+    return [Path(file.as_posix()) for file in files]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("system", ["linux", "macos", "windows"])
+@pytest.mark.parametrize("is_project", [False, True], ids=["user", "project"])
+def test_each_host_on_each_operating_system(
+    tmp_path: Path, name: str, system: OperatingSystem, is_project: bool
+) -> None:
+    """Order, comments and line ends stay. Claude Desktop has two files on Windows."""
+    host, project = known_host(name), tmp_path / "project"
+    users = own_files(name, system, tmp_path / "home")
+    if is_project and host.project_file is None:
+        with pytest.raises(TargetError, match="has no file in a project"):
+            install_paths(host, project, users)
+        return
+    ends = b"\r\n" if system == "windows" else b"\n"
+    before = (DATA / FILES[name]).read_bytes().replace(b"\n", ends)
+    for file in [project / str(host.project_file)] if is_project else users:
+        file.parent.mkdir(parents=True)
+        file.write_bytes(before)
+    paths = install_paths(host, project if is_project else None, users)
+    assert paths == ([project / str(host.project_file)] if is_project else users)
+    assert len(paths) == (2 if (name, system, is_project) == ("claude-desktop", "windows", False) else 1)
+    records = InstallRecords(tmp_path / "installs.db")
+    for path in paths:
+        execute(plan_install(path, host, "new", PLAIN), records)
+        after = path.read_bytes()
+        lines = iter(after.split(ends))
+        assert all(any(line.rstrip(b",") == each.rstrip(b",") for each in lines) for line in before.split(ends))
+        entries = read_host_file(path, host.format).entries
+        assert list(entries)[-1] == "new"
+        assert entries["new"].entry == PLAIN
+    for record in records.all():
+        execute(plan_undo(record), records)
+    assert [path.read_bytes() for path in paths] == [before] * len(paths)
 
 
 @pytest.mark.parametrize("name", [name for name, host in KNOWN_HOSTS.items() if "http" in host.format.transports])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,34 @@ import msgspec
 
 from accord.client.target import Command, Remote
 from accord.host.consent import digest
+from accord.lazy_patterns import lazy_pattern
 from accord.visible_text import visible
 
 _MAX_HASHED = 1 << 30
 """Bytes of the largest program whose contents are read."""
-_RUNNERS = {"npx": "npm", "bunx": "npm", "pnpx": "npm", "uvx": "PyPI", "pipx": "PyPI"}
-"""Programs that download another one, and from where."""
+_RUNNERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "npx": ("npm", ()),
+    "bunx": ("npm", ()),
+    "pnpx": ("npm", ()),
+    "npm": ("npm", ("exec",)),
+    "pnpm": ("npm", ("dlx",)),
+    "yarn": ("npm", ("dlx",)),
+    "bun": ("npm", ("x",)),
+    "uvx": ("PyPI", ()),
+    "uv": ("PyPI", ("tool", "run")),
+    "pipx": ("PyPI", ("run",)),
+}
+"""Programs that download another one: from where, and with which words."""
+_PACKAGE_OPTIONS = {"npm": ("-p", "--package"), "PyPI": ("--from", "--spec")}
+_MORE_PACKAGES = ("--with",)
+_OTHER_OPTIONS = ("--registry", "--index", "--index-url", "--default-index", "--python", "--directory", "--cache-dir")
+"""Options whose value is no package."""
+_FLAGS = ("-y", "--yes", "-q", "--quiet", "--offline", "--prefer-offline", "--isolated", "--no-install", "--")
+_EXACT = {
+    "npm": lazy_pattern(r"^@?[^@]+@\d+\.\d+\.\d+[\w.+-]*$"),
+    "PyPI": lazy_pattern(r"^[^@=:/]+(?:@|==)\d[\w.+!-]*$"),
+}
+"""A package with its version: others, such as `@latest` and `@^1.2`, change with what is published."""
 _SELECTING = (
     "PATH",
     "LD_",
@@ -134,17 +156,47 @@ def _contents(files: list[str]) -> str:
     return total.hexdigest()
 
 
+# --- packages ----------------------------------------------------------------------------------------------------
+
+
 def _unpinned(argv: tuple[str, ...]) -> str:
-    """Describe a program that is downloaded without a version; empty for another one."""
+    """Describe a program that is downloaded in no exact version; empty for another one."""
     runner = Path(argv[0]).name.removesuffix(".exe").removesuffix(".cmd").lower()
-    source = _RUNNERS.get(runner)
-    if source is None:
+    source, subcommand = _RUNNERS.get(runner, ("", ()))
+    words = argv[1:]
+    if not source or words[: len(subcommand)] != subcommand:
         return ""
-    package = next((word for word in argv[1:] if not word.startswith("-") and word not in ("run", "exec")), "")
-    has_version = "@" in package[1:] or "==" in package
-    if package and not has_version:
-        return f"note: it runs whatever is published today on {source} as {_line(package)}: no version is named"
-    return ""
+    packages = _packages(words[len(subcommand) :], _PACKAGE_OPTIONS[source])
+    unpinned = [package for package in packages if not _EXACT[source].search(package)]
+    if not unpinned:
+        return ""
+    names = ", ".join(map(_line, unpinned))
+    return f"note: it runs whatever is published today on {source} as {names}: no exact version is named"
+
+
+def _packages(words: Iterable[str], options: Container[str]) -> list[str]:
+    """Return the packages that a runner downloads: those of its options, else the first word that is none. The word
+    behind an unknown option may be its value or the package, so that it counts too.
+    """
+    named: list[str] = []
+    more: list[str] = []
+    first: list[str] = []
+    before = ""
+    for word in words:
+        if word.startswith("-"):
+            before, _, value = word.partition("=")
+            if value and (before in options or before in _MORE_PACKAGES):
+                (named if before in options else more).append(value)
+            before = "" if value or before in _FLAGS else before
+            continue
+        if before in options or before in _MORE_PACKAGES:
+            (named if before in options else more).append(word)
+        elif before not in _OTHER_OPTIONS:
+            first.append(word)
+            if not before:
+                break
+        before = ""
+    return [*(named or first), *more]
 
 
 def _line(text: str) -> str:

@@ -7,13 +7,14 @@ until the user approves it. (A server may change what it offers after it was app
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from accord.host.consent import digest
 from accord.host.line_difference import difference
 from accord.host.state import Pin
+from accord.lazy_patterns import lazy_pattern
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.prompts import Prompt
@@ -27,6 +28,9 @@ MAX_SHOWN_BYTES = 64 << 10
 """The part of a definition that is shown; of the rest, the size and the digest."""
 _LINE_CHARACTERS = 200
 """Longer lines are shown as several."""
+_NEXT_LINE, _CONTINUED = "↳ ", "… "
+"""The marks of the next line of a string, and of the rest of a long one."""
+_ESCAPE = lazy_pattern(r"\\.")
 
 Key = tuple[str, str]
 """The kind of a definition ("tool", "prompt", "instructions"), and its name."""
@@ -81,20 +85,28 @@ class DefinitionChange(msgspec.Struct, frozen=True):
 
 
 def _lines(definition: bytes) -> list[str]:
-    """Return a definition as lines of text; texts of several lines as so many."""
+    """Return a definition as lines of text."""
     if len(definition) > MAX_SHOWN_BYTES:
         rest = f"… {len(definition) - MAX_SHOWN_BYTES:,} more bytes; SHA-256 of all: {digest(definition)}"
-        return [*_text_lines(definition[:MAX_SHOWN_BYTES].decode(errors="replace")), rest]
-    return _text_lines(msgspec.json.format(definition, indent=2).decode())
+        return [*json_lines(definition[:MAX_SHOWN_BYTES].decode(errors="replace")), rest]
+    return json_lines(msgspec.json.format(definition, indent=2).decode())
 
 
-def _text_lines(text: str) -> list[str]:
-    parts = (part for line in text.split("\n") for part in line.split("\\n"))
-    return [
-        visible(part[start : start + _LINE_CHARACTERS])
-        for part in parts
-        for start in range(0, len(part) or 1, _LINE_CHARACTERS)
-    ]
+def json_lines(text: str) -> list[str]:
+    """Return JSON as lines, with hidden characters escaped. A string of several lines is shown as so many, and a long
+    one in pieces: these have a mark in front, so that none looks like another member.
+    """
+    return [visible(piece) for line in text.split("\n") for piece in _pieces(line)]
+
+
+def _pieces(line: str) -> Iterator[str]:
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    mark = ""
+    for part in _ESCAPE.sub(lambda found: "\n" if found[0] == r"\n" else found[0], line).split("\n"):
+        for start in range(0, len(part) or 1, _LINE_CHARACTERS):
+            yield mark + part[start : start + _LINE_CHARACTERS]
+            mark = f"{indent}{_CONTINUED}"
+        mark = f"{indent}{_NEXT_LINE}"
 
 
 class Definitions:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from accord.host.definitions import MAX_SHOWN_BYTES, DefinitionChange
+from accord.host.definitions import MAX_SHOWN_BYTES, DefinitionChange, json_lines
 from accord.host.line_difference import difference
 from accord.messages import codec
 from accord.messages.base import JSONObject
@@ -48,9 +48,10 @@ class DefinitionsPrompt(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Return the prompt as lines of text."""
         lines: list[str] = []
-        left_out = size = 0
+        left_out = size = cut = 0
         for number, change in enumerate(self.changes):
             size += min(len(change.definition.json), MAX_SHOWN_BYTES)
+            cut += max(len(change.definition.json) - MAX_SHOWN_BYTES, 0)
             if len(lines) > _MAX_DEFINITION_LINES or size > _MAX_DEFINITION_BYTES:
                 left_out = len(self.changes) - number
                 break
@@ -59,7 +60,9 @@ class DefinitionsPrompt(msgspec.Struct, frozen=True):
             lines += [f"{name}, {state}; the server's words:", *(f"  | {line}" for line in change.lines())]
         head = f"Use {len(self.changes)} definitions of the server {self.server!r}?"
         shown = _Lines(head).quote(lines, most=_MAX_DEFINITION_LINES)
-        return (shown.leave_out(f"{left_out:,} more definitions") if left_out else shown).text()
+        if left_out:
+            shown.leave_out(f"{left_out:,} more definitions")
+        return (shown.mark_incomplete() if cut else shown).text()
 
 
 class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +153,10 @@ class _Lines:
     def leave_out(self, what: str, mark: str = "") -> _Lines:
         """Say what is left out, also in the first line."""
         self._lines.append(f"{mark}… {what}")
+        return self.mark_incomplete()
+
+    def mark_incomplete(self) -> _Lines:
+        """Say in the first line that not all of it is shown."""
         self._lines[0] = self._lines[0].removesuffix(_INCOMPLETE) + _INCOMPLETE
         return self
 
@@ -173,8 +180,7 @@ def _argument_lines(before: JSONObject | None, now: JSONObject) -> list[str]:
 
 def _value_lines(value: Any) -> list[str]:
     """Return a JSON value as lines of text in which hidden characters are escaped."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return [visible(truncate(line, _MAX_TEXT)) for line in text.split("\n")]
+    return json_lines(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def _plain(value: Any) -> Any:
