@@ -138,6 +138,7 @@ ENVIRONMENT = {
     "ACCORD_CLIENT_SECRET": "Secret of the client that `accord login --client-id` names.",
     "ACCORD_CREDENTIALS": "File of the logins, instead of `credentials.db` in the user's data folder.",
     "ACCORD_HOST_STATE": "File of what the user of a host approved, instead of `host.db` in the user's data folder.",
+    "ACCORD_DEV_IMPORTS": "A file to which `accord dev` has a program append the files that it imports.",
     "ACCORD_KEYRING": "0 stores secrets of logins in that file, instead of in the keyring of the system.",
     "ACCORD_INSTALLS": "File of the records of `accord install`, instead of `installs.db` in the user's data folder.",
     "ACCORD_TRACEBACK": "Set to 1, the command line prints the traceback of what failed, as `--traceback` does.",

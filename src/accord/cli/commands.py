@@ -22,6 +22,7 @@ COMMANDS = {
     "complete": "Complete an argument of a prompt or a resource template.",
     "watch": "Print the notifications of a server.",
     "ping": "Measure the round-trip time to a server.",
+    "dev": "Serve a program to a host, and reload it when its files change.",
     "doctor": "Find out why a server does not work.",
     "login": "Log in to a server at a URL.",
     "logout": "Revoke and delete a login.",

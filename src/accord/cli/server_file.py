@@ -57,6 +57,10 @@ def load(target: str) -> Server:
         raise TargetError(f"{target}: give FILE.py or FILE.py:name")
     if not file.is_file():
         raise TargetError(f"{file}: no such file")
+    if report := os.environ.get("ACCORD_DEV_IMPORTS"):
+        from accord.dev.import_report import report_imports
+
+        report_imports(report)
     server = find(_import(file), name, file)
     try:
         server.registry.resolve()

@@ -65,6 +65,8 @@ _REPEATABLE = frozenset(
 )
 """Requests that may be sent to a second process, because they change nothing that outlives the first."""
 
+_MOST_STATES = 1_000
+
 _CALLS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _STATEFUL = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 _LIST_CHANGES = frozenset(f"notifications/{kind}/list_changed" for kind in LIST_KINDS)
@@ -87,11 +89,18 @@ class Relay:
         self._processes: dict[int, RelayedProcess] = {}
         self._active: RelayedProcess | None = None
         self._exchanges: dict[RequestId, Exchange] = {}
+        self._states: dict[str, int] = {}
+        """The process that waits for the answers to its last `input_required`, by `requestState`."""
         self._questions = ProcessQuestions()
         self._waiting: list[Exchange | bytes] = []  # requests and notifications, until a process takes over
         self._is_expected = True
         self._failure = f"{target} does not run"
         self._actions: list[Action] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no request of the host waits for its answer, except subscriptions."""
+        return all(each.cancelled or each.method == LISTENING for each in self._exchanges.values())
 
     # --- processes ----------------------------------------------------------------------------------------------
 
@@ -170,6 +179,7 @@ class Relay:
 
     def _release(self, process: RelayedProcess, reason: str) -> None:
         """End all that depends on a process that is gone."""
+        self._states = {state: owner for state, owner in self._states.items() if owner != process.generation}
         for message in self._questions.release(process.generation, reason):
             self._emit(ToHost(message))
         for exchange in list(self._exchanges.values()):
@@ -222,17 +232,19 @@ class Relay:
                 self._send(process, each)
             else:
                 self._dispatch(each)
-        self._announce(changed)
-        self._emit(TookOver(process.generation, None if old is None else old.generation, changes, changed))
+        announced = changed if self._announce(changed) else ()
+        self._emit(TookOver(process.generation, None if old is None else old.generation, changes, announced))
         if old is not None:
             self._retire(old)
 
-    def _announce(self, kinds: Iterable[str]) -> None:
+    def _announce(self, kinds: Iterable[str]) -> bool:
+        """Notify the host of changed lists. Return whether it has asked for notifications."""
         handshake = self.session.handshake
         listening = [each for each in self._exchanges.values() if each.method == LISTENING and not each.cancelled]
         is_ready = handshake is not None and handshake.ready
         for message in announcements.notifications(kinds, session=is_ready, listening=listening):
             self._emit(ToHost(message))
+        return is_ready or bool(listening)
 
     def _retire(self, process: RelayedProcess) -> None:
         process.phase = ProcessPhase.RETIRING
@@ -240,9 +252,10 @@ class Relay:
         self._check_finished(process)
 
     def _check_finished(self, process: RelayedProcess) -> None:
-        if process.phase is ProcessPhase.RETIRING and not any(
-            each.owner == process.generation and not each.cancelled for each in self._exchanges.values()
-        ):
+        """Let a retiring process end that has no requests, and no call that waits for answers to its questions."""
+        if process.phase is not ProcessPhase.RETIRING or process.generation in self._states.values():
+            return
+        if not any(each.owner == process.generation and not each.cancelled for each in self._exchanges.values()):
             self._emit(Finished(process.generation))
 
     def _subscriptions(self, owner: int | None) -> list[Exchange]:
@@ -328,7 +341,12 @@ class Relay:
         elif method in _CALLS:
             name = members(params).get(_CALLS[method])
             self._emit(CallStarted(id, f"{method} {name}", message))
-        self._dispatch(exchange)
+        if b'"requestState"' in message:
+            exchange.owner = self._states.pop(str(members(params).get("requestState")), None)
+        if exchange.owner is not None and exchange.owner in self._processes:
+            self._send(self._processes[exchange.owner], message)
+        else:
+            self._dispatch(exchange)
 
     def _dispatch(self, exchange: Exchange) -> None:
         """Send a request to the active process, or let it wait for one, or answer it."""
@@ -447,9 +465,20 @@ class Relay:
             return self.session.note_result(method, exchange.params, message)
         if method == "server/discover":
             message = edit_result(message, declaring_list_changes)
+        if b'"input_required"' in message and exchange.owner is not None:
+            self._note_request_state(message, exchange.owner)
         if b'"ttlMs"' in message and (method in LIST_METHODS or method in ("server/discover", "resources/read")):
             message = edit_result(message, never_cached)
         return message
+
+    def _note_request_state(self, message: bytes, generation: int) -> None:
+        """Remember that the retry with this state, which holds the answers, belongs to this process."""
+        result = members(message).get("result")
+        state = result.get("requestState") if isinstance(result, dict) else None
+        if isinstance(state, str):
+            self._states[state] = generation
+            if len(self._states) > _MOST_STATES:
+                del self._states[next(iter(self._states))]
 
     def _note_state(self, process: RelayedProcess) -> None:
         """Note that a process knows the state of the session; tell the active one if it is another."""

@@ -24,7 +24,7 @@ _decode_raw_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def members(raw: Raw | bytes | Any) -> JSONObject:
-    """Return the object in params or a result; an empty one if they are absent or no object."""
+    """Return the object in a message, in params or a result; an empty one if they are absent or no object."""
     try:
         value = {} if raw is UNSET else _decode(raw)
     except msgspec.DecodeError:

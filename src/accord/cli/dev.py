@@ -1,0 +1,67 @@
+"""`accord dev`: live reload."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from accord.cli import completion
+from accord.cli.failures import EXIT_CODES
+from accord.cli.interrupts import Interrupts, run_interruptible
+from accord.cli.settings import positive_seconds, traceback_option
+from accord.client.target import Command, parse
+from accord.dev.settings import DevSettings
+from accord.errors import TargetError
+from accord.transport.hangup import write_stderr_nowait
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("target", shell_complete=completion.target)
+@click.option(
+    "--watch",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="Reload when this file, or a file in this directory, changes; may be repeated.",
+)
+@click.option(
+    "--grace",
+    type=float,
+    default=DevSettings().grace_seconds,
+    show_default=True,
+    metavar="SECONDS",
+    callback=positive_seconds,
+    help="The time for calls of the old process to finish.",
+)
+@click.option("--stop-first", is_flag=True, help="End the old process before the new one starts.")
+@traceback_option
+def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool) -> int:
+    """Serve a program to a host over stdio, and replace its process when its files change.
+
+    TARGET is FILE.py, or any command line of a stdio server. The host keeps its connection: put `accord dev TARGET`
+    into its configuration in place of the command. Watched are the modules that FILE.py imports, the files that the
+    command line names, and --watch.
+    """
+    program = parse(target)
+    if not isinstance(program, Command):
+        raise TargetError(f"{target!r} is no program to start; give FILE.py or the command line of a stdio server")
+    return _serve_stdio(program, DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first))
+
+
+def _serve_stdio(program: Command, settings: DevSettings) -> int:
+    from accord.dev.stdio import StdioReloader
+    from accord.transport.stdio import StdioTransport
+
+    async def work(interrupts: Interrupts) -> int:
+        await StdioReloader(
+            program, StdioTransport(), settings, show=_show, show_stderr=lambda line: write_stderr_nowait(line + "\n")
+        ).run()
+        return 0
+
+    return run_interruptible(work)
+
+
+def _show(line: str) -> None:
+    write_stderr_nowait(f"accord: {line}{os.linesep}")
