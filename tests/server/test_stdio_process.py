@@ -165,6 +165,23 @@ def test_requests_that_were_accepted_are_answered_after_the_input_has_ended() ->
     assert sorted(answer["id"] for answer in rest) == [1, 2, 3]
 
 
+def test_an_answer_after_the_end_of_input_waits_for_no_other_call(tmp_path: Path) -> None:
+    with running(GRACE="60") as process:
+        opened(process)
+        paths = [str(tmp_path / name) for name in ("first", "second")]
+        say(process, *(call(id, "waits_for_a_file", path=path) for id, path in enumerate(paths, 1)))
+        say(process, call(3, "echo", text="x"))
+        assert hear(process)["id"] == 3
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        for id, path in enumerate(paths, 1):
+            Path(path).touch()
+            answer = hear(process)
+            assert (answer["id"], "result" in answer) == (id, True)
+        assert end_of(process)[0] == 0
+
+
 def test_an_idle_server_ends_with_its_input() -> None:
     with running() as process:
         opened(process)

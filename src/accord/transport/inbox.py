@@ -69,7 +69,7 @@ class Inbox:
         messages, self._messages, self._size = self._messages, [], 0
         if not was_not_full:
             self._on_capacity()
-        self.is_processing = True
+        self.is_processing = bool(messages)
         return messages
 
     def _wake(self) -> None:
