@@ -134,8 +134,24 @@ def test_calls_are_answered_and_streams_of_both_forms_end_properly(tmp_path: Pat
         assert b'"result"' in last
 
 
+@pytest.mark.parametrize("session", [False, True])
 @pytest.mark.parametrize("tool", ["wait", "wait_in_a_thread"])
-def test_a_call_that_takes_too_long_does_not_keep_the_process(tmp_path: Path, tool: str) -> None:
-    with ending(tmp_path, grace=0.5) as it, it.new(1, "tools/call", name=tool, arguments={"seconds": PATIENCE}):
+def test_a_call_that_takes_too_long_does_not_keep_the_process_and_is_answered(
+    tmp_path: Path, tool: str, session: bool
+) -> None:
+    call = {"name": tool, "arguments": {"seconds": PATIENCE}}
+    with ending(tmp_path, grace=0.5) as it, ExitStack() as opened:
+        if session:
+            with it.send("POST", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INIT}) as sock:
+                found = re.search(rb"mcp-session-id: (\S+)", until(sock, b'"result"'))
+            assert found
+            headers = {"mcp_session_id": found[1].decode(), "mcp_protocol_version": "2025-11-25"}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            sock = opened.enter_context(it.send("POST", message, **headers))
+        else:
+            sock = opened.enter_context(it.new(1, "tools/call", **call))
         it.runs(1)
         it.end()
+        answer = rest(sock)
+    assert b'"code":-32603' in answer
+    assert answer.endswith(b"0\r\n\r\n")

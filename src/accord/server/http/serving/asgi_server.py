@@ -89,19 +89,24 @@ class ASGIServer:
             connection.shutdown()
 
     async def finish(self, seconds: float) -> None:
-        """Wait until written responses are sent, then close the rest; both within `seconds`."""
+        """Wait until the responses are written and sent, then close the rest; both within `seconds`."""
         self.stop_accepting()
         deadline = time.monotonic() + seconds / 2
+        if answering := self._other_tasks():
+            await asyncio.wait(answering, timeout=seconds / 2)
         while self._has_unsent() and time.monotonic() < deadline:  # noqa: ASYNC110 - no event reports an empty buffer
             await asyncio.sleep(_FLUSH_POLL_SECONDS)
         self._timeouts.stop()
         for connection in list(self.connections):
             connection.transport.abort()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
+        left = self._other_tasks()
+        for task in left:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds / 2)
+        if left:
+            await asyncio.wait(left, timeout=seconds / 2)
+
+    def _other_tasks(self) -> list[asyncio.Task[None]]:
+        return [task for task in self._tasks if task is not asyncio.current_task()]
 
     def _has_unsent(self) -> bool:
         return any(unsent_bytes(connection.transport) for connection in self.connections)
