@@ -5,6 +5,7 @@ terminal is `accord.cli.approver`. No answer means no.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import secrets
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from accord.host.grants import check_pattern
 from accord.host.prompts import Prompt
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 from accord.server.core.context import Context
+
+log: logging.Logger = logging.getLogger("accord.host")
 
 _MAX_THREADS = 8
 """One that asks; others have returned and end."""
@@ -85,7 +88,7 @@ class CallbackApprover:
     is_waited_for = True
 
     def __init__(self, function: Approve) -> None:
-        if not callable(function):
+        if not callable(function) or isinstance(function, type):
             raise DeclarationError(
                 f"approve={function!r:.200} is neither a function nor an approver; "
                 "TerminalApprover() asks at the terminal, ApprovalQueue() lets a page of the program ask"
@@ -210,12 +213,17 @@ def make_approver(approve: Approver | Approve | None) -> Approver:
     """Return the approver for the `approve` option of a host. Raises `DeclarationError`."""
     if approve is None:
         return DenyAll()
-    return approve if isinstance(approve, Approver) else CallbackApprover(approve)
+    is_approver = isinstance(approve, Approver) and not isinstance(approve, type)
+    return approve if is_approver else CallbackApprover(approve)  # type: ignore[return-value, arg-type]
 
 
 def _prompt_answer(answer: Any, by: str) -> PromptAnswer:
     """Return what was answered; whatever is neither True nor a `PromptAnswer` means no."""
-    return answer if isinstance(answer, PromptAnswer) else PromptAnswer(approved=answer is True, by=by)
+    if isinstance(answer, PromptAnswer):
+        return answer
+    if not isinstance(answer, bool):
+        log.warning("accord: %s answered a prompt with %.100r, which means no: return True or False", by, answer)
+    return PromptAnswer(approved=answer is True, by=by)
 
 
 def _name(function: Any) -> str:

@@ -124,12 +124,9 @@ class HostCatalogue:
         """Return the listed prompts, in the order of the servers."""
         return [prompt.shown for server in self.servers.values() for prompt in server.prompts.values()]
 
-    def tool(self, name: str) -> CataloguedTool:
-        """Return the tool of a name. Raises `InvalidParams`."""
-        found = self.find_tool(name)
-        if found is None:
-            raise InvalidParams(f"unknown tool {name!r:.200}{_hint(name, self._tool_names())}")
-        return found
+    def unknown_tool(self, name: str) -> InvalidParams:
+        """Return the error for a name that no tool has."""
+        return InvalidParams(f"unknown tool {name!r:.200}{_hint(name, self._tool_names())}")
 
     def prompt(self, name: str) -> CataloguedPrompt:
         """Return the prompt of a name. Raises `InvalidParams`."""

@@ -162,7 +162,11 @@ def configure(servers: Mapping[str, Any]) -> Configuration:
 def _given(name: str, value: Any) -> ConfiguredServer:
     if not _NAME.fullmatch(name):
         raise TargetError(f"{name!r:.100} is not a name of a server: letters, digits, `_`, `-` and `.` only")
-    parsed = parse(value)
+    try:
+        parsed = parse(value)
+    except TargetError as exc:
+        hint = f'; give the value of "{name}" alone, or the file' if name in ("mcpServers", "servers") else ""
+        raise TargetError(f"{name}: {exc}{hint}") from exc
     if isinstance(parsed, InProcessServer):
         return ConfiguredServer(name=name, file="program", line=0, entry={}, server=parsed)
     if not isinstance(parsed, Command | Remote):

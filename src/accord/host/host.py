@@ -29,9 +29,15 @@ from accord.host.consent import Consent, digest
 from accord.host.conversation import DEFAULT_RUN_LIMITS, RunLimits, RunResult, run
 from accord.host.definitions import Definitions
 from accord.host.hosted_server import HostedServer, HostedServerStatus, SampledTokens
-from accord.host.models.model import LanguageModel, OnText
+from accord.host.models.model import LanguageModel, OnText, check_model
 from accord.host.policy.policy import Policy
-from accord.host.questions import ElicitationHandler, SamplingLimits, ServerQuestions, current_run
+from accord.host.questions import (
+    ElicitationHandler,
+    SamplingLimits,
+    ServerQuestions,
+    current_run,
+    real_folders,
+)
 from accord.host.reviews import Reviews
 from accord.host.secret_references import with_secrets
 from accord.host.state import HostState
@@ -95,21 +101,24 @@ class Host:
     ) -> None:
         self._source = configuration
         self._configuration = _read(configuration)
+        if policy is not None and not isinstance(policy, Policy):
+            raise DeclarationError(f"policy={policy!r:.200} is no Policy: give Policy.from_settings([...])")
         self._given_policy = policy
         self._found = found
         self._record = None if record is None else session_recorder(record)
-        self.models: tuple[LanguageModel, ...] = tuple(models)
+        self.models: tuple[LanguageModel, ...] = tuple(map(check_model, models))
         self.conversation: str = secrets.token_hex(8)
         """The id of this run, which grants for a conversation are bound to."""
         self._approver = make_approver(approve)
         self._approval_seconds = approval_seconds
         self._ping_seconds = ping_seconds
         self._limits = limits
-        self._roots = roots
+        self._roots = real_folders(roots)
         self._elicitation = elicitation
         self._sampling_limits = SamplingLimits(_MAX_SAMPLING)
         self._state = HostState(state)
         self._servers: dict[str, HostedServer] = {}
+        self._is_open = False
         self._is_closed = False
         self._closing: asyncio.Task[None] | None = None
         self._reloading = asyncio.Lock()
@@ -139,6 +148,7 @@ class Host:
         Raises `StoreError` if approvals cannot be stored, and `TargetError` if two tools would have one name.
         """
         await self._state.__aenter__()
+        self._is_open = True
         try:
             if self._calls.audit is not None:
                 await self._calls.audit.open()
@@ -293,6 +303,8 @@ class Host:
 
     @property
     def _catalogue(self) -> HostCatalogue:
+        if not self._is_open:
+            raise NotConnected("the host is not open: use it within `async with Host(...) as host:`")
         return HostCatalogue({name: server.catalogue for name, server in self._servers.items()})
 
     async def list_tools(self) -> list[Tool]:
@@ -343,7 +355,9 @@ class Host:
                 if name == SEARCH:
                     return searched.search(arguments or {})
                 name, arguments = called_tool(arguments or {})
-        tool = catalogue.tool(name)
+        tool = catalogue.find_tool(name)
+        if tool is None:
+            raise self._unknown_tool(catalogue, name)
         server = self._servers[tool.server]
         encoded = encode_call_arguments(tool, arguments)
         call = HostCall(
@@ -361,6 +375,19 @@ class Host:
             return await self._calls.call(call, on_progress=on_progress, timeout=timeout, total_timeout=total_timeout)
         except Denied as exc:
             return denied_result(exc)
+
+    def _unknown_tool(self, catalogue: HostCatalogue, name: str) -> AccordError:
+        if self._is_closed:
+            return NotConnected("the host is closed")
+        for server in self._servers.values():
+            inner = MountNames(server.name).inner_name(name)
+            if inner is not None and any(
+                change.definition.key == ("tool", inner) for change in server.definitions.changes
+            ):
+                return InvalidParams(
+                    f"the tool {name!r:.200} waits for an approval: its definition is new or has changed"
+                )
+        return catalogue.unknown_tool(name)
 
     @property
     def sampling_tokens(self) -> int:
@@ -393,7 +420,7 @@ class Host:
         """
         return await run(
             self,
-            model,
+            check_model(model),
             messages,
             system=system,
             limits=limits,

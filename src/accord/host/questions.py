@@ -17,7 +17,15 @@ from typing import Any
 import msgspec
 
 from accord.client.model_selection import choose_model
-from accord.errors import InternalError, InvalidParams, ModelError, RateLimited, SamplingDeclined, log_line
+from accord.errors import (
+    DeclarationError,
+    InternalError,
+    InvalidParams,
+    ModelError,
+    RateLimited,
+    SamplingDeclined,
+    log_line,
+)
 from accord.host.approvers import Approver, PromptAnswer
 from accord.host.configuration import ConfiguredServer
 from accord.host.hosted_server import HostedServer, SampledTokens
@@ -92,6 +100,16 @@ class SamplingLimits:
                 run.tokens += tokens
 
 
+def real_folders(roots: Any) -> list[str]:
+    """Return the paths of folders, absolute and without links.
+
+    Raises `DeclarationError` for one path: a text would be as many folders as it has characters, `/` among them.
+    """
+    if isinstance(roots, str | bytes | os.PathLike):
+        raise DeclarationError(f"roots={roots!r:.200} is one folder; give a list of folders: roots=[{roots!r:.200}]")
+    return [os.path.realpath(os.path.expanduser(each)) for each in roots]
+
+
 class ServerQuestions:
     """The handlers for one server."""
 
@@ -102,7 +120,7 @@ class ServerQuestions:
         limits: SamplingLimits,
         approver: Approver,
         elicitation: ElicitationHandler | None,
-        roots: Sequence[str | os.PathLike[str]],
+        roots: Sequence[str],
         *,
         approval_seconds: float,
     ) -> None:
@@ -111,9 +129,9 @@ class ServerQuestions:
         self._limits = limits
         self._approver = approver
         self._elicitation = elicitation
-        self._roots = [
-            os.path.realpath(os.path.expanduser(each)) for each in (*roots, *server.configured.settings.roots)
-        ]
+        folder = os.path.dirname(server.configured.file)  # what is relative in a file is relative to its folder
+        own = [os.path.join(folder, os.path.expanduser(each)) for each in server.configured.settings.roots]
+        self._roots = [*roots, *real_folders(own)]
         self._asked_in = 0
         """The number of the last request of the host, and how many questions the server has asked since."""
         self._asked = 0

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from accord.client.target import Command, Remote
-from accord.errors import TargetError
+from accord.errors import TargetError, log_line
 from accord.host.approvers import Approver
 from accord.host.command_approval import CommandDescription, describe_target
 from accord.host.hosted_server import HostedServer
@@ -104,6 +104,9 @@ class Reviews:
                 return
             answer = await self._approver.ask(DefinitionsPrompt(server.name, changes), self._seconds)
             if not answer.approved:
+                if answer.reason:  # nobody has seen them
+                    count, why = len(changes), log_line(answer.reason)
+                    log.warning("accord: %d definitions of %s are not used: %s", count, server.name, why)
                 return
             pins = [change.definition.pin(time.time()) for change in changes]  # what was shown
             await self._state.approve_definitions(server.configured.key, pins)

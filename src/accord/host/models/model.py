@@ -7,10 +7,11 @@ same types: `Tool`, `ToolUseContent`, `ToolResultContent` (client, Sampling).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from accord.errors import DeclarationError
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 
 OnText: TypeAlias = Callable[[str], None]
@@ -46,3 +47,11 @@ class LanguageModel(Protocol):
         The model calls `on_text` with each piece of text as it arrives; all pieces together are the text of the
         answer. It stops if `on_text` raises. Cancel the call to stop the model. Raises `ModelError`.
         """
+
+
+def check_model(model: Any) -> LanguageModel:
+    """Return a model. Raises `DeclarationError` for what is none, such as a name or a class."""
+    if isinstance(model, type) or not callable(getattr(model, "create_message", None)):
+        raise DeclarationError(f"{model!r:.200} is no model: create one, such as AnthropicModel('claude-sonnet-5')")
+    found: LanguageModel = model
+    return found
