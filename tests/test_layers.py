@@ -18,6 +18,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -147,26 +148,34 @@ class Import:
     function: str | None = None
 
 
-def imports(source: str, file: str) -> Iterator[Import]:
+@cache
+def imports(source: str, file: str) -> tuple[Import, ...]:
     """Every import: `from accord.x import y` counts for `accord.x`, `from accord import y` for `accord.y`."""
     package = ["accord", *Path(file).parent.parts]
+    found: list[Import] = []
 
-    def visit(node: ast.AST, function: str | None) -> Iterator[Import]:
+    def visit(node: ast.AST, function: str | None) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(alias.name, node.lineno, function)
+                found.append(Import(alias.name, node.lineno, function))
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             names = [f"accord.{alias.name}" for alias in node.names] if base == "accord" else [base]
             for name in names:
-                yield Import(name, node.lineno, function)
+                found.append(Import(name, node.lineno, function))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function = node.name
         for child in ast.iter_child_nodes(node):
-            yield from visit(child, function)
+            if not isinstance(child, ast.expr):
+                visit(child, function)
 
-    yield from visit(ast.parse(source), None)
+    visit(parsed(source), None)
+    return tuple(found)
+
+
+parsed = cache(ast.parse)
+"""The tree of a source: several rules look at the same."""
 
 
 def order(line: str) -> dict[str, int]:
@@ -235,7 +244,7 @@ def comparisons(source: str, file: str) -> Iterator[str]:
     """Revisions compared by order outside the files that may."""
     if file in REVISION_FILES:
         return
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if not isinstance(node, ast.Compare):
             continue
         ordered = any(isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for operator in node.ops)
@@ -274,7 +283,7 @@ def module_imports() -> dict[str, set[str]]:
     graph = {}
     for name, path in names.items():
         found = set()
-        for node in top_level(ast.parse(path.read_text(encoding="utf-8")).body):
+        for node in top_level(parsed(path.read_text(encoding="utf-8")).body):
             if isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & names.keys()
         graph[name] = found - {name}

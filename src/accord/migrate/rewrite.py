@@ -140,6 +140,8 @@ def rewrite(text: str, *, native: bool = False) -> RewriteResult:
     Raises `SyntaxError` for invalid Python.
     """
     source = SourceText(text)
+    if not any(foreign_imports(source)):
+        return RewriteResult(text, [])
     native_edits = NativeEdits(source, imported_names(source)) if native else None
     changes = list(import_edits(source, native_edits.names if native_edits else {}))
     edits = [change for change in changes if isinstance(change, Edit)] + (native_edits.edits if native_edits else [])
@@ -148,4 +150,4 @@ def rewrite(text: str, *, native: bool = False) -> RewriteResult:
     )
     if edits:
         steps += wire_name_steps(source)
-    return RewriteResult(source.with_edits(edits), sorted(steps), any(foreign_imports(source)))
+    return RewriteResult(source.with_edits(edits), sorted(steps), foreign=True)

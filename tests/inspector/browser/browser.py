@@ -38,7 +38,10 @@ MILLISECONDS = 30_000
 """How long Playwright waits for an element or a condition, on a busy machine."""
 
 FAILURES = Path(__file__).parent.parent.parent.parent / ".cache" / "browser"
-"""Screenshots and traces of tests that failed. `playwright show-trace FILE` shows a trace."""
+"""Screenshots and HTML of the pages of tests that failed, and traces, which `playwright show-trace FILE` shows."""
+
+TRACED = "ACCORD_BROWSER_TRACE" in os.environ
+"""Whether tests are recorded for a trace: that takes a quarter of the time of the processor."""
 
 expect.set_options(timeout=MILLISECONDS)
 
@@ -80,14 +83,15 @@ class BrowserThread:
             raise
 
     async def browser(self) -> Browser:
-        """Return the browser; start it if this is the first test that needs it."""
+        """Return the browser; start it if this is the first test that needs it. Raises `BrowserMissing`."""
         if self._browser is None:
+            program = find_browser()
             playwright = await async_playwright().start()
             self._stop = playwright.stop
             # What Chromium writes for itself goes into a folder of its own, not into the user's.
             environment = {**os.environ, "XDG_CONFIG_HOME": self._profile, "XDG_CACHE_HOME": self._profile}
             self._browser = await playwright.chromium.launch(
-                executable_path=find_browser(),
+                executable_path=program,
                 headless=True,
                 chromium_sandbox=os.geteuid() != 0,  # as root, Chromium starts only without one
                 args=[*FLAGS],
@@ -166,10 +170,11 @@ class OpenContext:
         port = urlsplit(url).port
         problems = Problems(frozenset({f"127.0.0.1:{port}", f"localhost:{port}"}))
         problems.watch(context)
-        await context.tracing.start(snapshots=True)
+        if TRACED:
+            await context.tracing.start(snapshots=True)
         page = await context.new_page()
         opened = cls(context, page, problems, shared)
-        await context.tracing.start_chunk()
+        await opened.begin_test()
         await page.goto(url)
         return opened
 
@@ -180,15 +185,17 @@ class OpenContext:
         return self.problems.take()
 
     async def begin_test(self) -> None:
-        await self.context.tracing.start_chunk()
+        if TRACED:
+            await self.context.tracing.start_chunk()
 
     async def end_test(self, name: str | None) -> None:
-        """End the part of the trace that belongs to a test; write it and a screenshot if the test failed."""
-        if name is None:
-            await self.context.tracing.stop_chunk()
-            return
-        FAILURES.mkdir(parents=True, exist_ok=True)
-        path = FAILURES / re.sub(r"[^\w.-]+", "_", name)[-150:]
-        await self.context.tracing.stop_chunk(path=f"{path}.zip")
-        for at, page in enumerate(self.context.pages):
+        """End the part of the trace that belongs to a test; write it and what the pages show if the test failed."""
+        path = None
+        if name is not None:
+            FAILURES.mkdir(parents=True, exist_ok=True)
+            path = FAILURES / re.sub(r"[^\w.-]+", "_", name)[-150:]
+        if TRACED:
+            await self.context.tracing.stop_chunk(path=path and f"{path}.zip")
+        for at, page in enumerate(self.context.pages if path else ()):
+            Path(f"{path}.{at}.html").write_text(await page.content(), encoding="utf-8")  # noqa: ASYNC240
             await page.screenshot(path=f"{path}.{at}.png", timeout=10_000)

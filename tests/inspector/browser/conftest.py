@@ -11,7 +11,8 @@
   Playwright's `Browser.new_context`: `color_scheme="dark"`, `viewport={"width": 320, "height": 700}`, ...
 - A test fails if a page has an error of a script, an error or a warning in the console, or makes a request to another
   host. `problems.expect(PATTERN)` allows what a test provokes.
-- A test that fails leaves screenshots and a trace in `.cache/browser/`.
+- A test that fails leaves screenshots and the HTML of its pages in `.cache/browser/`, and a trace as well where
+  `ACCORD_BROWSER_TRACE` is set.
 - Tests are `async def`, run in the thread of the browser, and use Playwright's async API with its `expect`. They may
   use everything of accord that is async as well. No sleeps: `expect` and `page.wait_for_function` wait for a condition.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from playwright.async_api import expect
 
 from tests.inspector.browser import browser
 from tests.inspector.browser.browser import BrowserThread, OpenContext
+from tests.inspector.chromium import BrowserMissing
 
 PAGE = b"""<!doctype html><title>A page</title><link rel="icon" href="data:,">
 <button onclick="document.querySelector('output').textContent = 'clicked'">Click</button><output></output>"""
@@ -75,14 +77,37 @@ async def test_a_problem_that_is_expected_is_no_problem(browser_thread: BrowserT
         assert [each.partition(" (")[0] for each in await context.take_problems()] == ["console error: bad"]
 
 
-async def test_a_failed_test_leaves_a_screenshot_and_a_trace(
-    browser_thread: BrowserThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("traced", "kinds"), [(False, ["0.html", "0.png"]), (True, ["0.html", "0.png", "zip"])])
+async def test_a_failed_test_leaves_what_its_pages_show_and_a_trace_where_one_is_wanted(
+    traced: bool, kinds: list[str], browser_thread: BrowserThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browser, "FAILURES", tmp_path / "failures")
+    monkeypatch.setattr(browser, "TRACED", traced)
     async with opened(browser_thread, PAGE) as context:
         await context.end_test("tests/test_a.py::test_b[a/b c]")
     files = sorted(path.name for path in (tmp_path / "failures").iterdir())
-    assert files == ["tests_test_a.py_test_b_a_b_c_.0.png", "tests_test_a.py_test_b_a_b_c_.zip"]
+    assert files == [f"tests_test_a.py_test_b_a_b_c_.{kind}" for kind in kinds]
+
+
+async def test_without_a_browser_a_test_fails_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start() -> None:
+        raise AssertionError("Playwright was started")
+
+    monkeypatch.setenv("ACCORD_BROWSER", "/absent")
+    monkeypatch.setattr(browser, "async_playwright", start)
+    thread = BrowserThread()
+    with pytest.raises(BrowserMissing, match="ACCORD_BROWSER is '/absent'"):
+        await thread.browser()
+    await asyncio.to_thread(thread.close)
+
+
+def test_no_test_of_the_page_is_skipped_where_there_is_no_browser() -> None:
+    """Where a test is skipped, the system is the reason: it is the same with a browser."""
+    for path in Path(__file__).parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for skip in re.finditer(r"pytest\.(?:skip|importorskip|mark\.skip(?:if)?)\b[^\n]*", text):
+            above = text[: skip.start()].splitlines()[-1:] + text[: skip.start()].splitlines()[-2:-1]
+            assert "sys.platform" in "".join([*above, skip[0]]), f"{path.name}: {skip[0]}"
 
 
 async def test_contexts_share_no_storage(browser_thread: BrowserThread) -> None:
