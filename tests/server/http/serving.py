@@ -20,6 +20,7 @@ from accord.server.http.access_log import ACCESS_LOG_STATE
 from accord.server.http.serving.address import bind, bound_address, parse_address
 from accord.server.http.serving.serve import new_loop, serve_app
 from accord.server.run import run_to_end
+from accord.transport.hangup import write_stderr_nowait
 
 from tests.limits import limits_of
 
@@ -92,7 +93,7 @@ class App:
         return not self.running
 
     async def close(self) -> None:
-        print("closed", file=sys.stderr, flush=True)
+        write_stderr_nowait("closed\n")  # a test may leave the pipe full
 
 
 async def main(address: str, *bounds: str) -> None:
@@ -109,4 +110,4 @@ async def main(address: str, *bounds: str) -> None:
 if __name__ == "__main__":
     loop = asyncio.new_event_loop() if "ASYNCIO" in os.environ else new_loop()
     run_to_end(main(*sys.argv[1:]), loop)
-    print("after the server", file=sys.stderr)
+    write_stderr_nowait("after the server\n")
