@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -363,3 +365,24 @@ def test_what_is_drawn_depends_on_the_seed_and_not_on_what_else_is_loaded() -> N
     first, second = [subprocess.run(command, capture_output=True, check=True).stdout for command in commands]
     assert first == second
     assert len(json.loads(first)) > 100
+
+
+def test_the_cache_of_characters_is_in_a_folder_of_the_user(tmp_path: Path) -> None:
+    code = """
+import os
+from accord.check.fuzz.trial_plan import _random_arguments
+assert len(_random_arguments({"type": "object", "properties": {"a": {"type": "string"}}}, 5, 1)) == 5
+print(os.environ["HYPOTHESIS_STORAGE_DIRECTORY"])
+"""
+    folders = {name: str(tmp_path / name) for name in ("TMPDIR", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA")}
+    for folder in folders.values():
+        os.mkdir(folder)
+    environment = {
+        name: value for name, value in os.environ.items() if name != "HYPOTHESIS_STORAGE_DIRECTORY"
+    } | folders
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.startswith(str(tmp_path))
+    assert os.listdir(folders["TMPDIR"]) == []
+    assert sorted(os.listdir(tmp_path)) == sorted(folders)

@@ -10,10 +10,8 @@ import asyncio
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -181,7 +179,10 @@ class TrialPlan:
 
 def _random_arguments(schema: JSONObject, count: int, seed: int) -> list[Any]:
     if "hypothesis" not in sys.modules:  # keep its character cache out of the current folder
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir(), "accord-hypothesis")))
+        from platformdirs import user_cache_path
+
+        # nor in a folder that other users may write to
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(user_cache_path("accord") / "hypothesis"))
     try:
         from accord.check.fuzz.values import draw_values
     except ImportError:
