@@ -46,13 +46,17 @@ from accord.auth.metadata import AuthorizationServerMetadata
 from accord.auth.registration import ClientRegistration
 from accord.auth.steps import run_steps
 from accord.auth.tokens import request_tokens
-from accord.check import CheckSettings, check_server
+from accord.check import CheckSettings, check_server, server_rules
+from accord.check.engine.outcomes import NullWatcher, OutcomeCollector
+from accord.check.engine.rule import Violation
+from accord.check.probes.content import preview_json
 from accord.check.reports.as_json import as_json
 from accord.check.reports.junit import junit
 from accord.check.reports.markdown import markdown
 from accord.check.reports.report_page import report_page
 from accord.check.reports.sarif import sarif
 from accord.check.reports.terminal import report_lines
+from accord.client.target import Command
 from accord.http import JWT, APIKeys, Introspection
 from accord.messages.base import LoggingLevel
 from accord.redaction import REDACTED, redact, redact_record
@@ -397,6 +401,32 @@ class _EchoingTool:
             return a + b
 
 
+@each_secret
+async def test_no_recording_shows_a_secret_of_a_message(secret: SecretOfOAuth, tmp_path: Path) -> None:
+    server = Server("chatty", limits=Limits(logs_per_second=10_000))
+
+    @server.tool
+    def repeat(text: str, ctx: Context) -> str:
+        """Repeat a text in the log and in the result."""
+        ctx.log("info", text)
+        return text
+
+    @server.tool
+    def fail(text: str) -> str:
+        """Repeat a text in an error."""
+        raise ToolError(text)
+
+    recording = Recording()
+    async with Client(server, record=recording, log_level="debug") as client:
+        for text in secret.written:
+            await client.call_tool("repeat", {"text": text})
+            await client.call_tool("fail", {"text": text})
+    recording.save(tmp_path / "transcript.txt")
+    text = (tmp_path / "transcript.txt").read_text()
+    assert REDACTED in text
+    assert MARK not in text + repr(recording.transcript)
+
+
 async def test_a_recording_has_no_secret(tmp_path: Path) -> None:
     recording = Recording()
     with served_over_http(_EchoingTool().server) as url:
@@ -417,6 +447,58 @@ async def test_a_report_of_the_checker_has_no_secret() -> None:
     text += "".join(report_lines(report, verbose=True))
     assert report.outcomes
     assert MARK not in text + repr(report) + repr(settings)
+
+
+LEAKY = """
+import itertools, json, sys
+texts = itertools.cycle(json.load(open(sys.argv[1])))
+def leak():
+    return next(texts)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"error": {"code": leak(), "message": leak(), "data": leak()}}
+    if message.get("method") == "initialize":
+        server = {"name": leak(), "version": leak()}
+        capabilities = {"tools": {}, "prompts": {}, "logging": {}}
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": capabilities,
+                             "serverInfo": server, "instructions": leak()}}
+    elif message.get("method") == "tools/list":
+        tool = {"name": leak(), "inputSchema": {"type": leak()}, "description": leak()}
+        answer = {"result": {"tools": [tool], "extra": leak()}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+    print(leak(), file=sys.stderr, flush=True)
+"""
+"""A server of which nearly every message breaks a rule, and has secrets."""
+
+
+async def test_no_report_shows_a_secret_that_the_server_sends(tmp_path: Path) -> None:
+    program, texts = tmp_path / "leaky.py", tmp_path / "texts.json"
+    program.write_text(LEAKY)
+    texts.write_text(json.dumps([text for secret in SECRETS for text in secret.written]))
+    settings = CheckSettings(
+        revisions=("2025-11-25",), only=("lifecycle/*", "shapes/*", "tools/*", "errors/*", "ping/*")
+    )
+    report = await check_server(Command((sys.executable, str(program), str(texts))), settings)
+    text = as_json(report) + report_page(report) + markdown(report) + junit(report) + sarif(report)
+    text += "".join(report_lines(report, verbose=True)) + repr(report)
+    assert len(report.findings) > 5
+    assert text.count(REDACTED) > 20
+    assert MARK not in text
+
+
+@each_secret
+def test_no_outcome_shows_a_secret_that_the_peer_sends(secret: SecretOfOAuth) -> None:
+    rule = server_rules()[0]
+    for text in secret.written:
+        collector = OutcomeCollector("2025-11-25", "stdio", NullWatcher())
+        message = json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": text}})
+        fault = f"without a token: ping returned {preview_json({'message': text})}, expected a result"
+        for quoted in (fault, f"tool {text!r} has no schema"):
+            collector.add_exception(rule, rule.cases[0], Violation(quoted, symptom=quoted, evidence=[f"← {message}"]))
+        assert collector.outcomes[0].text.startswith("without a token: ping returned ")
+        assert MARK not in repr(collector.outcomes)
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from accord.check.engine.rule import (
     Violation,
 )
 from accord.errors import AccordError, describe
+from accord.redaction import redact
 
 log: logging.Logger = logging.getLogger("accord.check")
 
@@ -24,6 +26,7 @@ NO_AUTHORIZATION = "the server requires no authorization"
 """Why the rules about authorization do not apply."""
 _MAX_ENTRIES = 100
 """The number of entries of a session file that an outcome names: the last ones."""
+_QUOTATION = re.compile(r"""["'`{\[=]|://|eyJ|-----|^[→←]""").search
 
 
 class Watcher(Protocol):
@@ -106,16 +109,27 @@ class OutcomeCollector:
             level=rule.level,
             revision=self._revision,
             transport=self._transport,
-            text=text,
-            symptom=more.pop("symptom", "") or rule.id,
-            cause=more.pop("cause", "") or (rule.cause if verdict in ("fail", "warn") else ""),
-            evidence=tuple(map(str, evidence)),
+            text=redact_quotations(text),
+            symptom=redact_quotations(more.pop("symptom", "")) or rule.id,
+            cause=redact_quotations(more.pop("cause", "")) or (rule.cause if verdict in ("fail", "warn") else ""),
+            evidence=tuple(redact_quotations(str(line)) for line in evidence),
             entries=tuple(sorted(numbers)[-_MAX_ENTRIES:]),
             seconds=round(more.pop("seconds", 0.0), 3),
             **more,
         )
         self.outcomes.append(outcome)
         self._watcher.case_done(outcome)
+
+
+def redact_quotations(text: str) -> str:
+    """Return a text of the checker without what looks secret in its quotations of the peer, which begin with a quote, a
+    bracket or a form of secrets. What stands before is of the checker: "without a token: HTTP 200" has no secret.
+    """
+    found = _QUOTATION(text)
+    if found is None:
+        return text
+    start = 1 + max(text.rfind(" ", 0, found.start()), text.rfind("\n", 0, found.start()))
+    return text[:start] + str(redact(text[start:]))
 
 
 def failing_verdict(rule: Rule) -> Verdict:

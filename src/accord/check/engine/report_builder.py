@@ -12,6 +12,7 @@ from accord.check.engine.findings import build_findings
 from accord.check.engine.report import Outcome, PeerRole, Report, Visit, score
 from accord.check.engine.rule import Rule
 from accord.check.settings import CheckSettings
+from accord.redaction import redact
 
 
 class ReportBuilder:
@@ -31,7 +32,7 @@ class ReportBuilder:
         return Report(
             role=self._role,
             target=self._target,
-            name=name,
+            name=str(redact(name)),
             version=__version__,
             started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=round(time.monotonic() - self._began, 3),

@@ -29,6 +29,7 @@ from accord.check.wires.http import Headers, HTTPWire
 from accord.messages import envelope
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
+from accord.redaction import redact
 from accord.transport.http.redaction import without_credentials
 from accord.wire.lines import SkippedMessage
 from accord.wire.sse import ServerSentEvent
@@ -56,7 +57,7 @@ def describe_refusal(response: LoggedResponse) -> str:
         return f"{entry}, and the stream ended without a response"
     if response.error:
         entry += f", and the response is incomplete ({response.error})"
-    body = response.body[:_BODY].decode(errors="replace").strip()
+    body = str(redact(response.body[:_BODY].decode(errors="replace").strip()))
     kind = response.headers.get("content-type", "").partition(";")[0]
     return f"{entry}, {kind or 'no content type'}: {body}" if body else f"{entry} without a body"
 
@@ -64,7 +65,7 @@ def describe_refusal(response: LoggedResponse) -> str:
 def stderr_tail(stderr: str) -> str:
     """Return the end of the stderr of a process, after a semicolon; empty if there is none."""
     kept: list[str] = []
-    for line in reversed(stderr.splitlines()):
+    for line in reversed(str(redact(stderr)).splitlines()):
         if _UNDERLINE(line):
             continue
         if kept and sum(map(len, kept)) + len(line) > _STDERR:
