@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conformance.suite import CLIENT_REVISIONS, REVISIONS, Report, play_alone, play_client, play_server, serving
+from tests.conformance.suite import (
+    CLIENT_REVISIONS,
+    REVISIONS,
+    Report,
+    play_alone,
+    play_client,
+    play_server,
+    serving,
+    wanted,
+)
 
 PATIENCE = pytest.mark.timeout(400)
 """A run takes some 10 s when nothing else does."""
@@ -41,6 +50,17 @@ def test_the_client_passes_every_scenario(revision: str, record_property: Callab
     report = play_client(revision)
     assert report.played, "the suite has no scenario of this revision"
     check(report, record_property)
+
+
+EXTENSIONS = 6
+"""Scenarios of authorization that are about extensions: they are in both of the newest revisions."""
+
+
+@pytest.mark.parametrize(
+    ("revision", "scenarios"), [("2025-03-26", 2), ("2025-11-25", 14 + EXTENSIONS), ("2026-07-28", 25 + EXTENSIONS)]
+)
+def test_no_scenario_of_authorization_is_left_out(revision: str, scenarios: int) -> None:
+    assert sum(name.startswith("auth/") for name in wanted("client", revision)) == scenarios
 
 
 # --- what the suite lets through is noticed --------------------------------------------------------------------------
