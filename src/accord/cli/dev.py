@@ -36,9 +36,10 @@ from accord.transport.hangup import write_stderr_nowait
     help="The time for calls of the old process to finish.",
 )
 @click.option("--stop-first", is_flag=True, help="End the old process before the new one starts.")
+@click.option("--http", metavar="ADDRESS", help="Serve FILE.py over HTTP there, such as :8000, instead of over stdio.")
 @traceback_option
-def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool) -> int:
-    """Serve a program to a host over stdio, and replace its process when its files change.
+def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool, http: str | None) -> int:
+    """Serve a program to a host, and replace its process when its files change.
 
     TARGET is FILE.py, or any command line of a stdio server. The host keeps its connection: put `accord dev TARGET`
     into its configuration in place of the command. Watched are the modules that FILE.py imports, the files that the
@@ -47,7 +48,18 @@ def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool
     program = parse(target)
     if not isinstance(program, Command):
         raise TargetError(f"{target!r} is no program to start; give FILE.py or the command line of a stdio server")
-    return _serve_stdio(program, DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first))
+    settings = DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first)
+    return _serve_stdio(program, settings) if http is None else _serve_http(program, http, settings)
+
+
+def _serve_http(program: Command, address: str, settings: DevSettings) -> int:
+    from accord.dev.http import HTTPReloader
+
+    async def work(interrupts: Interrupts) -> int:
+        await HTTPReloader(program, address, settings, show=_show, show_stderr=_show_stderr).run()
+        return 0
+
+    return run_interruptible(work)
 
 
 def _serve_stdio(program: Command, settings: DevSettings) -> int:
@@ -55,12 +67,14 @@ def _serve_stdio(program: Command, settings: DevSettings) -> int:
     from accord.transport.stdio import StdioTransport
 
     async def work(interrupts: Interrupts) -> int:
-        await StdioReloader(
-            program, StdioTransport(), settings, show=_show, show_stderr=lambda line: write_stderr_nowait(line + "\n")
-        ).run()
+        await StdioReloader(program, StdioTransport(), settings, show=_show, show_stderr=_show_stderr).run()
         return 0
 
     return run_interruptible(work)
+
+
+def _show_stderr(line: str) -> None:
+    write_stderr_nowait(line + os.linesep)
 
 
 def _show(line: str) -> None:

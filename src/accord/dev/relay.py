@@ -59,7 +59,7 @@ from accord.messages.meta import SUBSCRIPTION_ID
 
 RELOADED = "reloaded"
 
-_REPEATABLE = frozenset(
+REPEATABLE = frozenset(
     {"initialize", "server/discover", "ping", "prompts/get", "resources/read", "completion/complete", LISTENING}
     | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe", *LIST_METHODS}
 )
@@ -187,7 +187,7 @@ class Relay:
                 continue
             if exchange.cancelled:
                 self._drop(exchange)
-            elif exchange.method in _REPEATABLE:
+            elif exchange.method in REPEATABLE:
                 exchange.owner = None
                 self._dispatch(exchange)
             else:

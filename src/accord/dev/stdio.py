@@ -60,8 +60,7 @@ class StdioReloader:
         self._show = show
         self._show_stderr = show_stderr
         self._limits = limits
-        self._folder = tempfile.TemporaryDirectory(prefix="accord-dev-")
-        self._report = Path(self._folder.name) / "imports"
+        self._report = Path()  # the file with the imports
         self._transports: dict[int, SubprocessTransport] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}  # of a start, or of a grace
         self._began: dict[object, tuple[str, float]] = {}  # of calls
@@ -76,6 +75,11 @@ class StdioReloader:
     async def run(self) -> None:
         """Serve the host until it closes the connection."""
         await self._host.open()
+        with tempfile.TemporaryDirectory(prefix="accord-dev-") as folder:
+            self._report = Path(folder) / "imports"
+            await self._serve()
+
+    async def _serve(self) -> None:
         try:
             await self._start()
             watcher = FileWatcher([*command_files(self._command), *self._settings.watch], self._report)
@@ -265,7 +269,6 @@ class StdioReloader:
             task.cancel()
         await asyncio.gather(*(each.close() for each in transports), self._host.close(), return_exceptions=True)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._folder.cleanup()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
