@@ -31,16 +31,16 @@ PEER_FOLDERS = tuple(
 )
 """Folders with tests that need peers. No test outside of them imports `tests.interop.peers`."""
 
-BROWSER_FOLDERS = (TESTS / "inspector" / "browser",)
+BROWSER_FOLDERS = (TESTS / "inspector" / "browser", TESTS / "interop" / "apps")
 """Those with tests that need a browser as well. No test outside of them imports Playwright."""
 
 INSTALLED_BY = {"scripts/peers": PEER_FOLDERS, "scripts/browser": BROWSER_FOLDERS}
 """The scripts that install what the tests in these folders need."""
 
-SLOW = 0.3
+SLOW = 0.2
 """Seconds of processor time of a test function, with set-up, tear-down and child processes."""
 
-WAITING = 3.0
+WAITING = 2.0
 """Seconds by the clock."""
 
 

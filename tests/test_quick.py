@@ -52,14 +52,14 @@ def test_only_tests_in_the_folders_that_need_peers_import_them() -> None:
 
 def test_the_quick_run_collects_no_test_that_needs_peers_and_none_that_takes_long() -> None:
     folders = [str(folder.relative_to(ROOT)) for folder in quick.PEER_FOLDERS]
-    named = [*folders, "tests/interop/test_traces.py", "tests/test_measure.py", "tests/test_clone.py"]
+    named = [*folders, "tests/interop/test_traces.py", "tests/test_measure.py", "tests/test_sync.py"]
     one_a_line = ["-o", "addopts=--import-mode=importlib -p no:asyncio", "-q"]
     collect = [sys.executable, "-m", "pytest", "--collect-only", "--quick", *one_a_line, *named]
     done = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
     collected = [line for line in done.stdout.splitlines() if "::" in line]
-    assert {test.partition("::")[0] for test in collected} == {"tests/test_measure.py", "tests/test_clone.py"}
+    assert {test.partition("::")[0] for test in collected} == {"tests/test_measure.py", "tests/test_sync.py"}
     assert {test.partition("[")[0] for test in collected}.isdisjoint(quick.slow_functions())
-    assert any(function.startswith("tests/test_clone.py::") for function in quick.slow_functions())
+    assert any(function.startswith("tests/test_sync.py::") for function in quick.slow_functions())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,8 @@ def test_peers_are_needed_where_a_path_may_hold_a_test_that_needs_them(
         (["--quick"], []),
         (["tests/inspector"], ["scripts/peers", "scripts/browser"]),
         (["tests/inspector/static"], []),
-        (["tests/interop", "tests/wire"], ["scripts/peers"]),
+        (["tests/interop/test_traces.py", "tests/wire"], ["scripts/peers"]),
+        (["tests/interop"], ["scripts/peers", "scripts/browser"]),
     ],
 )
 def test_the_scripts_that_install_what_tests_need_are_printed(arguments: list[str], scripts: list[str]) -> None:
@@ -98,7 +99,7 @@ def test_the_scripts_that_install_what_tests_need_are_printed(arguments: list[st
     assert done.stdout.split() == scripts
 
 
-def test_only_tests_in_the_folder_that_needs_a_browser_import_playwright() -> None:
+def test_only_tests_in_the_folders_that_need_a_browser_import_playwright() -> None:
     modules = [module for module in (ROOT / "tests").rglob("*.py") if "import" in module.read_text("utf-8")]
     found = [
         module for module in modules if re.search(r"^\s*(from|import) playwright", module.read_text("utf-8"), re.M)

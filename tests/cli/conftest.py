@@ -175,7 +175,7 @@ def accord(environment: None, tmp_path: Path) -> Run:
             encoding="utf-8",
             cwd=tmp_path,
             env={**os.environ, **more},
-            timeout=30,
+            timeout=100,
             check=False,
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-SECONDS = 60
+SECONDS = 100
 
 TAKE_THE_TERMINAL = """
 import fcntl, os, sys, termios

@@ -176,7 +176,7 @@ import sys, urllib.request, urllib.error
 headers = {"content-type": "application/json", "accord-inspector-token": sys.argv[2]}
 request = urllib.request.Request(sys.argv[1] + "/api/servers/connect", b'{"server": "shop.py"}', headers)
 try:
-    print(urllib.request.urlopen(request, timeout=30).status)
+    print(urllib.request.urlopen(request, timeout=100).status)
 except urllib.error.HTTPError as exc:
     print(exc.code)
     exc.close()

@@ -51,7 +51,7 @@ def running(target: str, *options: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def post(port: int, message: Any, **headers: str) -> tuple[int, Any, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     more = {name.replace("_", "-"): value for name, value in headers.items()}
     asked = {"content-type": "application/json", "accept": "application/json, text/event-stream", **more}
     connection.request("POST", "/mcp", json.dumps(message), asked)

@@ -224,7 +224,7 @@ def test_interrupting_closes_the_server(accord: Run, shop: str, number: int, cod
         while "hanging" not in process.stderr.readline():
             pass
         process.send_signal(number)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=100)
     assert process.returncode == code
     assert "Traceback" not in said
 

@@ -156,7 +156,7 @@ def test_changes_come_until_it_is_interrupted(
     for _ in range(3):
         assert line_with(process.stdout, "").split()[1:] == ["resources/updated", "state://now"]
     process.send_signal(number)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=100)
     assert process.returncode == 0
     assert "Traceback" not in said
     with pytest.raises(ProcessLookupError):
@@ -194,7 +194,7 @@ def test_what_a_server_says_before_it_is_watched_takes_bounded_memory(watch: Wat
     assert "watching" in line_with(process.stderr, "watching")
     line_with(process.stdout, "message")
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=100)
     dropped, *_ = re.findall(r"warning: (\d+) notifications came faster", said)
     assert int(dropped) >= 20
     assert process.returncode == 0
@@ -255,7 +255,7 @@ def test_requests_of_a_watched_server_are_answered(watch: Watch, tmp_path: Path)
     process = watch(f"{sys.executable} asks.py", "--answer", "name=Ada")
     assert line_with(process.stdout, "message").endswith('[info] {"name":"Ada"}\n')
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=100)
     assert process.returncode == 0
     assert 'asks.py asks "Name?": name=Ada\n' in said
 
@@ -279,7 +279,7 @@ def test_a_server_that_exits_ends_it(watch: Watch, tmp_path: Path) -> None:
     server = int(line_with(process.stderr, "pid ").split()[1])
     line_with(process.stdout, "state://now")
     os.kill(server, signal.SIGKILL)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=100)
     assert process.returncode == 3
     assert "error: " in said
 

@@ -20,6 +20,7 @@ from accord.host.prompts import CommandPrompt, DefinitionsPrompt, Prompt
 from accord.limits import DEFAULT_LIMITS, Limits
 
 from tests.clock import Clock
+from tests.measure import slowness
 from tests.waiting import until
 
 RAW = Path(__file__).with_name("raw_server.py")
@@ -72,8 +73,8 @@ STEPS = ["start", "initialize", "tools/list", "tools/call"]
 async def test_a_server_that_fails_at_any_step_holds_up_nobody(
     tmp_path: Path, mode: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accord.host.hosted_server._LIST_SECONDS", 1.0)
-    monkeypatch.setattr("accord.host.host._START_SECONDS", 1.0)
+    monkeypatch.setattr("accord.host.hosted_server._LIST_SECONDS", slowness())
+    monkeypatch.setattr("accord.host.host._START_SECONDS", slowness())
     pids = tmp_path / "pids"
     servers = {"bad": raw(mode, step, str(pids)), "good": good()}
     one = Host(servers, approve=Person(), state=":memory:", policy=ALLOW, limits=SHORT, audit=tmp_path / "audit.jsonl")

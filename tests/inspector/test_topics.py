@@ -53,6 +53,6 @@ async def test_a_stream_ends_after_a_while_and_when_the_inspector_ends(monkeypat
         reading = asyncio.create_task(lines(topics := Topics(), 100))
         await asyncio.sleep(pause)
         topics.close()
-        assert await asyncio.wait_for(reading, 5) == [{}]
+        assert await asyncio.wait_for(reading, 100) == [{}]
     monkeypatch.setattr(module, "_STREAM_SECONDS", 0.1)
     assert await lines(Topics(), 100) == [{}]

@@ -83,7 +83,7 @@ def visiting() -> Visiting:
     def open_and_close(target: Any, **options: Any) -> Iterator[Visit]:
         CONNECT_METHODS.forget(identity(parse(target)))  # a port is used again, by a server of another revision
         before = {process.session for process in _processes()}
-        client = Client(target, timeout=20, **options)
+        client = Client(target, timeout=100, **options)
         with asyncio.Runner() as runner:
             runner.run(client.connect())
             ours = {each.session for each in _processes() if each.parent == os.getpid()} - before

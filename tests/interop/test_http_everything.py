@@ -14,6 +14,7 @@ from accord.errors import RequestTimeout
 
 from tests.interop.peers import npm_server
 from tests.interop.serving import Serving, free_port, serving
+from tests.measure import slowness
 
 SECONDS = 150
 LONG = "trigger-long-running-operation"
@@ -29,7 +30,7 @@ class Way(NamedTuple):
     path: str
 
     def client(self, server: Serving, **options: Any) -> Client:
-        return Client(f"{server.url}/{self.path}", timeout=20, **options)
+        return Client(f"{server.url}/{self.path}", timeout=100, **options)
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -38,6 +39,7 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 
 async def test_everything_lists_answers_and_reports_progress(way: Way) -> None:
+    slow = slowness()
     steps: list[tuple[float, float | None, str | None]] = []
     with serving(way.command, free_port()) as server:
         async with asyncio.timeout(SECONDS), way.client(server, strict=True) as client:
@@ -47,7 +49,10 @@ async def test_everything_lists_answers_and_reports_progress(way: Way) -> None:
             structured = await client.call_tool("get-structured-content", {"location": "Chicago"})
             assert structured.data == {"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}
             long = client.call_tool(
-                LONG, {"duration": 3, "steps": 10}, timeout=2.5, on_progress=lambda *step: steps.append(step)
+                LONG,
+                {"duration": 3 * slow, "steps": 10},
+                timeout=2.5 * slow,
+                on_progress=lambda *step: steps.append(step),
             )
             assert "completed" in (await long).text
             assert steps == [(step, 10, None) for step in range(1, 11)]

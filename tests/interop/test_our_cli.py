@@ -26,7 +26,7 @@ def accord(*arguments: str) -> tuple[int, str, str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=40,
+        timeout=100,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

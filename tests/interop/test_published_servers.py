@@ -17,6 +17,7 @@ from accord import EmbeddedResource, ImageContent, InvalidParams, RequestTimeout
 
 from tests.interop.conftest import Visit, Visiting
 from tests.interop.peers import PEERS, npm_server, python_server
+from tests.measure import slowness
 
 LONG = "trigger-long-running-operation"
 
@@ -104,9 +105,10 @@ def test_everything_refuses_what_it_does_not_have(everything: Visit) -> None:
 
 
 def test_everything_is_awaited_while_it_reports_progress(everything: Visit) -> None:
+    slow = slowness()
     steps: list[tuple[float, float | None, str | None]] = []
     call = everything.client.call_tool(
-        LONG, {"duration": 3, "steps": 10}, timeout=2.5, on_progress=lambda *step: steps.append(step)
+        LONG, {"duration": 3 * slow, "steps": 10}, timeout=2.5 * slow, on_progress=lambda *step: steps.append(step)
     )
     assert "completed" in everything.run(call).text
     assert steps == [(step, 10, None) for step in range(1, 11)]

@@ -81,5 +81,5 @@ async def test_a_call_to_a_peer_goes_on_in_our_trace(sdk: Sdk) -> None:
 
 def test_a_call_of_a_peer_goes_on_here() -> None:
     command = [str(peer_python("mcp2")), "-c", CLIENT, sys.executable, "-c", OURS]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50, cwd=ROOT)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=100, cwd=ROOT)
     assert done.stdout.strip() == TRACE, done.stderr

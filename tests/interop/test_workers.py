@@ -26,7 +26,7 @@ async def workers(serving: Hosted, revision: str) -> set[int]:
     """Call until both workers have answered, each time with connections of its own; who they are."""
     seen: set[int] = set()
     while len(seen) < 2:
-        async with Client(f"http://127.0.0.1:{serving.port}/mcp", revisions=[revision], timeout=20) as client:
+        async with Client(f"http://127.0.0.1:{serving.port}/mcp", revisions=[revision], timeout=100) as client:
             for _ in range(4):
                 seen.add((await client.call_tool("worker")).data)
     return seen

@@ -34,7 +34,7 @@ FLAGS = (
 )
 """A test run makes no connection beyond loopback, nor does the browser for itself."""
 
-MILLISECONDS = 30_000
+MILLISECONDS = 60_000
 """How long Playwright waits for an element or a condition, on a busy machine."""
 
 FAILURES = Path(__file__).parent.parent.parent.parent / ".cache" / "browser"
@@ -198,4 +198,4 @@ class OpenContext:
             await self.context.tracing.stop_chunk(path=path and f"{path}.zip")
         for at, page in enumerate(self.context.pages if path else ()):
             Path(f"{path}.{at}.html").write_text(await page.content(), encoding="utf-8")  # noqa: ASYNC240
-            await page.screenshot(path=f"{path}.{at}.png", timeout=10_000)
+            await page.screenshot(path=f"{path}.{at}.png", timeout=MILLISECONDS)

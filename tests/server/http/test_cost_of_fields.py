@@ -34,7 +34,7 @@ ALWAYS_FINE = 0.05
 
 def repeated(piece: bytes, around: bytes = b'""', between: bytes = b"", size: int = SIZE) -> bytes:
     count = (size - 2) // len(piece + between)
-    return around[:1] + between.join([piece] * count) + around[1:]
+    return around[:1] + (piece + between) * (count - 1) + piece + around[1:]
 
 
 VALUES: dict[str, bytes] = {
