@@ -16,7 +16,8 @@ import msgspec
 from accord.lazy_patterns import lazy_pattern
 
 _BLANK = lazy_pattern(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 """Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
 

@@ -105,6 +105,8 @@ async def test_nothing_is_called_while_the_lists_cannot_be_read(tmp_path: Path) 
     async with Host({"bad": raw("fails", "tools/list")}, approve=Person(), state=state, policy=ALLOW) as host:
         with pytest.raises(NotConnected, match="its lists could not be read"):
             await host.call_tool("bad_tool")
+        assert host.servers["bad"].state == "connected"
+        assert "its lists could not be read" in host.servers["bad"].reason
 
 
 async def test_a_server_whose_definitions_always_change_is_asked_about_a_few_times() -> None:

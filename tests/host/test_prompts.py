@@ -173,5 +173,22 @@ def test_a_string_does_not_look_like_another_member(text: str) -> None:
     assert len([line for line in shown if line.strip().startswith('"path"')]) == 1
 
 
+def test_letters_that_look_like_others_are_pointed_out() -> None:
+    shown = call_prompt(arguments={"url": "https://p\u0430ypal.com/", "text": "Привет, world"}).text()
+    assert r"take care: letters of several alphabets in one word: p\u0430ypal" in shown
+    assert "take care" not in call_prompt(arguments={"text": "Привет, world"}).text()
+    assert "take care" in call_prompt(tool="re\u0430d").text()
+    assert "9,995 more" in call_prompt(arguments={"text": "p\u0430 " * 10_000}).text()
+
+
+def test_marks_that_pile_up_are_escaped() -> None:
+    shown = call_prompt(
+        arguments={"text": "Z" + "\u0301" * 300 + "e\u0301 \U0001d159"}, description="\u0336" * 9
+    ).text()
+    assert "\u0301" * 5 not in shown
+    assert "\u0336" * 5 not in shown
+    assert "e\u0301 \\U0001d159" in shown
+
+
 def test_a_backslash_before_an_n_is_no_line_break() -> None:
     assert r'"C:\\new\\notes"' in call_prompt(arguments={"path": r"C:\new\notes"}).text()

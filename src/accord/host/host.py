@@ -260,9 +260,9 @@ class Host:
         """Wait until each server is connected and its lists are read, or has failed, and until open prompts about
         servers are answered.
         """
-        await self._reviews.wait()
+        await self._reviews.wait(also_for_queues=True)
         await asyncio.gather(*(server.settled() for server in self._servers.values()))
-        await self._reviews.wait()
+        await self._reviews.wait(also_for_queues=True)
 
     async def start(self, name: str) -> None:
         """Start a server that is not connected, and wait for it. Raises `NotConnected`, `InvalidParams` without one."""

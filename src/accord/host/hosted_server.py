@@ -48,7 +48,7 @@ class HostedServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: ServerState
     reason: str = ""
-    """Why it is not connected."""
+    """Why it is not connected, or why nothing of it can be used although it is."""
     stderr: tuple[str, ...] = ()
     """The last lines that it wrote to stderr."""
     unapproved: int = 0
@@ -125,7 +125,7 @@ class HostedServer:
         return HostedServerStatus(
             name=self.name,
             state=self.state,
-            reason=self._supervision.reason,
+            reason=self._supervision.reason or self._lists_failure,
             stderr=tuple(self._stderr),
             unapproved=len(self.definitions.changes),
             revision=client.revision if client is not None and client.state == "connected" else "",

@@ -11,11 +11,12 @@ import msgspec
 
 from accord.host.definitions import MAX_SHOWN_BYTES, DefinitionChange, json_lines
 from accord.host.line_difference import difference
+from accord.lazy_patterns import lazy_pattern
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 from accord.messages.tools import ToolAnnotations
-from accord.visible_text import single_line, truncate, visible
+from accord.visible_text import escape_characters, single_line, truncate, visible
 
 _MAX_LINES = 200
 """Lines of one part of a prompt; what is left out is counted."""
@@ -25,6 +26,17 @@ _MAX_DEFINITION_BYTES = 512 << 10
 """Of all definitions in one prompt: a server could otherwise send lines without an end."""
 _MAX_TEXT = 2_000
 _MAX_NAME = 200
+_MAX_MIXED = 5
+_WORD, _LATIN, _LIKE_LATIN = (
+    lazy_pattern(r"\w+"),
+    lazy_pattern("[A-Za-z]"),
+    lazy_pattern("[\u0370-\u03ff\u0400-\u052f]"),
+)
+_STACKED = lazy_pattern(
+    "(?<=[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]{4})"
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
+)
+"""Combining marks behind four others: no writing has so many on one letter, and they can cover the lines around it."""
 _INCOMPLETE = " NOT ALL OF IT IS SHOWN."
 
 
@@ -95,6 +107,8 @@ class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
             f"effect: {self.effect}", f"asked because: {single_line(truncate(self.reason, _MAX_TEXT))}", arguments
         )
         lines.quote(_argument_lines(self.before, self.arguments), "  ")
+        if mixed := _mixed_words(f"{self.tool}\n{msgspec.json.encode(self.arguments).decode()}"):
+            lines.add(f"take care: letters of several alphabets in one word: {mixed}")
         lines.add(f"the server calls it {_name(self.title)!r} and says:")
         return lines.quote(_text_lines(self.description), "  | ", _MAX_DESCRIPTION_LINES).text()
 
@@ -161,7 +175,7 @@ class _Lines:
         return self
 
     def text(self) -> str:
-        return "\n".join(self._lines)
+        return _STACKED.sub(lambda found: escape_characters(found[0]), "\n".join(self._lines))
 
 
 def _name(text: str) -> str:
@@ -171,6 +185,16 @@ def _name(text: str) -> str:
 
 def _text_lines(text: str) -> list[str]:
     return [visible(line) for line in truncate(text, _MAX_TEXT).split("\n")]
+
+
+def _mixed_words(text: str) -> str:
+    """Return words in which Latin, Greek or Cyrillic letters mix, with the others escaped: some look alike."""
+    if text.isascii():
+        return ""
+    found = [word for word in _WORD.findall(text) if _LATIN.search(word) and _LIKE_LATIN.search(word)]
+    words = dict.fromkeys(truncate(each, _MAX_NAME) for each in found[:_MAX_MIXED])
+    more = f", … {len(found) - _MAX_MIXED:,} more" if len(found) > _MAX_MIXED else ""
+    return ", ".join(each.encode("unicode_escape").decode() for each in words) + more
 
 
 def _argument_lines(before: JSONObject | None, now: JSONObject) -> list[str]:

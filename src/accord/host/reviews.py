@@ -38,9 +38,9 @@ class Reviews:
         self._paused: dict[str, asyncio.TimerHandle] = {}
         self._is_closed = False
 
-    async def wait(self) -> None:
+    async def wait(self, *, also_for_queues: bool = False) -> None:
         """Wait for the answers, unless they may take as long as a person likes."""
-        if self._approver.is_waited_for and self._open:
+        if self._open and (self._approver.is_waited_for or also_for_queues):
             await asyncio.wait(self._open.values())
 
     def close(self) -> None:
