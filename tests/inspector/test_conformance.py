@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord import Server
-from accord.client.target import parse
+from accord import Client, CredentialStore, OAuth, Server
+from accord.client.target import Remote, parse
 from accord.host.approvers import CallbackApprover
 from accord.host.prompts import Prompt
 from accord.inspector.check_runs import CheckRun
@@ -23,6 +23,7 @@ from accord.inspector.conformance import COMMANDS
 from accord.inspector.traffic.commands import COMMANDS as TRAFFIC_COMMANDS, RowParams
 from accord.inspector.workspace import Workspace
 
+from tests.auth.place import place, stored
 from tests.inspector.servers import broken_server
 from tests.waiting import until
 
@@ -294,6 +295,55 @@ async def test_a_server_with_a_login_is_checked_with_a_token_that_the_user_gives
         run = await checked(workspace, revisions=[LAST], tokens=["of-ann-1234567"])
         assert "of-ann-1234567" not in run.error
         assert "127.0.0.1:9" in run.error
+
+
+async def test_a_check_sends_the_token_of_the_stored_login(tmp_path: Path) -> None:
+    store = CredentialStore(tmp_path / "credentials.db")
+    async with place() as at:
+        async with Client(at.url, auth=at.login(store)):
+            pass
+        target = Remote(at.url, auth=OAuth(store=store))
+        async with inspecting(target) as workspace:
+            options = {"revisions": [LAST], "only": ["ping"], "storedLogin": True}
+            run = await checked(workspace, **options)
+            assert run.state == "done", run.error
+            (row,) = [each for each in run.results() if each.rule.id == "ping/answered"]
+            assert row.worst == "pass"
+            token = (await stored(store)).tokens.access_token
+            assert run.settings.tokens == (token,)
+            assert token.encode() not in run.file.read_bytes()
+
+
+async def test_without_a_stored_login_a_check_says_where_to_log_in(tmp_path: Path) -> None:
+    store = CredentialStore(tmp_path / "credentials.db")
+    async with inspecting(Remote("http://127.0.0.1:9/mcp", auth=OAuth(store=store))) as workspace:
+        with pytest.raises(InspectorError, match="does not log in") as caught:
+            await send(workspace, "check/start", server=next(iter(workspace.servers)), storedLogin=True)
+    assert "Authorization" in caught.value.cure
+
+
+async def test_a_baseline_accepts_findings_and_is_saved(tmp_path: Path) -> None:
+    async with inspecting(f"{sys.executable} {broken_server(tmp_path)}") as workspace:
+        run = await checked(workspace, **STDOUT)
+        download = await send(workspace, "check/report", run=run.number, format="baseline")
+        content = download.path.read_text("utf-8")
+        assert "stdio/only-messages" in content
+        run = await checked(workspace, **STDOUT, baseline=content)
+        (row,) = [each for each in (await results_of(workspace, run))["rows"] if each["verdict"] == "fail"]
+        assert row["accepted"]
+        assert run.report is not None
+        assert not run.report.fails_on("any")
+
+
+async def results_of(workspace: Workspace, run: CheckRun) -> Any:
+    return await send(workspace, "check/results", server=run.server)
+
+
+async def test_another_file_is_no_baseline() -> None:
+    async with inspecting("examples/everything.py") as workspace:
+        with pytest.raises(InspectorError, match="the file is not a baseline"):
+            await send(workspace, "check/start", server="everything.py", baseline='{"mcpServers": {}}')
+        assert workspace.checks.last("everything.py") is None
 
 
 @pytest.mark.parametrize(("format", "beginning"), [("html", "<!doctype html>"), ("json", "{"), ("badge", "<svg")])

@@ -25,6 +25,7 @@ from accord.auth.credential_store import CredentialStore
 from accord.auth.device_grant import (
     DEVICE_GRANT,
     DevicePolling,
+    PendingDevice,
     device_authorization_endpoint,
     request_device_code,
     request_device_tokens,
@@ -114,17 +115,17 @@ class InteractiveGrant:
         steps = identify_client(discovery.metadata, identity, redirect_uri, self._grant_types)
         client = await run_steps(steps, self._http.send)
         if client.source == "registered":
-            await store.save_registration(self._registration_name, client)
+            await store.save_registration(self.registration_name, client)
         return client
 
     async def stored_client(self, discovery: Discovery, store: CredentialStore) -> ClientRegistration | None:
         """Return the client that was registered before, unless the user has chosen one."""
         if self._settings.identity.client_id is not None:
             return None
-        return await store.load_registration(discovery.issuer, self._registration_name)
+        return await store.load_registration(discovery.issuer, self.registration_name)
 
     @property
-    def _registration_name(self) -> str:
+    def registration_name(self) -> str:
         """The name of the registration in the store."""
         return self._settings.identity.name
 
@@ -141,7 +142,7 @@ class InteractiveGrant:
             return await run_steps(steps, self._http.send)
         except OAuthError as exc:
             if exc.error == "invalid_client" and client.source == "registered":
-                await store.delete_registration(client.issuer, self._registration_name)
+                await store.delete_registration(client.issuer, self.registration_name)
             raise
 
     def _login(
@@ -266,19 +267,33 @@ class DeviceGrant(InteractiveGrant):
         return self._settings.show_device_code is not None or sys.stderr.isatty()
 
     @property
-    def _registration_name(self) -> str:
+    def registration_name(self) -> str:
+        """The name of the registration in the store."""
         return f"{self._settings.identity.name} (device)"
 
     async def obtain(self, discovery: Discovery, previous: Login | None, store: CredentialStore) -> Login:
         """Log the user in on another device. Raises `AuthorizationError`."""
         device_authorization_endpoint(discovery)  # before a client registers that it could not use
         client = await self.client(discovery, store, None)
-        authentication, key = SecretAuthentication(client), new_key(discovery)
-        begin = request_device_code(discovery, authentication, self._scopes(discovery, previous), self._now())
-        pending = await self._as_known_client(begin, client, store)
+        pending = await self.begin(discovery, client, previous, store)
         show = self._settings.show_device_code or _show_device_code
         show(pending.verification_uri_complete or pending.verification_uri, pending.user_code)
-        proof = with_proof(authentication, key, self._now)
+        return await self.poll(pending, client, previous, store)
+
+    async def begin(
+        self, discovery: Discovery, client: ClientRegistration, previous: Login | None, store: CredentialStore
+    ) -> PendingDevice:
+        """Begin a device authorization, which has the page and the code for the user. Raises `AuthorizationError`."""
+        scopes = self._scopes(discovery, previous)
+        steps = request_device_code(discovery, SecretAuthentication(client), scopes, self._now())
+        return await self._as_known_client(steps, client, store)
+
+    async def poll(
+        self, pending: PendingDevice, client: ClientRegistration, previous: Login | None, store: CredentialStore
+    ) -> Login:
+        """Wait until the user has decided; return the login. Raises `AuthorizationError`."""
+        key = new_key(pending.discovery)
+        proof = with_proof(SecretAuthentication(client), key, self._now)
         polling = DevicePolling(pending)
         while True:
             await self._sleep(polling.wait(self._now()))
@@ -288,7 +303,7 @@ class DeviceGrant(InteractiveGrant):
             except AuthorizationError as exc:
                 polling.fail(exc)
             else:
-                return self._login(discovery, client, tokens, key, previous)
+                return self._login(pending.discovery, client, tokens, key, previous)
 
 
 def _show_device_code(page: str, code: str) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from accord.check.engine import baseline as baselines
+from accord.check.engine.baseline import Baseline
 from accord.check.engine.findings import build_findings
 from accord.check.engine.report import Finding, Outcome, Report, Visit
 from accord.check.engine.selection import select_rules
@@ -41,7 +43,14 @@ class CheckRun:
     """One check of a server. `on_change()` is called when a result is there."""
 
     def __init__(
-        self, number: int, server: InspectedServer, settings: CheckSettings, file: Path, on_change: Callable[[], None]
+        self,
+        number: int,
+        server: InspectedServer,
+        settings: CheckSettings,
+        file: Path,
+        on_change: Callable[[], None],
+        *,
+        baseline: Baseline | None = None,
     ) -> None:
         self.number: int = number
         self.server: str = server.name
@@ -49,6 +58,8 @@ class CheckRun:
         """The session file with all messages."""
         self.label: str = repeatable_target(server)
         self.settings: CheckSettings = settings
+        self.baseline: Baseline | None = baseline
+        """The accepted findings, which the report marks."""
         self.state: CheckState = "running"
         self.error: str = ""
         self.report: Report | None = None
@@ -73,7 +84,8 @@ class CheckRun:
         else:
             work = asyncio.ensure_future(asyncio.to_thread(asyncio.run, checking))
         try:
-            self.report = await asyncio.shield(work)
+            report = await asyncio.shield(work)
+            self.report = report if self.baseline is None else baselines.apply(report, self.baseline)
             self.state = "stopped" if self.report.interrupted else "done"
         except asyncio.CancelledError:
             self.stop()
@@ -166,6 +178,13 @@ class CheckRun:
             raise InspectorError(f"the rule {rule!r:.100} has no result yet", "wait for it", status=404)
         return RuleOutcomes(self._rules[rule], self._outcomes[rule])
 
+    def is_accepted(self, rule: str) -> bool:
+        """Return whether the baseline accepts all findings about a rule; it is applied at the end."""
+        if self.report is None or self.baseline is None:
+            return False
+        found = self.findings(rule)
+        return bool(found) and all(each.known for each in found)
+
     def findings(self, rule: str) -> list[Finding]:
         """Return the findings that are about a rule; also those whose cause breaks others, too."""
         if self.report is not None:
@@ -206,7 +225,9 @@ class CheckRuns:
         self._runs: dict[int, CheckRun] = {}
         self._number = 0
 
-    def start(self, server: InspectedServer, settings: CheckSettings, folder: Path) -> CheckRun:
+    def start(
+        self, server: InspectedServer, settings: CheckSettings, folder: Path, baseline: Baseline | None = None
+    ) -> CheckRun:
         """Return a new run, which the caller runs; its session file is in a folder. Raises `InspectorError`."""
         running = [each for each in self._runs.values() if each.is_running]
         if any(each.server == server.name for each in running):
@@ -214,7 +235,8 @@ class CheckRuns:
         if len(running) >= _MOST_RUNNING:
             raise InspectorError(f"{len(running)} servers are being checked already", "wait, or stop one of them")
         self._number += 1
-        run = CheckRun(self._number, server, settings, folder / f"check-{self._number}.jsonl", self._changed)
+        file = folder / f"check-{self._number}.jsonl"
+        run = CheckRun(self._number, server, settings, file, self._changed, baseline=baseline)
         self._runs[run.number] = run
         self._forget_oldest()
         self._changed()
@@ -268,6 +290,15 @@ def write_report(report: Report, format: str, beside: Path) -> Path:
     wanted = REPORT_FORMATS[format]
     file = beside.with_suffix(wanted.suffixes[0])
     write_reports(report, [ReportFile(wanted, file)])
+    return file
+
+
+def write_baseline(report: Report, baseline: Baseline | None, beside: Path) -> Path:
+    """Write a baseline that accepts every finding of a report beside a file, and return its own. Raises
+    `TargetError`.
+    """
+    file = beside.with_suffix(".baseline.json")
+    baselines.save(baselines.update([report], baseline or Baseline()), file)
     return file
 
 

@@ -83,6 +83,8 @@ class RuleRow(msgspec.Struct, frozen=True):
     text: str
     """The failure, or why there is no verdict."""
     cells: list[RuleCell]
+    accepted: bool = False
+    """Whether the baseline accepts all its findings."""
 
 
 class CheckResults(msgspec.Struct, frozen=True, kw_only=True):

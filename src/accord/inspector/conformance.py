@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from accord.check.engine.baseline import Baseline, decode as decode_baseline
 from accord.check.engine.report import VERDICTS, Level, Verdict
 from accord.check.reports.wording import remarks, worst_first
 from accord.check.settings import CheckSettings
@@ -16,7 +17,7 @@ from accord.client.target import Command, Remote
 from accord.errors import TargetError
 from accord.host.command_approval import describe_target
 from accord.inspector.check_evidence import read_entries
-from accord.inspector.check_runs import CheckRun, check_settings, write_report
+from accord.inspector.check_runs import CheckRun, check_settings, write_baseline, write_report
 from accord.inspector.check_views import (
     CheckProgress,
     CheckResults,
@@ -32,6 +33,7 @@ from accord.inspector.check_views import (
 from accord.inspector.commands import CommandParams, Download, InspectorError, PageCommand, ServerParams
 from accord.inspector.repeat_command import repeat_options
 from accord.inspector.servers import InspectedServer
+from accord.inspector.stored_tokens import stored_token
 from accord.inspector.workspace import Workspace
 from accord.messages.revision import REVISIONS
 
@@ -42,6 +44,7 @@ MOST_CASES = 200
 MOST_ENTRIES = 50
 """Entries of the evidence in one answer."""
 
+FAILED: tuple[Verdict, ...] = ("fail", "warn")
 _WATCH_SECONDS = 1.0
 _NOTHING_RECORDED = ("the check has recorded nothing yet", "wait for its first message")
 
@@ -73,6 +76,10 @@ class StartParams(ServerParams, frozen=True):
     issuer: str = ""
     """Where the check is the issuer of the server's tokens: `:9400`; for a URL."""
     audience: str = ""
+    stored_login: bool = False
+    """Whether the token of the stored login is sent, if there is one and no other is given; for a URL."""
+    baseline: Annotated[str, msgspec.Meta(max_length=1 << 20)] = ""
+    """The content of the file of a baseline; empty for none."""
 
     def __repr__(self) -> str:
         return "StartParams(...)"  # without tokens
@@ -110,9 +117,9 @@ class RuleParams(RunParams, frozen=True):
 
 
 class ReportParams(RunParams, frozen=True):
-    """The format of the report of a check."""
+    """The format of the report of a check; `baseline` is the file that accepts its findings."""
 
-    format: Literal["html", "json", "junit", "markdown", "sarif", "badge"] = "html"
+    format: Literal["html", "json", "junit", "markdown", "sarif", "badge", "baseline"] = "html"
 
 
 class EvidenceParams(RunParams, frozen=True):
@@ -124,14 +131,34 @@ class EvidenceParams(RunParams, frozen=True):
 async def start(workspace: Workspace, params: StartParams) -> CheckProgress:
     """Start a check, after an approval in the terminal where the server needs one. Raises `InspectorError`."""
     server = workspace.server(params.server)
+    params = await _with_stored_token(server, params)
     settings = _settings(server, params)
+    baseline = _baseline(params)
     approved = await _digest(server) if server.needs_approval else ""
     await workspace.approve(server)
-    run = workspace.checks.start(server, settings, workspace.folder)
+    run = workspace.checks.start(server, settings, workspace.folder, baseline)
     workspace.start_task(run.run())
     if approved:
         workspace.start_task(_stop_on_change(run, server, approved))
     return run.progress()
+
+
+async def _with_stored_token(server: InspectedServer, params: StartParams) -> StartParams:
+    """Return parameters with the token of the stored login, if it is wanted. Raises `InspectorError`."""
+    if not (params.stored_login and isinstance(server.target, Remote)) or params.tokens or params.issuer:
+        return params
+    token = await stored_token(server.target)
+    return params if token is None else msgspec.structs.replace(params, tokens=(token,))
+
+
+def _baseline(params: StartParams) -> Baseline | None:
+    """Return the baseline. Raises `InspectorError` for an invalid one."""
+    if not params.baseline:
+        return None
+    try:
+        return decode_baseline(params.baseline.encode(errors="replace"), "the file")
+    except TargetError as exc:
+        raise InspectorError(str(exc), "choose a file that accord check --update-baseline wrote", status=400) from exc
 
 
 async def _stop_on_change(run: CheckRun, server: InspectedServer, approved: str) -> None:
@@ -154,7 +181,8 @@ def _settings(server: InspectedServer, params: StartParams) -> CheckSettings:
     if params.issuer and (params.tokens or params.passive):
         raise InspectorError("the issuer issues the tokens", "leave out the tokens, and 'only connect'", status=400)
     if isinstance(server.target, Remote) and server.target.auth is not None and not (params.tokens or params.issuer):
-        raise InspectorError("the check does not log in", "give it a bearer token, under Options", status=400)
+        cure = "log in on the page Authorization and save the login, or give it a bearer token, under Options"
+        raise InspectorError("the check does not log in", cure, status=400)
     if params.tool_calls == "named" and not params.tools:
         raise InspectorError("no tool is named", "name the tools that may be called", status=400)
     settings = CheckSettings(
@@ -227,7 +255,10 @@ async def results(workspace: Workspace, params: ResultsParams) -> CheckResults |
         total=len(every),
         matching=len(rows),
         counts={verdict: sum(row.verdict == verdict for row in found) for verdict in VERDICTS},
-        rows=rows[params.start : end],
+        rows=[
+            msgspec.structs.replace(row, accepted=run.is_accepted(row.rule)) if row.verdict in FAILED else row
+            for row in rows[params.start : end]
+        ],
     )
 
 
@@ -263,11 +294,16 @@ async def session(workspace: Workspace, params: RunParams) -> Download:
 
 
 async def report(workspace: Workspace, params: ReportParams) -> Download:
-    """Return the report of a check that has ended, in a format of `accord check --report`. Raises `InspectorError`."""
+    """Return the report of a check that has ended, in a format of `accord check --report`, or a baseline that accepts
+    its findings. Raises `InspectorError`.
+    """
     run = workspace.checks.get(params.run)
     if run.report is None:
         raise InspectorError("the check has no report yet", "wait for its end, or stop it")
-    file = await asyncio.to_thread(write_report, run.report, params.format, run.file)
+    if params.format == "baseline":
+        file = await asyncio.to_thread(write_baseline, run.report, run.baseline, run.file)
+    else:
+        file = await asyncio.to_thread(write_report, run.report, params.format, run.file)
     return Download(file.name, file)
 
 

@@ -15,7 +15,7 @@ import pytest
 from accord import ClientCredentials, CredentialStore, OAuth, Server
 from accord.client.target import Remote
 from accord.inspector.app import Inspector
-from accord.inspector.authorization.sentences import ACTIONS, STEPS
+from accord.inspector.authorization.sentences import ACTIONS, GRANT_STEPS, STEPS
 from accord.testing import AuthServer
 from accord.testing.auth_server.faults import Effect
 from accord.testing.auth_server.issuer import TokenIssuer
@@ -136,14 +136,23 @@ async def test_errors_have_a_cure(store: CredentialStore) -> None:
         assert found["cure"] == "run that step first: challenge"
 
 
-async def test_only_servers_at_a_url_with_a_login_of_a_user_are_debugged(store: CredentialStore) -> None:
-    robot = Remote("http://127.0.0.1:9/mcp", auth=ClientCredentials("robot", secret="secret of robot"))
+async def test_only_servers_at_a_url_without_a_token_are_debugged(store: CredentialStore) -> None:
     keyed = Remote("http://127.0.0.1:9/mcp", headers={"Authorization": "Bearer x"})
-    for target in (Server("desk"), robot, keyed):
+    for target in (Server("desk"), keyed):
         async with Inspector(target) as app:
             status, found = await Page(app).send("start")
             assert status == 409
             assert found["cure"]
+
+
+async def test_the_login_of_a_program_has_steps_of_its_own(store: CredentialStore) -> None:
+    robot = Remote("http://127.0.0.1:9/mcp", auth=ClientCredentials("robot", secret="secret of robot"))
+    async with Inspector(robot) as app:
+        page = Page(app)
+        state = await page.send("start")
+        assert [each["step"] for each in state["steps"]] == [*GRANT_STEPS["program"]]
+        assert (state["settings"]["clientId"], state["settings"]["grant"]) == ("robot", "program")
+        assert "secret of robot" not in str(state)
 
 
 async def test_a_new_start_and_the_end_of_the_inspector_end_the_run(store: CredentialStore) -> None:

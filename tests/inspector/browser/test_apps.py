@@ -93,6 +93,48 @@ ASK = """(to) => {
 }"""
 
 
+async def test_an_app_does_not_call_the_tool_of_the_user_again(page: Page, problems: ProblemsOfTest) -> None:
+    problems.expect(BLOCKED)
+    await page.goto("#/apps/app_server.py")
+    await page.reload()
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+    output = page.frame_locator("iframe").locator("output")
+    await expect(output).to_contain_text("origin null")
+    called: list[str] = []
+    page.on("request", lambda request: called.append(request.url) if request.url.endswith("apps/call") else None)
+    await page.frames[1].evaluate(AGAIN)
+    await expect(output).to_contain_text("answered")
+    assert called == []
+
+
+AGAIN = """async () => {
+  for (let at = 0; at < 20; at += 1) send({ method: "ui/notifications/initialized" });
+  await ask("ping");
+  show("answered");
+}"""
+
+
+async def test_an_app_cannot_disguise_what_the_user_approves(page: Page, problems: ProblemsOfTest) -> None:
+    problems.expect(BLOCKED)
+    await page.goto("#/apps/app_server.py")
+    await page.reload()
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    await page.frames[1].evaluate(DISGUISE)
+    dialog = page.get_by_role("alertdialog")
+    await expect(dialog).to_contain_text('{"to":"\\u202e1\\u200b"}')
+    await dialog.get_by_role("button", name="Decline").click()
+    await expect(page.get_by_role("list", name="Messages of the app")).to_contain_text("not JSON")
+
+
+DISGUISE = """() => {
+  const cycle = { to: 1n };
+  cycle.self = cycle;
+  send({ method: "notifications/message", params: cycle });
+  void ask("tools/call", { name: "change", arguments: { to: "\u202e1\u200b" } });
+}"""
+
+
 async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
     await page.goto("#/apps/app_server.py")

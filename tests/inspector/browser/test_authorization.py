@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -177,3 +180,47 @@ async def test_only_https_and_this_machine_become_links(page: Page, urls: list[s
     )
     found = await page.evaluate(script, urls)
     assert dict(zip(urls, found, strict=True)) == dict.fromkeys(urls, safe), json.dumps(urls)
+
+
+async def test_the_user_logs_in_on_another_device(
+    inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest
+) -> None:
+    async with place() as at:
+        page = await open_screen(at, inspect, open_page, problems)
+        await use_grant(page, "device")
+        await page.get_by_role("button", name="Run all").click()
+        device = page.get_by_role("region", name="Log in on any device")
+        await expect(device).to_contain_text("CODE-0001")
+        await expect(device.get_by_role("link")).to_have_attribute(
+            "href", re.compile(r"/activate\?user_code=CODE-0001$")
+        )
+        await page.evaluate(axe())
+        assert await problems_of(page) == []
+        at.issuer.approve_device("CODE-0001")
+        await expect(page.get_by_role("button", name="All steps are done")).to_be_visible()
+        await expect(device).to_have_count(0)
+        await expect(page.locator(".authorization-steps .step-done")).to_have_count(7)
+
+
+async def test_a_program_gets_its_tokens_with_its_secret(
+    inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest
+) -> None:
+    async with place() as at:
+        at.issuer.add_client("robot", "the-secret-of-the-robot")
+        page = await open_screen(at, inspect, open_page, problems)
+        await use_grant(page, "program", {"Client ID": "robot", "Client secret": "the-secret-of-the-robot"})
+        await page.get_by_role("button", name="Run all").click()
+        await expect(page.get_by_role("button", name="All steps are done")).to_be_visible()
+        await expect(page.locator(".authorization-steps .step-done")).to_have_count(5)
+        await expect(page.get_by_text("A program gets its tokens anew")).to_be_visible()
+        assert "the-secret-of-the-robot" not in await page.content()
+
+
+async def use_grant(page: Page, grant: str, fields: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Change the settings of the run."""
+    await page.get_by_text("Settings of this run").click()
+    await page.get_by_label("Grant").select_option(grant)
+    for name, value in fields.items():
+        await page.get_by_label(name, exact=True).fill(value)
+    await page.get_by_role("button", name="Use these settings").click()
+    await expect(page.get_by_role("button", name="Next step: challenge")).to_be_enabled()

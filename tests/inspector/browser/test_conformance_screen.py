@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
@@ -134,3 +135,20 @@ async def test_no_option_calls_a_tool_by_itself(page: Page) -> None:
     await open_screen(page)
     await page.locator(".check-form > details").get_by_text("Options").click()
     await expect(page.get_by_role("radio", name="call no tool")).to_be_checked()
+
+
+async def test_a_baseline_that_was_saved_accepts_the_findings_of_the_next_check(page: Page, tmp_path: Path) -> None:
+    await page.reload()
+    await check(page, RULE)
+    rules = page.get_by_role("list", name="Rules")
+    await expect(rules).not_to_contain_text("accepted by the baseline")
+    await page.get_by_label("Report").select_option("baseline")
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="Save the report").click()
+    file = tmp_path / "baseline.json"
+    await (await downloading.value).save_as(file)
+    await page.get_by_label("Baseline: the file of accepted findings").set_input_files(file)
+    await check(page, RULE)
+    await expect(rules).to_contain_text("accepted by the baseline")
+    await page.get_by_role("button", name=RULE).click()
+    await expect(page.get_by_role("region", name=f"Finding of {RULE}")).to_contain_text("accepts it")

@@ -65,18 +65,25 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def load(file: Path) -> Baseline:
     """Read a baseline. Raises `TargetError` for a missing, unreadable or invalid file."""
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=Baseline)
+        content = file.read_bytes()
     except FileNotFoundError:
         raise TargetError(f"{file} does not exist; write it with --update-baseline") from None
     except OSError as exc:
         raise TargetError(f"{file} cannot be read: {exc.strerror}") from exc
+    return decode(content, str(file))
+
+
+def decode(content: bytes, name: str) -> Baseline:
+    """Return the baseline in the content of a file. Raises `TargetError` for an invalid one."""
+    try:
+        found = msgspec.json.decode(content, type=Baseline)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
         raise TargetError(
-            f"{file} is not a baseline: {exc}; repair it, or write it again with --update-baseline"
+            f"{name} is not a baseline: {exc}; repair it, or write it again with --update-baseline"
         ) from exc
     if found.format != FORMAT:
         raise TargetError(
-            f"{file} has format {found.format}, but this version of accord reads {FORMAT}; use the one that wrote it"
+            f"{name} has format {found.format}, but this version of accord reads {FORMAT}; use the one that wrote it"
         )
     return found
 

@@ -15,7 +15,8 @@ from accord import __version__
 from accord.errors import AuthorizationError
 from accord.inspector.authorization.evidence import StepEvidence
 from accord.inspector.authorization.run import AuthorizationRun
-from accord.inspector.authorization.run_state import RunState
+from accord.inspector.authorization.run_state import RunState, UserPage
+from accord.inspector.authorization.sentences import GrantName
 from accord.inspector.authorization.settings import RunSettings
 from accord.inspector.authorization.token_state import TokenState
 from accord.inspector.commands import CommandParams, Download, InspectorError, PageCommand, ServerParams
@@ -50,6 +51,7 @@ class SettingsParams(ServerParams, frozen=True):
     issuer: _Text = ""
     assume_pkce: bool = False
     new_client: bool = False
+    grant: GrantName = "code"
 
     def __repr__(self) -> str:
         return f"SettingsParams({self.client_id!r})"  # without the secret
@@ -64,6 +66,7 @@ class SettingsParams(ServerParams, frozen=True):
             issuer=self.issuer.strip() or None,
             assume_pkce=self.assume_pkce,
             new_client=self.new_client,
+            grant=self.grant,
         )
 
 
@@ -77,12 +80,6 @@ class LogoutParams(ServerParams, frozen=True):
     """`stored`: log out of the stored login, rather than of that of the run."""
 
     stored: bool = False
-
-
-class AuthorizationURL(msgspec.Struct, frozen=True):
-    """The whole URL for the browser of the user: https, or http on loopback."""
-
-    url: str
 
 
 class TokenStates(msgspec.Struct, frozen=True):
@@ -125,10 +122,12 @@ async def read_tokens(workspace: Workspace, params: ServerParams) -> TokenStates
     return TokenStates(state.tokens, state.stored_tokens)
 
 
-async def read_url(workspace: Workspace, params: ServerParams) -> AuthorizationURL:
-    """Return the URL for the browser. It has the state of the login: no other answer does. Raises `InspectorError`."""
+async def read_url(workspace: Workspace, params: ServerParams) -> UserPage:
+    """Return the page for the user. It has the state of the login, or its code: no other answer does. Raises
+    `InspectorError`.
+    """
     with _errors():
-        return AuthorizationURL(_run(workspace, params).authorization_url)
+        return _run(workspace, params).user_page
 
 
 async def export(workspace: Workspace, params: ServerParams) -> Download:

@@ -9,6 +9,7 @@ import msgspec
 
 from accord.auth.challenge import Challenge, parse_challenges, select_challenge
 from accord.auth.code_grant import PendingAuthorization
+from accord.auth.device_grant import PendingDevice
 from accord.auth.discovery import DiscoveredResource, Discovery
 from accord.auth.login import Login
 from accord.auth.registration import ClientRegistration
@@ -69,11 +70,13 @@ def compare_issuer(record: StepRecord, found: DiscoveredResource) -> None:
         record.compare(name, "an https URL, or http on loopback", _text(endpoint), is_url)
 
 
-def compare_client(record: StepRecord, client: ClientRegistration, discovery: Discovery, redirect_uri: str) -> None:
-    """Add what the client is registered for."""
+def compare_client(
+    record: StepRecord, client: ClientRegistration, discovery: Discovery, redirect_uri: str | None
+) -> None:
+    """Add what the client is registered for; a login on another device has no redirect URI."""
     record.compare("issuer of the client", discovery.issuer, client.issuer)
     registered = client.redirect_uri
-    if client.source == "registered":
+    if client.source == "registered" and redirect_uri is not None:
         record.compare("redirect URI", redirect_uri, registered)
     supported = discovery.metadata.token_endpoint_auth_methods_supported
     if supported is not None:
@@ -95,6 +98,18 @@ def compare_authorization(record: StepRecord, pending: PendingAuthorization) -> 
     wanted = " ".join(pending.discovery.scopes or ()) or "none"
     asked = " ".join(pending.scopes) or "none"
     record.compare("scope", wanted, asked, set(pending.discovery.scopes or ()) <= set(pending.scopes))
+
+
+def compare_device_endpoint(record: StepRecord, discovery: Discovery) -> None:
+    """Add whether the authorization server has logins on another device."""
+    endpoint = discovery.metadata.device_authorization_endpoint
+    record.compare("device_authorization_endpoint", "a URL", endpoint, endpoint is not None)
+
+
+def compare_device(record: StepRecord, pending: PendingDevice) -> None:
+    """Add what the authorization server answered. The codes are not shown."""
+    record.compare("verification_uri", "an https URL, or http on loopback", pending.verification_uri, True)
+    record.compare("interval", "5 s, or what the server states", f"{pending.interval:g} s", True)
 
 
 def compare_callback(record: StepRecord, pending: PendingAuthorization, parameters: Mapping[str, str]) -> None:

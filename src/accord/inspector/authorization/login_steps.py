@@ -15,6 +15,7 @@ from accord.auth.challenge import Challenge
 from accord.auth.code_grant import PendingAuthorization, parse_callback, read_callback
 from accord.auth.credential_store import CredentialStore
 from accord.auth.credentials import check_same_issuer, login_name
+from accord.auth.device_grant import PendingDevice
 from accord.auth.discovery import (
     RESOURCE_STEP,
     SERVER_STEP,
@@ -28,9 +29,10 @@ from accord.auth.dpop import DPoPKey, new_key
 from accord.auth.http import OAuthClient
 from accord.auth.login import Login
 from accord.auth.oauth import OAuth, grant_settings
+from accord.auth.program_grants import ProgramGrant
 from accord.auth.registration import STEP as CLIENT_STEP, ClientRegistration
 from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, run_steps
-from accord.auth.user_grants import CodeGrant
+from accord.auth.user_grants import CodeGrant, DeviceGrant
 from accord.client.target import Remote
 from accord.errors import AccordError, AuthorizationError, OAuthError
 from accord.host.login_explanation import copy_registrations
@@ -44,8 +46,12 @@ from accord.inspector.authorization.sentences import (
     AUTHORIZED_REQUEST,
     CALLBACK,
     CHALLENGE,
+    DEVICE_AUTHORIZATION,
+    DEVICE_LOGIN,
     TOKEN_REQUEST,
+    GrantName,
 )
+from accord.inspector.authorization.settings import ConfiguredProgram
 from accord.transport.http.credentials import RefusedRequest
 from accord.transport.http.settings import HTTPSettings
 from accord.transport.recording import SessionRecorder
@@ -73,6 +79,9 @@ class LoginSteps:
         """The login of the configuration, with the settings of the run."""
         self.new_client = False
         """Whether the client registers anew, also if there is a stored registration."""
+        self.grant_name: GrantName = "code"
+        self.program: Callable[[], ConfiguredProgram] | None = None
+        """Returns the login of a program, or raises `AuthorizationError`; only for its grant."""
         self.previous: Login | None = None
         """The login whose scopes a step-up keeps."""
         self.stored: Login | None = None
@@ -82,6 +91,8 @@ class LoginSteps:
         self.refusal: RefusedRequest | None = None
         """The refusal of the last MCP request."""
         self.pending: PendingAuthorization | None = None
+        self.device: PendingDevice | None = None
+        """The login on another device that was begun."""
         self.callbacks: CallbackReceiver = CallbackReceiver()
         self.on_waiting: Callable[[], None] = lambda: None
         """Called when the callback step begins to wait."""
@@ -112,7 +123,9 @@ class LoginSteps:
             CLIENT_STEP: self._identify,
             AUTHORIZATION_REQUEST: self._begin,
             CALLBACK: self._receive_callback,
-            TOKEN_REQUEST: self._redeem,
+            DEVICE_AUTHORIZATION: self._begin_on_device,
+            DEVICE_LOGIN: self._poll_device,
+            TOKEN_REQUEST: self._request_tokens,
             AUTHORIZED_REQUEST: self._request_authorized,
         }
 
@@ -173,6 +186,16 @@ class LoginSteps:
     def _grant(self) -> CodeGrant:
         return CodeGrant(grant_settings(self.oauth), self.server.url, self.http)
 
+    @property
+    def _device_grant(self) -> DeviceGrant:
+        return DeviceGrant(grant_settings(self.oauth), self.server.url, self.http)
+
+    @property
+    def registration_name(self) -> str:
+        """The name of the registration of the client in a store."""
+        grant = self._device_grant if self.grant_name == "device" else self._grant
+        return grant.registration_name
+
     async def _request_challenge(self, record: StepRecord) -> str:
         async with CredentialStore(":memory:") as empty:
             request = MCPRequest(self.server, self.oauth, empty, self._settings, self._recorder)
@@ -184,11 +207,10 @@ class LoginSteps:
         return f"HTTP {self.refusal.status} to {self.refusal.method}, as it should: {challenges}"
 
     async def _find_resource(self, record: StepRecord) -> str:
-        issuer = None if self.stored is None else self.stored.discovery.issuer
         options = DiscoveryOptions(
             issuer=self.oauth.issuer,
             resource=self.oauth.resource,
-            preferred_issuers=await self.store.issuers() if issuer is None else [issuer],
+            preferred_issuers=await self._preferred_issuers(),
         )
         try:
             steps = discover_resource(self.server.url, self._challenge, options)
@@ -198,6 +220,11 @@ class LoginSteps:
         if found.issuer is None:
             return "the server publishes no metadata: it counts as its own authorization server, as in 2025-03-26"
         return f"{found.resource} stands for {self.server}; its issuer is {found.issuer}"
+
+    async def _preferred_issuers(self) -> list[str]:
+        if self.grant_name == "program":
+            return []
+        return await self.store.issuers() if self.stored is None else [self.stored.discovery.issuer]
 
     async def _find_issuer(self, record: StepRecord) -> str:
         assert self._resource is not None
@@ -211,12 +238,16 @@ class LoginSteps:
         return f"{found.issuer} is the one that was looked up"
 
     async def _identify(self, record: StepRecord) -> str:
-        discovery, name = self._discovery, self.oauth.client_name
+        discovery, name = self._discovery, self.registration_name
         assert discovery is not None
         if self.new_client or self._has_registered:
             await self.store.delete_registration(discovery.issuer, name)
-        redirect_uri = await self._redirect_uri(discovery)
-        self._client = client = await self._grant.client(discovery, self.store, redirect_uri)
+        if self.grant_name == "device":
+            redirect_uri = None
+            self._client = client = await self._device_grant.client(discovery, self.store, None)
+        else:
+            redirect_uri = await self._redirect_uri(discovery)
+            self._client = client = await self._grant.client(discovery, self.store, redirect_uri)
         self._redaction.add_secrets([client.client_secret])
         self._has_registered |= bool(record.exchanges)
         comparisons.compare_client(record, client, discovery, redirect_uri)
@@ -274,12 +305,43 @@ class LoginSteps:
         callback.answer("Login received", "Return to the inspector, which requests the tokens.")
         return "the callback has a code, and answers this login"
 
+    # --- another device ----------------------------------------------------------------------------------------
+
+    async def _begin_on_device(self, record: StepRecord) -> str:
+        assert self._discovery is not None
+        assert self._client is not None
+        comparisons.compare_device_endpoint(record, self._discovery)
+        grant = self._device_grant
+        self.device = device = await grant.begin(self._discovery, self._client, self.previous, self.store)
+        self._redaction.add_secrets([device.device_code, device.user_code, device.verification_uri_complete])
+        comparisons.compare_device(record, device)
+        return "open the page on any device, and enter the code there"
+
+    async def _poll_device(self, record: StepRecord) -> str:
+        assert self.device is not None
+        assert self._client is not None
+        record.state = "waiting"
+        self.on_waiting()
+        login = await self._device_grant.poll(self.device, self._client, self.previous, self.store)
+        record.state = "running"
+        return self._use_new(record, login)
+
     # --- tokens ------------------------------------------------------------------------------------------------
 
-    async def _redeem(self, record: StepRecord) -> str:
+    async def _request_tokens(self, record: StepRecord) -> str:
+        return self._use_new(record, await self._obtain())
+
+    async def _obtain(self) -> Login:
+        if self.program is not None:
+            assert self._discovery is not None
+            grant = ProgramGrant(self.program(), self.http)
+            return await grant.obtain(self._discovery, self.previous, self.store)
         assert self.pending is not None
         assert self._code is not None
-        login = await self._grant.redeem(self.pending, self._code, self._key, self.previous, self.store)
+        return await self._grant.redeem(self.pending, self._code, self._key, self.previous, self.store)
+
+    def _use_new(self, record: StepRecord, login: Login) -> str:
+        """Use a login that was just issued; return what was found."""
         self.use(login)
         self._is_new = True
         comparisons.compare_tokens(record, login, self.claims(login))

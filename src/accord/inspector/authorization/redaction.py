@@ -17,6 +17,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 
 import msgspec
 
+from accord.auth.device_grant import STEP as DEVICE_AUTHORIZATION
 from accord.auth.registration import STEP as CLIENT_STEP
 from accord.auth.steps import OAuthRequest
 from accord.redaction import REDACTED, names_secret
@@ -43,10 +44,11 @@ _MEMBERS = frozenset(
         "error_uri",
         "expires_in",
         "grant_types",
+        "interval",
         "id_token_signed_response_alg",
     }
     | {"issued_token_type", "logo_uri", "policy_uri", "redirect_uris", "response_types", "scope", "software_id"}
-    | {"software_version", "subject_type", "token_endpoint_auth_method", "token_type", "tos_uri"}
+    | {"software_version", "subject_type", "token_endpoint_auth_method", "token_type", "tos_uri", "verification_uri"}
 )
 """Members of the responses of the token endpoint and the registration endpoint that are no secrets."""
 
@@ -54,8 +56,8 @@ _SECRET_MEMBERS = ("access_token", "refresh_token", "id_token", "client_secret",
 _MAX_OTHERS = 100
 """Limit of the values of other members that are searched for, in one run: a server may send any number of them."""
 
-_RESPONSES_WITH_SECRETS = (CLIENT_STEP, "token")
-"""How the steps begin whose responses have secrets."""
+_RESPONSES_WITH_SECRETS = (CLIENT_STEP, DEVICE_AUTHORIZATION, "token")
+"""How the steps begin whose responses have secrets; those to a form with a grant have some, too."""
 
 _SENT_HEADERS = re.compile(
     r"accept(-.*)?|cache-control|connection|content-(length|type|encoding)|host|mcp-(?!session-id).*|origin|user-agent"
@@ -99,7 +101,7 @@ class EvidenceRedaction:
         """Add the secrets in the response to a request; of members that nobody knows, not more than a few."""
         members = {name: value for name, value in _members(body).items() if isinstance(value, str)}
         self.add_secrets(members.get(name) for name in _SECRET_MEMBERS)
-        has_secrets = request.step.startswith(_RESPONSES_WITH_SECRETS)
+        has_secrets = _answers_with_secrets(request)
         others = (
             value for name, value in members.items() if names_secret(name) or (has_secrets and name not in _MEMBERS)
         )
@@ -158,7 +160,7 @@ class EvidenceRedaction:
     def body(self, data: bytes, request: OAuthRequest | None = None) -> str:
         """Return a body; JSON stays JSON, in which only secrets differ. `request` is the one that it answers."""
         text = data.decode(errors="replace")
-        if request is not None and request.step.startswith(_RESPONSES_WITH_SECRETS):
+        if request is not None and _answers_with_secrets(request):
             text = _with_public_members(text)
         redacted = self._known.data(text.encode(errors="replace")).decode(errors="replace")
         return redacted if request is None else request.without_secrets(redacted)  # also those that are short
@@ -175,6 +177,10 @@ class EvidenceRedaction:
             return None
         header, *claims = (visible(self.body(text.encode(errors="replace"))) for text in texts if text is not None)
         return JWTContent(name, header, claims[0] if claims else None)
+
+
+def _answers_with_secrets(request: OAuthRequest) -> bool:
+    return request.step.startswith(_RESPONSES_WITH_SECRETS) or "grant_type" in (request.form or {})
 
 
 def _forms(value: str) -> set[str]:

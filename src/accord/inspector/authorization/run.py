@@ -22,18 +22,25 @@ from accord.host.login_explanation import reach_cure
 from accord.inspector.authorization.evidence import StepEvidence, StepRecord
 from accord.inspector.authorization.login_steps import LoginSteps
 from accord.inspector.authorization.redaction import EvidenceRedaction
-from accord.inspector.authorization.run_state import RunActivity, RunState, StepSummary
+from accord.inspector.authorization.run_state import RunActivity, RunState, StepSummary, UserPage
 from accord.inspector.authorization.sentences import (
     ACTIONS,
     AUTHORIZATION_REQUEST,
     AUTHORIZED_REQUEST,
     CALLBACK,
     CHALLENGE,
+    DEVICE_AUTHORIZATION,
+    GRANT_STEPS,
     REVOCATION,
     STEPS,
     TOKEN_REQUEST,
 )
-from accord.inspector.authorization.settings import RunSettings, initial_settings
+from accord.inspector.authorization.settings import (
+    ConfiguredProgram,
+    RunSettings,
+    initial_settings,
+    program_settings,
+)
 from accord.inspector.authorization.token_actions import TokenActions
 from accord.inspector.authorization.token_state import scopes_for_page, token_state
 from accord.transport.http.settings import HTTPSettings
@@ -42,6 +49,9 @@ from accord.visible_text import single_line, truncate
 
 _SHORT_CHARACTERS = 300
 
+_STEPS_FROM = {step: {*STEPS[at:], DEVICE_AUTHORIZATION} for at, step in enumerate(STEPS)}
+"""By step of a login in the browser, the steps that come after it or stand in its place."""
+
 
 class AuthorizationRun:
     """A run at `server` with the login of its configuration. `changed` is called after each change of its state."""
@@ -49,20 +59,22 @@ class AuthorizationRun:
     def __init__(
         self,
         server: Remote,
-        login: OAuth,
+        login: OAuth | ConfiguredProgram,
         *,
         http: HTTPSettings | None = None,
         recorder: SessionRecorder | None = None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._login = login
+        self._program = None if isinstance(login, OAuth) else login
+        self._login = login if isinstance(login, OAuth) else OAuth()
         self._redaction = EvidenceRedaction()
-        self._steps = LoginSteps(server, login, self._redaction, http=http, recorder=recorder)
+        self._steps = LoginSteps(server, self._login, self._redaction, http=http, recorder=recorder)
         self._tokens = TokenActions(self._steps)
         self._steps.on_waiting = self._on_waiting
         self._changed = changed
-        self._records = {step: StepRecord(step) for step in (*STEPS, *ACTIONS)}
-        self._settings = initial_settings(login, None)
+        every = {step for steps in GRANT_STEPS.values() for step in steps}
+        self._records = {step: StepRecord(step) for step in (*every, *ACTIONS)}
+        self._settings = self._initial_settings()
         self._task: asyncio.Task[None] | None = None
         self._waits = asyncio.Event()
         self._saved: Login | None = None
@@ -71,7 +83,12 @@ class AuthorizationRun:
     async def open(self) -> None:
         """Read the stored login. Raises `StoreError`."""
         await self._steps.open()
-        self._apply(initial_settings(self._login, self._steps.stored))
+        self._apply(self._initial_settings())
+
+    def _initial_settings(self) -> RunSettings:
+        if self._program is not None:
+            return program_settings(self._program)
+        return initial_settings(self._login, self._steps.stored)
 
     async def close(self) -> None:
         """Stop what runs, and close all connections."""
@@ -81,9 +98,14 @@ class AuthorizationRun:
     # --- steps -------------------------------------------------------------------------------------------------
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of the grant, in order."""
+        return GRANT_STEPS[self._settings.grant]
+
+    @property
     def next_step(self) -> str | None:
         """The first step that was not done, or None."""
-        return next((step for step in STEPS if self._records[step].state != "done"), None)
+        return next((step for step in self.steps if self._records[step].state != "done"), None)
 
     async def step(self) -> None:
         """Perform the next step. Raises `AuthorizationError` if one runs already."""
@@ -95,13 +117,15 @@ class AuthorizationRun:
         """Perform all further steps, until one fails. Raises `AuthorizationError` if one runs already."""
         step = self.next_step
         if step is not None:
-            await self._start(self._perform_all(STEPS[STEPS.index(step) :]))
+            await self._start(self._perform_all(self.steps[self.steps.index(step) :]))
 
     async def repeat(self, step: str) -> None:
         """Perform a step again; those after it are pending then. Raises `AuthorizationError`."""
-        if step not in STEPS:
-            raise AuthorizationError(step, "there is no such step", f"the steps are {', '.join(STEPS)}")
-        missing = next((each for each in STEPS[: STEPS.index(step)] if self._records[each].state != "done"), None)
+        if step not in self.steps:
+            raise AuthorizationError(step, "there is no such step", f"the steps are {', '.join(self.steps)}")
+        missing = next(
+            (each for each in self.steps[: self.steps.index(step)] if self._records[each].state != "done"), None
+        )
         if missing is not None and not (step == AUTHORIZED_REQUEST and self._steps.login is not None):
             raise AuthorizationError(step, f"it needs the step before it: {missing}", f"run that step first: {missing}")
         self._check_idle()
@@ -120,7 +144,7 @@ class AuthorizationRun:
             await asyncio.wait([self._task])
 
     def _reset(self, step: str) -> None:
-        for each in STEPS[STEPS.index(step) :]:
+        for each in self.steps[self.steps.index(step) :]:
             self._records[each] = StepRecord(each)
 
     def _check_idle(self) -> None:
@@ -176,7 +200,8 @@ class AuthorizationRun:
         """The present activity of the run."""
         if self._task is None or self._task.done():
             return "idle"
-        return "waiting" if self._records[CALLBACK].state == "waiting" else "running"
+        waits = any(self._records[step].state == "waiting" for step in self.steps)
+        return "waiting" if waits else "running"
 
     def _on_waiting(self) -> None:
         self._waits.set()
@@ -185,12 +210,21 @@ class AuthorizationRun:
     # --- the browser -------------------------------------------------------------------------------------------
 
     @property
-    def authorization_url(self) -> str:
-        """The whole URL for the browser, checked to be https, or http on loopback. Raises `AuthorizationError`."""
-        pending = self._steps.pending
+    def user_page(self) -> UserPage:
+        """The page that the user opens to log in, checked to be https, or http on loopback. Raises
+        `AuthorizationError`.
+        """
+        pending, device = self._steps.pending, self._steps.device
+        if device is not None and self._records[DEVICE_AUTHORIZATION].state == "done":
+            return UserPage(device.verification_uri_complete or device.verification_uri, device.user_code)
         if pending is None or self._records[AUTHORIZATION_REQUEST].state != "done":
             raise AuthorizationError(AUTHORIZATION_REQUEST, "there is no URL yet", "run the step first")
-        return pending.url
+        return UserPage(pending.url)
+
+    @property
+    def authorization_url(self) -> str:
+        """The whole URL of the authorization request. Raises `AuthorizationError`."""
+        return self.user_page.url
 
     def receive_callback(self, url: str) -> None:
         """Receive the URL of a callback that the user pastes. Raises `AuthorizationError` unless the step waits."""
@@ -209,15 +243,20 @@ class AuthorizationRun:
             settings = msgspec.structs.replace(settings, client_secret=self._settings.client_secret)
         self._steps.previous = None
         first = settings.first_step_changed(self._settings)
+        if settings.grant != self._settings.grant:
+            for step in (*self.steps[1:], *GRANT_STEPS[settings.grant][1:]):
+                self._records[step] = StepRecord(step)
         self._apply(settings)
-        if first is not None and self._records[first].state != "pending":
-            self._reset(first)
+        if first is not None:
+            self._reset(next(step for step in self.steps if step in _STEPS_FROM[first]))
         self._changed()
 
     def _apply(self, settings: RunSettings) -> None:
         self._settings = settings
         self._redaction.add_secrets([settings.client_secret])
         self._steps.oauth = settings.applied(self._login)
+        self._steps.grant_name = settings.grant
+        self._steps.program = (lambda: settings.program(self._program)) if settings.grant == "program" else None
         self._steps.new_client = settings.new_client
 
     # --- tokens ------------------------------------------------------------------------------------------------
@@ -251,7 +290,7 @@ class AuthorizationRun:
         """Revoke and forget the tokens of the run. Raises `AuthorizationError` if there are none."""
         self._check_tokens(REVOCATION)
         self._check_idle()
-        self._reset(TOKEN_REQUEST)
+        self._reset(self.steps[-2])
         await self._start(self._perform(REVOCATION, self._tokens.revoke))
 
     async def log_out_stored(self) -> None:
@@ -262,6 +301,9 @@ class AuthorizationRun:
         """Store the login of the run. Raises `AuthorizationError` if there is none, `StoreError`."""
         self._check_tokens(TOKEN_REQUEST)
         self._check_idle()
+        if self._settings.grant == "program":
+            cure = 'name it in the configuration: "auth": {"type": "client_credentials", ...}'
+            raise AuthorizationError(TOKEN_REQUEST, "a program gets its tokens anew, and stores none", cure)
         await self._tokens.save()
         self._saved = self._steps.login
         self._changed()
@@ -277,7 +319,7 @@ class AuthorizationRun:
         steps, redaction, now = self._steps, self._redaction, time.time()
         return RunState(
             url=redaction.url(steps.server.url),
-            steps=[self._summary(step) for step in STEPS],
+            steps=[self._summary(step) for step in self.steps],
             actions=[self._summary(step) for step in ACTIONS if self._records[step].state != "pending"],
             next_step=self.next_step,
             activity=self.activity,
@@ -306,7 +348,7 @@ class AuthorizationRun:
         step.
         """
         if step not in self._records:
-            raise AuthorizationError(step, "there is no such step", f"the steps are {', '.join(STEPS)}")
+            raise AuthorizationError(step, "there is no such step", f"the steps are {', '.join(self.steps)}")
         return self._records[step].evidence(self._redaction)
 
     def all_evidence(self) -> list[StepEvidence]:

@@ -13,6 +13,15 @@ from accord.inspector.authorization.token_state import TokenState
 RunActivity: TypeAlias = Literal["idle", "running", "waiting"]
 
 
+class UserPage(msgspec.Struct, frozen=True, rename="camel"):
+    """The page that the user opens to log in: https, or http on loopback."""
+
+    url: str
+    """The whole URL."""
+    user_code: str = ""
+    """The code to enter there, for a login on another device."""
+
+
 class StepSummary(msgspec.Struct, frozen=True, rename="camel"):
     """One line of the list of steps."""
 
@@ -33,7 +42,7 @@ class RunState(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     next_step: str | None
     activity: RunActivity
     is_waiting: bool
-    """Whether the callback step waits for the browser."""
+    """Whether a step waits for the user: for the callback, or for another device."""
     is_login_needed: bool
     redirect_uri: str | None
     settings: RunSettings

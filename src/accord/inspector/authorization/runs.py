@@ -11,6 +11,7 @@ from accord.auth.oauth import OAuth
 from accord.client.target import Remote
 from accord.inspector.authorization.run import AuthorizationRun
 from accord.inspector.authorization.run_state import RunActivity
+from accord.inspector.authorization.settings import ConfiguredProgram
 from accord.inspector.commands import InspectorError
 from accord.inspector.servers import InspectedServer
 from accord.inspector.topics import Topics
@@ -47,7 +48,9 @@ class AuthorizationRuns:
         async with self._lock:
             return await self._replace(server, target, login)
 
-    async def _replace(self, server: InspectedServer, target: Remote, login: OAuth) -> AuthorizationRun:
+    async def _replace(
+        self, server: InspectedServer, target: Remote, login: OAuth | ConfiguredProgram
+    ) -> AuthorizationRun:
         await self.end(server.name)
         run = AuthorizationRun(target, login, recorder=self._recorder(), changed=lambda: self._publish(server.name))
         try:
@@ -87,8 +90,8 @@ class AuthorizationRuns:
         self._topics.changed(TOPIC, dict(self._changes))
 
 
-def _login_of(name: str, target: object) -> OAuth:
-    """Return the login of a user at a target. Raises `InspectorError` if there is none."""
+def _login_of(name: str, target: object) -> OAuth | ConfiguredProgram:
+    """Return the login of a user or of a program at a target. Raises `InspectorError` if there is none."""
     if not isinstance(target, Remote):
         raise InspectorError(f"{name} is no URL: only servers at a URL have logins", "choose another server")
     if "authorization" in validated_headers(target.headers or {}):
@@ -96,6 +99,6 @@ def _login_of(name: str, target: object) -> OAuth:
         raise InspectorError(f"the configuration of {name} already has a token", cure)
     if target.auth is None:
         return OAuth()
-    if not isinstance(target.auth, OAuth):
-        raise InspectorError(f"{name} has the login of a program, which gets its tokens without a user", "connect it")
+    if not isinstance(target.auth, OAuth | ConfiguredProgram):
+        raise InspectorError(f"{name} has a login of its own kind, whose steps are not known", "connect it")
     return target.auth

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from accord.auth import device_grant
 from accord.auth.discovery import RESOURCE_STEP, SERVER_STEP
 from accord.auth.registration import STEP as CLIENT_STEP
 from accord.auth.tokens import REFRESH_STEP
@@ -13,6 +15,8 @@ from accord.auth.tokens import REFRESH_STEP
 CHALLENGE: Final = "challenge"
 AUTHORIZATION_REQUEST: Final = "authorization request"
 CALLBACK: Final = "callback"
+DEVICE_AUTHORIZATION: Final = device_grant.STEP
+DEVICE_LOGIN: Final = device_grant.POLL_STEP
 TOKEN_REQUEST: Final = "token request"
 AUTHORIZED_REQUEST: Final = "authorized MCP request"
 REVOCATION: Final = "token revocation"
@@ -27,7 +31,17 @@ STEPS = (
     TOKEN_REQUEST,
     AUTHORIZED_REQUEST,
 )
-"""The steps of a login, in order."""
+"""The steps of a login in the browser, in order."""
+
+GrantName: TypeAlias = Literal["code", "device", "program"]
+"""How the client gets its tokens: by a login in the browser, by one on another device, or without a user."""
+
+GRANT_STEPS: Mapping[GrantName, tuple[str, ...]] = {
+    "code": STEPS,
+    "device": (*STEPS[:4], DEVICE_AUTHORIZATION, DEVICE_LOGIN, AUTHORIZED_REQUEST),
+    "program": (*STEPS[:3], TOKEN_REQUEST, AUTHORIZED_REQUEST),
+}
+"""The steps of each grant, in order."""
 
 ACTIONS = (REFRESH_STEP, REVOCATION)
 """What the user can do with tokens; it leaves evidence, as the steps do."""
@@ -136,6 +150,20 @@ SENTENCES: dict[str, tuple[SpecificationSentence, ...]] = {
             "Authorization Response Validation",
             "On receiving the authorization response, MCP clients MUST apply the validation in RFC9207 Section 2.4 "
             "before transmitting the authorization code to any token endpoint",
+        ),
+    ),
+    DEVICE_AUTHORIZATION: (
+        SpecificationSentence(
+            "If no value is provided, clients MUST use 5 as the default",
+            "RFC 8628, 3.2",
+            f"{_RFC}/rfc8628#section-3.2",
+        ),
+    ),
+    DEVICE_LOGIN: (
+        SpecificationSentence(
+            "the interval MUST be increased by 5 seconds for this and all subsequent requests",
+            "RFC 8628, 3.5",
+            f"{_RFC}/rfc8628#section-3.5",
         ),
     ),
     TOKEN_REQUEST: (

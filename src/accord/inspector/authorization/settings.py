@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import msgspec
@@ -9,8 +10,13 @@ import msgspec
 from accord.auth.discovery import RESOURCE_STEP
 from accord.auth.login import Login
 from accord.auth.oauth import OAuth
+from accord.auth.program_grants import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from accord.auth.registration import STEP as CLIENT_STEP
-from accord.inspector.authorization.sentences import AUTHORIZATION_REQUEST, STEPS
+from accord.errors import AuthorizationError
+from accord.inspector.authorization.sentences import AUTHORIZATION_REQUEST, STEPS, TOKEN_REQUEST, GrantName
+
+ConfiguredProgram = ClientCredentials | WorkloadIdentity | EnterpriseManaged
+"""A login of a program, as a configuration has it."""
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -24,6 +30,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     assume_pkce: bool = False
     new_client: bool = False
     """Whether the client registers anew, also if there is a stored registration."""
+    grant: GrantName = "code"
 
     def __repr__(self) -> str:
         return f"RunSettings({self.client_id!r})"  # without the secret
@@ -38,7 +45,23 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             resource=self.resource or None,
             issuer=self.issuer or None,
             assume_pkce=self.assume_pkce,
+            device=self.grant == "device",
             interactive=False,
+        )
+
+    def program(self, configured: ConfiguredProgram | None) -> ConfiguredProgram:
+        """Return the login of a program with these settings: that of the configuration, or one with the client ID and
+        the secret of the run. Raises `AuthorizationError` without a secret.
+        """
+        if configured is not None and not self.client_secret and self.client_id == configured.client_id:
+            login = copy.copy(configured)
+            login.scopes, login.issuer = self.scopes, self.issuer or None
+            return login
+        if not (self.client_id and self.client_secret):
+            reason = "client credentials need a client ID and a secret"
+            raise AuthorizationError(TOKEN_REQUEST, reason, "set both under Settings of this run")
+        return ClientCredentials(
+            self.client_id, secret=self.client_secret, scopes=self.scopes, issuer=self.issuer or None
         )
 
     def first_step_changed(self, before: RunSettings) -> str | None:
@@ -48,6 +71,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 _STEPS = {
+    "grant": RESOURCE_STEP,
     "issuer": RESOURCE_STEP,
     "resource": RESOURCE_STEP,
     "client_id": CLIENT_STEP,
@@ -70,4 +94,11 @@ def initial_settings(login: OAuth, stored: Login | None) -> RunSettings:
         resource=login.resource or (stored.discovery.resource if stored is not None and has_resource else None),
         issuer=login.issuer or (stored.discovery.issuer if stored is not None and has_issuer else None),
         assume_pkce=login.assume_pkce or (stored is not None and stored.assume_pkce),
+        grant="device" if login.device else "code",
     )
+
+
+def program_settings(login: ConfiguredProgram) -> RunSettings:
+    """Return the settings of the login of a program."""
+    scopes = None if login.scopes is None else list(login.scopes)
+    return RunSettings(client_id=login.client_id, scopes=scopes, issuer=login.issuer, grant="program")

@@ -76,7 +76,7 @@ class TokenActions:
             async with store.lease(steps.name):  # a renewal at the same time would replace it
                 await store.save(steps.name, login)
             if login.client.source == "registered":
-                await store.save_registration(steps.oauth.client_name, login.client)
+                await store.save_registration(steps.registration_name, login.client)
         steps.stored = await steps.load_stored()
 
 

@@ -23,6 +23,8 @@ const MOST_HEIGHT = 2000;
 const NEEDS_APPROVAL = 428;
 const METHOD_NOT_FOUND = -32601;
 const FAILED = -32000;
+const TEARDOWN = "teardown";
+const TEARDOWN_MILLISECONDS = 1000;
 
 /** What an app asks of its host; what it asks of its server goes through Python. */
 export class AppBridge {
@@ -33,6 +35,10 @@ export class AppBridge {
   /** @type {{ method: string, text: string }[]} */
   messages = [];
   #received = { count: 0, since: 0 };
+  #wasCalled = false;
+  #scheme = matchMedia("(prefers-color-scheme: dark)");
+  /** Ends the wait for the answer of an app that was asked to end. */
+  #onTeardown = () => {};
 
   /**
    * @param {any} opened
@@ -46,6 +52,8 @@ export class AppBridge {
     this.tool = JSON.parse(opened.toolJson);
     this.onMessage = (/** @type {MessageEvent} */ event) => void this.#receive(event);
     addEventListener("message", this.onMessage);
+    this.onScheme = () => this.#send({ method: "ui/notifications/host-context-changed", params: { theme: this.#theme } });
+    this.#scheme.addEventListener("change", this.onScheme);
   }
 
   /** @param {HTMLIFrameElement} frame */
@@ -53,8 +61,22 @@ export class AppBridge {
     this.#frame = frame;
   }
 
+  get #theme() {
+    return this.#scheme.matches ? "dark" : "light";
+  }
+
+  /** Asks the app to end, and waits for its answer, but not long. */
+  teardown() {
+    return new Promise((resolve) => {
+      this.#onTeardown = () => resolve(undefined);
+      setTimeout(this.#onTeardown, TEARDOWN_MILLISECONDS);
+      this.#send({ id: TEARDOWN, method: "ui/resource-teardown", params: {} });
+    });
+  }
+
   close() {
     removeEventListener("message", this.onMessage);
+    this.#scheme.removeEventListener("change", this.onScheme);
     this.approval?.answer(false);
     this.#frame = null;
   }
@@ -69,6 +91,7 @@ export class AppBridge {
   async #receive(event) {
     const { data } = event;
     if (event.source === null || event.source !== this.#frame?.contentWindow) return;
+    if (data?.id === TEARDOWN && data.method === undefined) this.#onTeardown();
     if (typeof data !== "object" || data === null || typeof data.method !== "string" || this.#isFlooded()) return;
     this.#note(data.method, data.params);
     if (data.id === undefined) return this.#notified(data.method, data.params);
@@ -94,7 +117,7 @@ export class AppBridge {
    * @param {unknown} params
    */
   #note(method, params) {
-    const text = (JSON.stringify(params) ?? "").slice(0, MOST_CHARACTERS);
+    const text = shownJson(params).slice(0, MOST_CHARACTERS);
     this.messages = [...this.messages.slice(1 - MOST_MESSAGES), { method: method.slice(0, MOST_CHARACTERS), text }];
     this.context.update();
   }
@@ -110,8 +133,11 @@ export class AppBridge {
     }
   }
 
-  /** Calls the tool for the user, who pressed the button, and gives the app its input and its result. */
+  /** Calls the tool for the user, who pressed the button, and gives the app its input and its result. Only once: an app
+   * could call it again and again, without the approval of the user. */
   async #callTool() {
+    if (this.#wasCalled) return;
+    this.#wasCalled = true;
     await this.context.attempt(async () => {
       const call = { app: this.opened.id, name: this.tool.name, argumentsJson: this.argumentsText, byUser: true };
       this.#send({ method: "ui/notifications/tool-input", params: { arguments: parsed(this.argumentsText) } });
@@ -152,14 +178,13 @@ export class AppBridge {
   }
 
   #initialized() {
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     return {
       protocolVersion: PROTOCOL,
       hostInfo: { name: "accord inspector", version: "1" },
       hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, message: { text: {} } },
       hostContext: {
         toolInfo: { tool: this.tool },
-        theme: dark ? "dark" : "light",
+        theme: this.#theme,
         displayMode: "inline",
         availableDisplayModes: ["inline"],
         locale: navigator.language,
@@ -196,7 +221,7 @@ export class AppBridge {
         this.approval = null;
         resolve(approved);
       };
-      const approval = { question, argumentsJson, isReady: false, answer };
+      const approval = { question, argumentsJson: escaped(argumentsJson), isReady: false, answer };
       this.approval = approval;
       setTimeout(() => {
         approval.isReady = true;
@@ -209,6 +234,30 @@ export class AppBridge {
 }
 
 class UnknownMethod extends Error {}
+
+/**
+ * Returns a JSON text in which characters that cannot be seen, or that change the order of others, are escapes.
+ *
+ * @param {string} json
+ */
+function escaped(json) {
+  return json.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+  );
+}
+
+/**
+ * Returns what an app sent as text: also a value that is no JSON, such as one that contains itself.
+ *
+ * @param {unknown} value
+ */
+function shownJson(value) {
+  try {
+    return escaped(JSON.stringify(value) ?? "");
+  } catch {
+    return "not JSON";
+  }
+}
 
 /** @param {string} text */
 function parsed(text) {

@@ -14,10 +14,12 @@ const TOOL_CALLS = [
   ["all", "call all tools, also with generated arguments"],
 ];
 
-/** The options in the form; none where it is not shown. @returns {Record<string, any>} */
-export function chosenOptions() {
+/** The options in the form; where it is not shown, those that it has at first. @returns {Promise<Record<string, any>>} */
+export async function chosenOptions() {
   const form = document.querySelector(".check-form");
-  return form instanceof HTMLFormElement ? read(form) : {};
+  if (!(form instanceof HTMLFormElement)) return { storedLogin: true };
+  const file = new FormData(form).get("baseline");
+  return { ...read(form), baseline: file instanceof File ? await file.text() : "" };
 }
 
 /** @param {HTMLFormElement} form */
@@ -43,6 +45,7 @@ function read(form) {
     tokens: data.getAll("token").map(String).filter(Boolean),
     issuer: String(data.get("issuer") ?? "").trim(),
     audience: String(data.get("audience") ?? "").trim(),
+    storedLogin: data.has("storedLogin"),
   };
 }
 
@@ -99,6 +102,7 @@ function extentFields(revisions) {
       </select></label>
       <label><span>Seconds for a response</span><input name="timeout" type="number" min="0.1" max="600" step="any" value="5"></label>
       <label><span>Concurrent connections</span><input name="jobs" type="number" min="1" max="16" value="2"></label>
+      <label><span>Baseline: the file of accepted findings</span><input name="baseline" type="file" accept=".json"></label>
       ${box("passive", "only connect, ping and list")}
     </fieldset>`;
 }
@@ -119,6 +123,7 @@ function callFields() {
 function tokenFields() {
   return html`<fieldset class="check-fields">
     <legend>Bearer tokens, of one or two principals</legend>
+    <label class="check-option"><input type="checkbox" name="storedLogin" checked> without one: that of the stored login</label>
     <label><span>First token</span><input name="token" type="password" autocomplete="off"></label>
     <label><span>Second token</span><input name="token" type="password" autocomplete="off"></label>
     <label><span>Or be the issuer at this port of loopback</span><input name="issuer" autocomplete="off" spellcheck="false" placeholder=":9400"></label>

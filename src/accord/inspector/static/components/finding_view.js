@@ -54,6 +54,7 @@ function oneFinding(finding, run, context) {
   return html`<section class="finding" aria-label="Finding of ${finding.rule}">
     <dl>
       <dt>Seen</dt><dd>${finding.text}</dd>
+      ${finding.known ? html`<dt>Baseline</dt><dd>accepts it</dd>` : nothing}
       ${finding.cause ? html`<dt>Likely cause</dt><dd>${finding.cause}</dd>` : nothing}
       <dt>Where</dt><dd>${finding.places.map((/** @type {any} */ each) => `${each.revision} over ${each.transport}`).join(", ")}</dd>
       ${finding.sdk ? html`<dt>Known bug of</dt><dd>${finding.sdk}</dd>` : nothing}

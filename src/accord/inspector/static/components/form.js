@@ -72,7 +72,7 @@ export class Form extends FormModel {
   errorList() {
     if (!this.wasSubmitted || this.errors.size === 0) return nothing;
     return html`<div class="error">
-      <strong>The value does not match the schema. It can be sent anyway.</strong>
+      <strong>The value does not match the schema.${this.obstacle ? "" : " It can be sent anyway."}</strong>
       <ul>
         ${[...this.errors].slice(0, MOST_ERRORS).map(([pointer, reasons]) => html`<li>
           <a href="#" @click=${(/** @type {Event} */ event) => this.focus(event, pointer)}><code>${pointer || "the value"}</code></a>:

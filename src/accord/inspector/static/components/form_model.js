@@ -171,7 +171,7 @@ export class FormModel {
   /** Returns what prevents sending: text that is no JSON, or is in no field of the document. */
   get obstacle() {
     if (this.document.error) return "the text is not valid JSON";
-    if (this.drafts.size) return `${this.drafts.size === 1 ? "a field has" : "fields have"} a text that is not valid`;
+    if (this.drafts.size) return "a field has a text that is not valid: correct it, or write any value under JSON text";
     return "";
   }
 

@@ -39,6 +39,13 @@ function close() {
   state.app = null;
 }
 
+/** Closes the app, once it knows. */
+async function end() {
+  const app = state.app;
+  await app?.bridge.teardown();
+  if (app === state.app) close();
+}
+
 /**
  * @param {string} tool
  * @param {string} argumentsText
@@ -90,7 +97,7 @@ function appView(app, context) {
       app.blocked = (await context.send("apps/blocked", { app: opened.id })).blocked;
     });
   return html`<section class="card" aria-labelledby="app-title">
-    <h2 id="app-title">App of ${app.tool} <button type="button" class="quiet" @click=${() => (close(), context.update())}>Close</button></h2>
+    <h2 id="app-title">App of ${app.tool} <button type="button" class="quiet" @click=${() => void end().then(context.update)}>Close</button></h2>
     ${approvalView(bridge, context)}
     <iframe
       class="app-frame" title="App of ${app.tool}, a page of the server" sandbox="allow-scripts" referrerpolicy="no-referrer"
@@ -105,7 +112,7 @@ function appView(app, context) {
     </details>
     <details open>
       <summary>Messages of the app: ${bridge.messages.length}</summary>
-      <ol>${bridge.messages.map((each) => html`<li><code>${each.method}</code> ${each.text}</li>`)}</ol>
+      <ol aria-label="Messages of the app">${bridge.messages.map((each) => html`<li><code>${each.method}</code> ${each.text}</li>`)}</ol>
     </details>
   </section>`;
 }

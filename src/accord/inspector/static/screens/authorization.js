@@ -8,7 +8,7 @@ import { stepEvidence, token } from "../components/step_evidence.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
-/** @typedef {{ run: any, url: string, evidence: any }} Shown */
+/** @typedef {{ run: any, page: { url: string, userCode: string } | null, evidence: any }} Shown */
 
 /** @type {Map<string, Shown>} */
 const shown = new Map();
@@ -22,6 +22,12 @@ const MARKS = /** @type {Record<string, string>} */ ({
   failed: "✗",
   stopped: "■",
 });
+
+const GRANTS = [
+  ["code", "a user, in a browser"],
+  ["device", "a user, on another device (--device)"],
+  ["program", "a program, with its client ID and secret"],
+];
 
 /** @type {import("../main.js").Screen} */
 export const screen = {
@@ -51,10 +57,11 @@ async function load(context) {
   const number = ++loads;
   const found = await context.send("authorization/state", { server });
   const run = found.steps ? found : null;
-  const url = run && isDone(run, "authorization request") ? (await context.send("authorization/url", { server })).url : "";
+  const hasPage = run && (isDone(run, "authorization request") || isDone(run, "device authorization"));
+  const page = hasPage ? await context.send("authorization/url", { server }) : null;
   const step = run && selected(run, context);
   const evidence = step ? await context.send("authorization/evidence", { server, step }) : null;
-  if (number === loads) shown.set(server, { run, url, evidence });
+  if (number === loads) shown.set(server, { run, page, evidence });
 }
 
 /**
@@ -176,7 +183,9 @@ function stepLine(each, context, state, canRepeat) {
  * @param {Shown} state
  */
 function browserView(context, state) {
-  if (!state.url || isDone(state.run, "callback")) return nothing;
+  const { page, run } = state;
+  if (!page || isDone(run, "callback") || isDone(run, "login on another device")) return nothing;
+  if (page.userCode) return deviceView(page, run.isWaiting);
   const paste = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.target);
@@ -184,9 +193,9 @@ function browserView(context, state) {
   };
   return html`<section class="card" aria-labelledby="authorization-browser">
     <h2 id="authorization-browser">Log in with your browser</h2>
-    <p>${safeLink(state.url)}</p>
-    ${state.run.isWaiting
-      ? html`<p role="status">The callback step waits for your browser at <code>${state.run.redirectUri}</code>.</p>
+    <p>${safeLink(page.url)}</p>
+    ${run.isWaiting
+      ? html`<p role="status">The callback step waits for your browser at <code>${run.redirectUri}</code>.</p>
           <form class="authorization-callback" @submit=${paste}>
             <label><span>Or paste the URL that a browser elsewhere shows at the end</span>
               <input name="url" type="text" required autocomplete="off" spellcheck="false"></label>
@@ -197,12 +206,25 @@ function browserView(context, state) {
 }
 
 /**
+ * @param {{ url: string, userCode: string }} page
+ * @param {boolean} isWaiting
+ */
+function deviceView({ url, userCode }, isWaiting) {
+  return html`<section class="card" aria-labelledby="authorization-device">
+    <h2 id="authorization-device">Log in on any device</h2>
+    <p>Open ${safeLink(url)} and check or enter the code <strong><code>${userCode}</code></strong></p>
+    <p role="status">${isWaiting ? "The debugger asks for the result until you have decided." : "Run the next step, which waits for you."}</p>
+  </section>`;
+}
+
+/**
  * @param {Context} context
  * @param {any} run
  * @param {boolean} isIdle
  */
 function tokensView(context, run, isIdle) {
   const disabled = !isIdle;
+  const isProgram = run.settings.grant === "program";
   return html`<section aria-labelledby="authorization-tokens">
     <h2 id="authorization-tokens">Tokens</h2>
     <h3>Of this run</h3>
@@ -212,9 +234,11 @@ function tokensView(context, run, isIdle) {
             ${button(context, "Refresh", "refresh", { disabled: disabled || !run.tokens.isRefreshable })}
             ${button(context, "Simulate expiry", "expire", { disabled })}
             ${button(context, "Log out", "logout", { disabled, quiet: true })}
-            ${button(context, run.isSaved ? "Saved" : "Save as the stored login", "save", { disabled: disabled || run.isSaved })}
+            ${isProgram ? nothing : button(context, run.isSaved ? "Saved" : "Save as the stored login", "save", { disabled: disabled || run.isSaved })}
           </p>
-          ${run.isSaved
+          ${isProgram
+            ? html`<p>A program gets its tokens anew. To connect the server with this login, name it in the configuration.</p>`
+            : run.isSaved
             ? html`<p>The server is connected with it: <a href=${context.address("tools", context.server.name)}>connect</a>.</p>`
             : html`<p>${run.storedTokens ? "The stored login is another one until you save." : "To connect the server with this login, save it."}</p>`} ${stepUpForm(context, run.neededScopes, disabled)}`
       : nothing}
@@ -291,6 +315,7 @@ function settingsView(context, run, isIdle) {
       issuer: text("issuer"),
       assumePkce: data.has("assumePkce"),
       newClient: data.has("newClient"),
+      grant: text("grant"),
     });
   };
   /** @type {(name: string, label: string, value: string) => unknown} */
@@ -299,6 +324,9 @@ function settingsView(context, run, isIdle) {
   return html`<details>
     <summary>Settings of this run</summary>
     <form class="card" @submit=${submit}>
+      <label><span>Grant</span><select name="grant">
+        ${GRANTS.map(([value, label]) => html`<option value=${value} ?selected=${value === settings.grant}>${label}</option>`)}
+      </select></label>
       ${field("clientId", "Client ID", settings.clientId ?? "")}
       <label><span>Client secret${hasSecret ? " (one is set; empty leaves it)" : ""}</span>
         <input name="clientSecret" type="password" autocomplete="off"></label>

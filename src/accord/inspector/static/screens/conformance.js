@@ -33,6 +33,7 @@ const FORMATS = [
   ["junit", "JUnit"],
   ["sarif", "SARIF"],
   ["badge", "badge"],
+  ["baseline", "baseline that accepts the findings"],
 ];
 const PAUSE_MILLISECONDS = 400;
 /** @type {Record<string, [mark: string, word: string]>} */
@@ -144,7 +145,7 @@ function start(context) {
     const { server, announce, send } = context;
     const shown = screenOf(context);
     if (server.needsApproval) announce("Approve the command in the terminal");
-    await send("check/start", { server: server.name, ...chosenOptions() });
+    await send("check/start", { server: server.name, ...(await chosenOptions()) });
     shown.open.clear();
     announce(`The check of ${server.name} runs`);
     await loadSoon(context);
@@ -295,6 +296,7 @@ function ruleView(row, context, shown) {
       <code>${row.rule}</code> <span class="muted">${row.level.toUpperCase()}</span>
     </button>
     <span class="check-cells">${row.cells.map(cellView)}</span>
+    ${row.accepted ? html`<span class="mark">accepted by the baseline</span>` : nothing}
     <span class="check-text">${row.verdict === "pass" ? row.says : row.text}</span>
     <div id=${id} ?hidden=${!isOpen}>
       ${isOpen && shown.details.has(row.rule) ? findingView(shown.details.get(row.rule), shown.run, context) : nothing}

@@ -10,6 +10,8 @@ import { currentRoute } from "../router.js";
 /** @typedef {import("../main.js").Context} Context */
 
 const LIVE = "live";
+/** What stands for a secret (`accord.redaction`). */
+const REDACTED = "[redacted]";
 const FILTER_PAUSE = 150;
 const LOAD_PAUSE = 400;
 const MAX_PINNED = 20;
@@ -74,12 +76,22 @@ function statusText(row) {
   return `${row.mismatch ? mark : ""}${row.outcome}${code}`.trim();
 }
 
+/**
+ * Returns the session to show at first: this one, or while it is empty the file that was opened last.
+ *
+ * @param {Context} context
+ */
+function firstSession({ topics }) {
+  const opened = (topics.session?.sessions ?? []).filter((/** @type {string} */ id) => id !== LIVE);
+  return topics.traffic?.rows ? LIVE : (opened.at(-1) ?? LIVE);
+}
+
 /** @type {import("../main.js").Screen} */
 export const screen = {
   topics: ["traffic", "session"],
   load: async (context) => {
     current = context;
-    const session = context.rest[0] || LIVE;
+    const session = context.rest[0] || firstSession(context);
     if (session !== state.session) changeSession(session);
     else if (isTooSoon(context)) return;
     lastLoad = performance.now();
@@ -430,6 +442,7 @@ function detailView(context) {
     </p>
     ${compareButtons(summary, context)}
     ${complete ? nothing : html`<p class="warning">This is the beginning; the download has all ${summary.size.toLocaleString("en")} bytes.</p>`}
+    ${state.session === LIVE && raw.includes(REDACTED) ? html`<p class="muted">${REDACTED} stands for a secret, which was not recorded; <code>accord inspect --unredacted</code> records it.</p>` : nothing}
     <pre tabindex="0" aria-label="Content">${pretty && !state.isRaw ? pretty : raw}</pre>
     ${heads.map(headView)} ${spanView(context)}
   </aside>`;
