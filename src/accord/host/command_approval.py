@@ -42,7 +42,7 @@ _OTHER_OPTIONS = ("--registry", "--index", "--index-url", "--default-index", "--
 """Options whose value is no package."""
 _FLAGS = ("-y", "--yes", "-q", "--quiet", "--offline", "--prefer-offline", "--isolated", "--no-install", "--")
 _EXACT = {
-    "npm": lazy_pattern(r"^@?[^@]+@\d+\.\d+\.\d+[\w.+-]*$"),
+    "npm": lazy_pattern(r"^@?[^@]+@\d+\.\d+\.\d[\w.+-]*$"),
     "PyPI": lazy_pattern(r"^[^@=:/]+(?:@|==)\d[\w.+!-]*$"),
 }
 """A package with its version: others, such as `@latest` and `@^1.2`, change with what is published."""
