@@ -241,11 +241,17 @@ async def is_idle(leader: int) -> bool:
     """Whether a server does nothing for a second."""
     before = processor_seconds(leader)
     await asyncio.sleep(1)
-    return processor_seconds(leader) - before < IDLE
+    return processor_seconds(leader) - before < IDLE and not wants_processor(leader)
 
 
 IDLE = 0.03
 """Seconds of processor time that a server may take in a second in which it does nothing: it looks at its clock."""
+
+
+def wants_processor(leader: int) -> bool:
+    """Whether a thread of a server could go on, but others keep it from the processor."""
+    threads = [thread for process in processes(leader) for thread in (process / "task").iterdir()]
+    return any((thread / "stat").read_text().rpartition(")")[2].split()[0] == "R" for thread in threads)
 
 
 def processes(leader: int) -> list[Path]:

@@ -15,6 +15,7 @@ from accord.host.known_hosts import known_host
 
 from tests.clock import Clock
 from tests.host.doctor.conftest import Diagnose, WriteProgram, answering, failure, initialized, states, step, text
+from tests.measure import slowness
 from tests.waiting import until
 
 HEALTHY = answering(initialized() + '\nreturn {"tools": []}')
@@ -79,9 +80,10 @@ async def test_a_program_that_does_not_answer_the_handshake_has_started(
     doctor: Diagnose, program: WriteProgram
 ) -> None:
     body = 'if method == "server/discover":\n    return {"code": -32601, "message": "unknown"}\nsys.stdin.read()'
-    diagnosis = await doctor(program(answering(body)), seconds=2)
+    seconds = round(2 * slowness())
+    diagnosis = await doctor(program(answering(body)), seconds=seconds)
     assert states(diagnosis)["process start"] == "passed"
-    assert "did not answer initialize in 2 s" in text(failure(diagnosis, "protocol revision"))
+    assert f"did not answer initialize in {seconds} s" in text(failure(diagnosis, "protocol revision"))
 
 
 async def test_a_program_that_floods_its_output_fails_in_bounded_time(
