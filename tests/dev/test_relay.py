@@ -345,3 +345,23 @@ def test_calls_are_reported_with_their_outcome() -> None:
     relay.receive_host(encoded(id=1, method="tools/call", params={"name": "add"}))
     actions = relay.receive_process(1, encoded(id=1, result={"content": [], "isError": True}))
     assert [each.outcome for each in of_type(actions, CallEnded)] == ["tool error"]
+
+
+def test_search_reaches_tools_that_the_host_has_not_listed() -> None:
+    relay = Relay("weather.py", search=True)
+    relay.start(1)
+    relay.receive_host(encoded(id=0, method="initialize", params={"protocolVersion": "2025-06-18"}))
+    relay.receive_process(1, encoded(id=0, result=handshake_result("2025-06-18")))
+    serve(relay, 1, relay.receive_host(encoded(method="notifications/initialized")), "2025-06-18")
+    relay.receive_host(encoded(id=1, method="tools/list"))
+    (listed,) = to_host(relay.receive_process(1, encoded(id=1, result=TOOLS)))
+    assert [each["name"] for each in listed["result"]["tools"]] == ["add", "search_tools", "call_tool"]
+    serve(relay, 2, relay.start(2), "2025-06-18", MORE_TOOLS)
+    params = {"name": "search_tools", "arguments": {"query": "subtract"}}
+    (found,) = to_host(relay.receive_host(encoded(id=2, method="tools/call", params=params)))
+    assert [each["name"] for each in json.loads(found["result"]["content"][0]["text"])] == ["subtract"]
+    arguments = {"name": "subtract", "arguments": {"a": 1}}
+    params = {"name": "call_tool", "arguments": arguments, "_meta": {"progressToken": 3}}
+    (call,) = to_process(relay.receive_host(encoded(id=3, method="tools/call", params=params)), 2)
+    assert call["id"] == 3
+    assert call["params"] == {**arguments, "_meta": {"progressToken": 3}}

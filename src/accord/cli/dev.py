@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -36,9 +38,19 @@ from accord.transport.hangup import write_stderr_nowait
     help="The time for calls of the old process to finish.",
 )
 @click.option("--stop-first", is_flag=True, help="End the old process before the new one starts.")
+@click.option("--search", is_flag=True, help="Add the tools search_tools and call_tool, which reach new tools at once.")
+@click.option("--inspect", is_flag=True, help="Open the inspector, with the program as its server.")
 @click.option("--http", metavar="ADDRESS", help="Serve FILE.py over HTTP there, such as :8000, instead of over stdio.")
 @traceback_option
-def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool, http: str | None) -> int:
+def command(
+    target: str,
+    watch: tuple[Path, ...],
+    grace: float,
+    stop_first: bool,
+    search: bool,
+    inspect: bool,
+    http: str | None,
+) -> int:
     """Serve a program to a host, and replace its process when its files change.
 
     TARGET is FILE.py, or any command line of a stdio server. The host keeps its connection: put `accord dev TARGET`
@@ -48,8 +60,19 @@ def command(target: str, watch: tuple[Path, ...], grace: float, stop_first: bool
     program = parse(target)
     if not isinstance(program, Command):
         raise TargetError(f"{target!r} is no program to start; give FILE.py or the command line of a stdio server")
-    settings = DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first)
+    if http is not None and (search or inspect):
+        raise click.UsageError("--search and --inspect are for a program over stdio; leave --http out")
+    if inspect:
+        _inspect()
+    settings = DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first, search=search)
     return _serve_stdio(program, settings) if http is None else _serve_http(program, http, settings)
+
+
+def _inspect() -> None:
+    """Become the inspector, whose server is this command."""
+    own = (sys.executable, "-P", "-m", "accord")
+    arguments = [each for each in sys.argv[1:] if each != "--inspect"]
+    os.execv(sys.executable, [*own, "inspect", shlex.join([*own, *arguments])])
 
 
 def _serve_http(program: Command, address: str, settings: DevSettings) -> int:

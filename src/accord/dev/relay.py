@@ -21,7 +21,7 @@ from itertools import count
 
 from msgspec import UNSET, Raw
 
-from accord.dev import announcements
+from accord.dev import announcements, search
 from accord.dev.actions import (
     Action,
     CallEnded,
@@ -49,8 +49,10 @@ from accord.dev.rewriting import (
     never_cached,
     notification,
     request,
+    response,
+    with_id,
 )
-from accord.dev.unavailable import acknowledgement, answer_without_process, failed_call
+from accord.dev.unavailable import acknowledgement, answer_without_process, failed_call, typed_result
 from accord.errors import INVALID_REQUEST
 from accord.messages import envelope
 from accord.messages.base import JSONObject, RequestId
@@ -75,9 +77,12 @@ _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class Relay:
-    """The state of one connection of a host. `target` is the name of the program, `prefix` that of the relay's ids."""
+    """The state of one connection of a host. `target` is the name of the program, `prefix` that of the relay's ids;
+    with `search`, the host gets the tools `search_tools` and `call_tool`.
+    """
 
-    def __init__(self, target: str, *, prefix: str = "accord-dev") -> None:
+    def __init__(self, target: str, *, prefix: str = "accord-dev", search: bool = False) -> None:
+        self._search = search
         self.target: str = target
         self.session: HostSession = HostSession()
         self.list_requests: int = 0
@@ -341,12 +346,26 @@ class Relay:
         elif method in _CALLS:
             name = members(params).get(_CALLS[method])
             self._emit(CallStarted(id, f"{method} {name}", message))
+        if self._search and method == "tools/call" and self._is_search_call(exchange, incoming):
+            return
         if b'"requestState"' in message:
             exchange.owner = self._states.pop(str(members(params).get("requestState")), None)
         if exchange.owner is not None and exchange.owner in self._processes:
-            self._send(self._processes[exchange.owner], message)
+            self._send(self._processes[exchange.owner], exchange.message)
         else:
             self._dispatch(exchange)
+
+    def _is_search_call(self, exchange: Exchange, incoming: Incoming) -> bool:
+        """Answer `search_tools`, and turn `call_tool` into the call that it asks for. Return whether it is answered."""
+        params = members(exchange.params)
+        if params.get("name") == search.SEARCH:
+            tools = {} if self.surface is None else self.surface["tools"]
+            found = search.search(tools, params.get("arguments"))
+            self._reply(exchange, response(exchange.id, typed_result(exchange, found)))
+            return True
+        if params.get("name") == search.CALL and (inner := search.called(params)) is not None:
+            exchange.message = with_id(incoming, exchange.id, inner)
+        return False
 
     def _dispatch(self, exchange: Exchange) -> None:
         """Send a request to the active process, or let it wait for one, or answer it."""
@@ -467,6 +486,8 @@ class Relay:
             message = edit_result(message, declaring_list_changes)
         if b'"input_required"' in message and exchange.owner is not None:
             self._note_request_state(message, exchange.owner)
+        if self._search and method == "tools/list":
+            message = edit_result(message, search.with_search_tools)
         if b'"ttlMs"' in message and (method in LIST_METHODS or method in ("server/discover", "resources/read")):
             message = edit_result(message, never_cached)
         return message

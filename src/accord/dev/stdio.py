@@ -51,7 +51,7 @@ class StdioReloader:
         show_stderr: Callable[[str], None],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.relay: Relay = Relay(str(command), prefix=f"accord-dev-{secrets.token_hex(8)}")
+        self.relay: Relay = Relay(str(command), prefix=f"accord-dev-{secrets.token_hex(8)}", search=settings.search)
         self.reloads: int = 0
         """The number of times that a process has taken over from another."""
         self._command = command

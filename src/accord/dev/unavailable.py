@@ -29,7 +29,7 @@ def failed_call(exchange: Exchange, reason: str) -> bytes:
     """Return the failure of a request: an error result of a tool, which the model sees, or a JSON-RPC error."""
     if exchange.method == "tools/call":
         return response(
-            exchange.id, _result(exchange, {"content": [{"type": "text", "text": reason}], "isError": True})
+            exchange.id, typed_result(exchange, {"content": [{"type": "text", "text": reason}], "isError": True})
         )
     return error_response(exchange.id, INTERNAL_ERROR, reason)
 
@@ -43,11 +43,11 @@ def answer_without_process(exchange: Exchange, reason: str, name: str) -> bytes:
         return response(exchange.id, {"protocolVersion": revision, "capabilities": _CAPABILITIES, "serverInfo": own})
     if exchange.method == "server/discover":
         found = {"supportedVersions": [*PER_REQUEST], "capabilities": _CAPABILITIES, "_meta": {SERVER_INFO: own}}
-        return response(exchange.id, _result(exchange, found, cacheable=True))
+        return response(exchange.id, typed_result(exchange, found, cacheable=True))
     if exchange.method in LIST_METHODS:
-        return response(exchange.id, _result(exchange, {LIST_METHODS[exchange.method]: []}, cacheable=True))
+        return response(exchange.id, typed_result(exchange, {LIST_METHODS[exchange.method]: []}, cacheable=True))
     if exchange.method in _EMPTY:
-        return response(exchange.id, _result(exchange, {}))
+        return response(exchange.id, typed_result(exchange, {}))
     return failed_call(exchange, reason)
 
 
@@ -57,7 +57,7 @@ def acknowledgement(exchange: Exchange, granted: JSONObject) -> bytes:
     return notification("notifications/subscriptions/acknowledged", params)
 
 
-def _result(exchange: Exchange, result: JSONObject, *, cacheable: bool = False) -> JSONObject:
+def typed_result(exchange: Exchange, result: JSONObject, *, cacheable: bool = False) -> JSONObject:
     """Return a result in the form of the request's revision."""
     if not exchange.per_request:
         return result
