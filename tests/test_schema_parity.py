@@ -68,6 +68,7 @@ RENAMED: dict[str, Any] = {
     "ResultMetaObject": messages.ResultMeta,
     "ResultType": str,
     "SingleSelectEnumSchema": messages.PrimitiveSchema,
+    "Task": messages.TaskInfo,
     "SubscriptionsListenRequestParams": messages.ListenParams,
     "SubscriptionsListenResult": messages.ListenResult,
     "SubscriptionsListenResultMetaObject": messages.ListenResultMeta,

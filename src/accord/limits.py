@@ -153,6 +153,29 @@ class ClientLimits(_LimitGroup, frozen=True, kw_only=True):
     """Last lines of a server's stderr that are kept for errors."""
 
 
+class TaskLimits(_LimitGroup, frozen=True, kw_only=True):
+    """Limits of the tasks of a server. Sizes are in bytes, times in seconds."""
+
+    tasks: int = 10_000
+    """Tasks that the server keeps, running or ended; a further one is refused with an error that says so."""
+    tasks_per_principal: int = 1_000
+    """`tasks` of one principal, or of one address without authentication."""
+    running_per_principal: int = 1_000
+    """Tasks of one principal, or of one address without authentication, that have not ended; a further one is refused
+    with an error that says so."""
+    ttl_seconds: float = 86_400
+    """The longest time that a task is kept after its creation, whatever its tool declares or its client requests; then
+    it is cancelled."""
+    result_bytes: int = 16 << 20
+    """The result of a task; a task with a larger one fails."""
+    kept_bytes: int = 256 << 20
+    """Arguments, answers and results of all tasks in memory (`MemoryTasks`); a further task is refused with an error
+    that says so."""
+    polls_per_second: float = 100
+    """`tasks/get` requests of one principal, or of one address without authentication; a further one is refused with an
+    error that says when to retry."""
+
+
 class Limits(_LimitGroup, frozen=True, kw_only=True):
     """Limits on what a peer controls. Sizes are in bytes, times in seconds; `None` means no limit.
 
@@ -164,6 +187,8 @@ class Limits(_LimitGroup, frozen=True, kw_only=True):
     """Limits of a server over HTTP."""
     client: ClientLimits = ClientLimits()
     """Limits of a client alone."""
+    tasks: TaskLimits = TaskLimits()
+    """Limits of the tasks of a server."""
 
     line_bytes: int = 64 << 20
     """One message on a stdio line; a longer one is skipped in linear time and answered with one error. Client: one

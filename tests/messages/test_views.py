@@ -157,7 +157,7 @@ def test_null_does_not_stand_for_absent() -> None:
 
 def test_null_is_a_value_where_the_schema_says_so() -> None:
     task = '{"taskId":"1","status":"working","createdAt":"","lastUpdatedAt":"","ttl":null}'
-    assert strictly(messages.Task, "2025-11-25", task).ttl is None
+    assert strictly(messages.TaskInfo, "2025-11-25", task).ttl is None
     assert strictly(CallToolResult, LATEST, '{"content":[],"resultType":"complete","structuredContent":null}')
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from accord.messages.base import JSONObject, Model, in_use, lives, open_ended, since
+
+_TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 
 
 class ListCapability(Model):
@@ -142,6 +144,8 @@ def declares(capabilities: ClientCapabilities | ServerCapabilities, path: str) -
     return value is not None and value is not False
 
 
+Capabilities = TypeVar("Capabilities", ClientCapabilities, ServerCapabilities)
+
 SESSION_CAPABILITIES = frozenset(("logging", "resources.subscribe"))
 """Capabilities of a server whose requests change the session."""
 
@@ -156,6 +160,19 @@ def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
         prompts=None if capabilities.prompts is None else ListCapability(),
         resources=None if capabilities.resources is None else ResourcesCapability(),
     )
+
+
+def for_handshake(capabilities: Capabilities) -> Capabilities:
+    """Return the capabilities of a side for `initialize`: tasks are a capability of the core there, no extension."""
+    if _TASKS_EXTENSION not in (capabilities.extensions or {}):
+        return capabilities
+    rest = {name: settings for name, settings in (capabilities.extensions or {}).items() if name != _TASKS_EXTENSION}
+    return msgspec.structs.replace(capabilities, extensions=rest or None)
+
+
+def for_discover(capabilities: ServerCapabilities) -> ServerCapabilities:
+    """Return the capabilities of a server for `server/discover`, where tasks are an extension only."""
+    return msgspec.structs.replace(capabilities, tasks=None)
 
 
 def required_capabilities(path: str) -> JSONObject:

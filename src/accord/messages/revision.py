@@ -58,6 +58,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Titles of a choice are beside its values in `oneOf`; otherwise apart, in `enumNames`."""
     form_multi_select: bool = False
     """A form field may accept several choices at once."""
+    requested_tasks: bool = False
+    """A request may ask to run as a task (`task` in its params); tasks are a capability of the core."""
+    extension_tasks: bool = False
+    """The server decides which calls become tasks, for clients that declare the extension."""
     resource_not_found: int = RESOURCE_NOT_FOUND
     missing_capability: int = INVALID_REQUEST
     """The code of the error for a request that needs a capability that the client did not declare."""
@@ -76,6 +80,7 @@ _ROWS = (
         form_defaults=True,
         form_titled_choices=True,
         form_multi_select=True,
+        requested_tasks=True,
     ),
     Rules(
         revision="2026-07-28",
@@ -94,6 +99,7 @@ _ROWS = (
         form_defaults=True,
         form_titled_choices=True,
         form_multi_select=True,
+        extension_tasks=True,
         resource_not_found=INVALID_PARAMS,
         missing_capability=MISSING_CLIENT_CAPABILITY,
     ),

@@ -1,4 +1,6 @@
-"""Tasks of 2025-11-25: a request that is answered at once, and whose result the client fetches later."""
+"""Tasks of 2025-11-25: a request that is answered at once, and whose result the client fetches later. `task_extension`
+has those of 2026-07-28.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,15 @@ from msgspec import field
 from accord.messages.base import JSONObject, Meta, Model, lives, seen_as
 from accord.messages.bounds import Cursor, Name
 from accord.messages.meta import NotificationMeta, Params, Result, ResultMeta
+
+TASKS_NAME = "io.modelcontextprotocol/tasks"
+"""The name of the extension that has tasks from 2026-07-28 on."""
+
+NAMED_BY_ID: dict[str, str] = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "task_id")
+"""The methods of the extension whose `Mcp-Name` repeats the id of the task, and the field of their params."""
+
+TERMINAL_STATUSES = frozenset(("completed", "failed", "cancelled"))
+"""The statuses that do not change any more."""
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
@@ -28,7 +39,7 @@ class RelatedTaskMetadata(Model):
 
 
 @lives(since="2025-11-25", until="2026-07-28")
-class Task(Model):
+class TaskInfo(Model):
     """A task: times are ISO 8601, durations milliseconds; a `ttl` of None means no end."""
 
     task_id: Name
@@ -44,7 +55,7 @@ class Task(Model):
 class CreateTaskResult(Result):
     """Result of a request that became a task."""
 
-    task: Task
+    task: TaskInfo
 
 
 @lives(since="2025-11-25", until="2026-07-28")
@@ -55,14 +66,14 @@ class TaskParams(Params):
 
 
 @lives(since="2025-11-25", until="2026-07-28")
-class GetTaskResult(Task):
+class GetTaskResult(TaskInfo):
     """Result of `tasks/get`."""
 
     meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
 
 
 @lives(since="2025-11-25", until="2026-07-28")
-class CancelTaskResult(Task):
+class CancelTaskResult(TaskInfo):
     """Result of `tasks/cancel`."""
 
     meta: Annotated[Meta | None, seen_as(ResultMeta)] = field(default=None, name="_meta")
@@ -72,12 +83,12 @@ class CancelTaskResult(Task):
 class ListTasksResult(Result):
     """Result of `tasks/list`."""
 
-    tasks: list[Task]
+    tasks: list[TaskInfo]
     next_cursor: Cursor | None = None
 
 
 @lives(since="2025-11-25", until="2026-07-28")
-class TaskStatusParams(Task):
+class TaskStatusParams(TaskInfo):
     """Params of `notifications/tasks/status`."""
 
     meta: Annotated[Meta | None, seen_as(NotificationMeta)] = field(default=None, name="_meta")

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from accord.server.middleware.request import Middleware
     from accord.server.openapi.document import Source
     from accord.server.openapi.importer import OpenAPIOptions
+    from accord.server.tasks.options import Task, TaskSupport
+    from accord.server.tasks.service import TaskService
+    from accord.store.tasks import Tasks
     from accord.telemetry.base import Telemetry
     from accord.transport.base import Transport
 
@@ -56,8 +59,9 @@ class Server(DeclarationMixin, CompositionMixin):
     method, or a list of alternatives. `telemetry` records requests: `OpenTelemetry()`. `middleware` wraps all requests,
     see `add_middleware`. `lifespan` is an async context manager, or an async generator, that takes the server: it is
     entered when the server starts, once for any number of clients, and exited when it stops; the value that it yields
-    is `ctx.lifespan`. `strict_arguments` rejects arguments that need a conversion, see `ToolOptions.strict`. Raises
-    `DeclarationError` for invalid keys, and for an invalid `auth` or `lifespan`.
+    is `ctx.lifespan`. `strict_arguments` rejects arguments that need a conversion, see `ToolOptions.strict`. `tasks`
+    stores the tasks of tools with `task=`: `SQLiteTasks(path)`; in memory by default. Raises `DeclarationError` for
+    invalid keys, and for an invalid `auth` or `lifespan`.
     """
 
     context_type: ClassVar[type[Context]] = Context
@@ -84,6 +88,7 @@ class Server(DeclarationMixin, CompositionMixin):
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan | None = None,
         strict_arguments: bool = False,
+        tasks: Tasks | None = None,
     ) -> None:
         super().__init__()
         self.strict_arguments = strict_arguments
@@ -116,6 +121,9 @@ class Server(DeclarationMixin, CompositionMixin):
         """Authenticates clients over HTTP."""
         self.instrumentation: ServerInstrumentation | None = None if telemetry is None else _instrumentation(telemetry)
         """The instrumented parts for the telemetry; None without telemetry."""
+        self.task_service: TaskService | None = None
+        """The tasks of the server, once a tool has `task=`."""
+        self._task_store = tasks
         self._app: HTTPApp | None = None
         self._mount_listeners: dict[int, Callable[[str, str], None]] = {}
         self.change_bus: ChangeBus = ChangeBus()
@@ -176,6 +184,16 @@ class Server(DeclarationMixin, CompositionMixin):
         """
         return self.active_round_trips is not None and self.active_round_trips.url_elicitations.complete(elicitation_id)
 
+    def serve_tasks(self, support: TaskSupport) -> Task | None:
+        """Serve tasks from now on; return the options that `support` stands for. Raises `DeclarationError`."""
+        from accord.server.tasks.options import task_options
+        from accord.server.tasks.service import TaskService
+
+        options = task_options(support)
+        if options is not None and self.task_service is None:
+            self.task_service = TaskService(self, self._task_store)
+        return options
+
     # --- other servers -----------------------------------------------------------------------------------------
 
     def mount(self, other: Server, prefix: str = "") -> None:
@@ -191,6 +209,8 @@ class Server(DeclarationMixin, CompositionMixin):
             raise DeclarationError(f"{other!r:.200} is not a server: mount(server, prefix) takes a Server object")
         mount = Mount(other, prefix)
         check_no_cycle(self, other)
+        if other.task_service is not None:
+            self.serve_tasks(True)
         self.registry.mounts = (*self.registry.mounts, mount)
         self._mount_listeners[id(mount)] = listener = self._change_listener(mount.names.uri)
         other.change_bus.add_listener(listener)
@@ -216,6 +236,7 @@ class Server(DeclarationMixin, CompositionMixin):
             ),
             extensions=settings_of(self.extension_methods.extensions),
             experimental=self._experimental,
+            tasks=None if self.task_service is None else self.task_service.capability(lists=self.auth is not None),
         )
         return PeerInfo(self.info, capabilities, self.instructions)
 

@@ -27,6 +27,7 @@ from accord.errors import (
     UnsupportedVersion,
 )
 from accord.messages import codec
+from accord.messages.capabilities import for_discover, for_handshake
 from accord.messages.envelope import Notification
 from accord.messages.identity import Implementation
 from accord.messages.lifecycle import DiscoverResult, InitializeParams, InitializeResult
@@ -74,7 +75,7 @@ class ServerHandshake:
         state, profile = self._state, self._state.local_info
         result = DiscoverResult(
             supported_versions=[revision for revision in PER_REQUEST if revision in state.revisions],
-            capabilities=profile.capabilities,
+            capabilities=for_discover(profile.capabilities),
             instructions=profile.instructions,
             ttl_ms=DISCOVER_TTL_MS,
             cache_scope="private",
@@ -125,7 +126,7 @@ class ServerHandshake:
         state.peer_info = PeerInfo(params.client_info, params.capabilities)
         return InitializeResult(
             protocol_version=revision,
-            capabilities=profile.capabilities,
+            capabilities=for_handshake(profile.capabilities),
             server_info=profile.info or UNNAMED,
             instructions=profile.instructions,
         )
@@ -194,7 +195,7 @@ class ClientHandshake:
         profile = self._state.local_info
         params = InitializeParams(
             protocol_version=revision,
-            capabilities=profile.capabilities,
+            capabilities=for_handshake(profile.capabilities),
             client_info=profile.info or UNNAMED,
         )
         return self._outgoing.send(table(revision, "client")["initialize"], RULES[revision], params)[1]

@@ -52,8 +52,8 @@ class Batch:
 class PendingRequest(msgspec.Struct, eq=False):
     """A request in flight, in either direction.
 
-    `driver`, `sink`, `principal`, `headers`, `held` and `on_resume` belong to the driver of the session; the session
-    never reads them.
+    `driver`, `sink`, `principal`, `headers`, `held`, `message_meta` and `on_resume` belong to the driver of the
+    session; the session reads only `message_meta`.
     """
 
     id: RequestId
@@ -85,6 +85,8 @@ class PendingRequest(msgspec.Struct, eq=False):
     """The headers of the HTTP request, as bytes by their lower-case names."""
     held: Any = None
     """An `ExitStack` that closes when the handler has ended, if something is reserved for that long (HTTP)."""
+    message_meta: Any = None
+    """A mapping that is added to the `_meta` of the messages that belong to the request."""
     on_resume: Any = None
     """Called when a suspended handler continues, if telemetry is on."""
 

@@ -62,7 +62,9 @@ class ProgressTracker:
         if total is not None and not isfinite(total):  # JSON has no infinity
             total = None
         params = ProgressParams(progress_token=token, progress=progress, total=total, message=message)
-        request.held_report = self._notify("notifications/progress", params, rules=request.rules)
+        request.held_report = self._notify(
+            "notifications/progress", params, meta=request.message_meta, rules=request.rules
+        )
         released = self.release_held(request, now)
         stats.progress_held += released is None
         return released

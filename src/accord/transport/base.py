@@ -46,6 +46,21 @@ class MessageSink(Protocol):
         """Return the name of the peer, for errors and logs."""
 
 
+class NullSink:
+    """A sink for messages that belong to no stream: it drops them."""
+
+    name = "none"
+
+    def send(self, message: bytes) -> None:
+        """Drop the message."""
+
+    def flush(self) -> None:
+        """Do nothing: messages are not buffered."""
+
+    async def drain(self) -> None:
+        """Return at once: no message is pending."""
+
+
 @runtime_checkable
 class ResumableSink(Protocol):
     """A sink that can be closed, and resumed later."""

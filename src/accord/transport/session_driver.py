@@ -192,6 +192,8 @@ class SessionDriver:
         """Send a notification, under the rules of a request or of the session; `meta` goes into its `_meta`. `of` is
         the peer's request to which it belongs. From any thread. Raises `NotSupported`, and on a server
         `MissingClientCapability`."""
+        if of is not None and of.message_meta is not None:
+            meta = {**(meta or {}), **of.message_meta}
         message = self.session.notify(name, params, meta=meta, rules=rules)
         self._on_loop(self._send, of, message)
 
@@ -239,6 +241,8 @@ class SessionDriver:
         Raises `ProtocolError` for the peer's error, `RequestTimeout`, `ConnectionLost`, `NotSupported`, `NotConnected`,
         and on a server `MissingClientCapability`. Cancelling the await cancels the request.
         """
+        if of is not None and of.message_meta is not None:
+            meta = {**(meta or {}), **of.message_meta}
         return self._request_sender.request(
             name,
             params,

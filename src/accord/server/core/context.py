@@ -54,6 +54,10 @@ class NoOpAwaitable:
 _NO_OP = NoOpAwaitable()
 
 
+def _progress_text(progress: float, total: float | None) -> str:
+    return f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+
+
 class RunningServer(LivingServer, Protocol):
     """A server as handlers and middleware see it: `ctx.server`, `request.server`."""
 
@@ -268,8 +272,25 @@ class Context:
         call = self._call
         if call.has_ended:
             call.warn_ended()
+        if call.task is not None:
+            call.task.set_status(message or _progress_text(progress, total))
         call.peer.channel.report(call.pending, progress, total, message)
         return _NO_OP
+
+    # --- tasks -------------------------------------------------------------------------------------------------
+
+    def status(self, message: str) -> NoOpAwaitable:
+        """Set the status message of the task that this call is, or becomes. Does nothing for other calls."""
+        if self._call.task is not None:
+            self._call.task.set_status(message)
+        return _NO_OP
+
+    async def run_as_task(self) -> bool:
+        """Make this call a task now, so that the client need not wait; return whether it is one.
+
+        It is none if the client does not support tasks, if the tool has no `task=`, or if the task cannot be stored.
+        """
+        return self._call.task is not None and await self._call.task.try_create()
 
     def log(self, level: LoggingLevel, data: Any, logger: str | None = None) -> NoOpAwaitable:
         """Send a log message to the client (server, Logging), if the client's log level includes it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -78,14 +78,51 @@ class RawToolCall(msgspec.Struct, rename="camel"):
     arguments: Raw = NO_ARGUMENTS
     input_responses: Annotated[dict[Name, Raw], msgspec.Meta(max_length=MEMBERS)] | None = None
     request_state: State | None = None
+    task: Raw = Raw()
     meta: Raw = msgspec.field(default=Raw(), name="_meta")
 
 
 _decode_sent = msgspec.json.Decoder(RawToolCall).decode
 
 
+class TaskCalls(Protocol):
+    """The tasks of a server, as its dispatcher uses them; see `TaskService`."""
+
+    def methods(self, dispatcher: Dispatcher, encoder: ResultEncoder, limits: Limits) -> TaskHandlers:
+        """Return the handlers of the methods about tasks."""
+        ...
+
+    def check_request(self, tool: str, pending: PendingRequest, peer: Peer) -> None:
+        """Raise `MethodNotFound` for a call that asks to run a tool without `task=` as a task."""
+
+    async def run(
+        self,
+        sent: RawToolCall,
+        attempt: Attempt,
+        pending: PendingRequest,
+        peer: Peer,
+        encoder: ResultEncoder,
+        work: Callable[[HandlerCall], Awaitable[Any]],
+    ) -> Any:
+        """Return the result of a tool with `task=`, or the task that its call becomes. Raises `ProtocolError`."""
+
+
+class TaskHandlers(Protocol):
+    """The handlers of the methods about tasks."""
+
+    handlers: Mapping[str, RequestHandler]
+
+    async def grant(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
+        """Return the tasks of a subscription, see `FilterExtension`."""
+        ...
+
+
 class DispatchedServer(RunningServer, Protocol):
     """A server as its dispatcher uses it."""
+
+    @property
+    def task_service(self) -> TaskCalls | None:
+        """The tasks of the server, if a tool has `task=`."""
 
     @property
     def round_trips(self) -> MultiRoundTrip:
@@ -123,6 +160,11 @@ class Dispatcher:
             "subscriptions/listen": subscriptions.listen,
             **dict.fromkeys(self._registry.lists, lists.list),
         }
+        self._tasks = server.task_service
+        if self._tasks is not None:
+            task_methods = self._tasks.methods(self, encoder, limits)
+            self._handlers |= task_methods.handlers
+            subscriptions.filter_extensions.append(task_methods.grant)
 
     def make_invoker(self, server: RunningServer, encoder: ResultEncoder, limits: Limits) -> Invoker:
         """Return the invoker of the handlers."""
@@ -169,6 +211,8 @@ class Dispatcher:
         sent = read_tool_call(pending.params)
         if peer.call_limiter is not None:
             self._check_rate(peer.call_limiter)
+        if sent.task and self._tasks is not None:
+            self._tasks.check_request(sent.name, pending, peer)
         registration = self._registry.tools.get(sent.name)
         if registration is None or not registration.is_public or peer.visibility is not None:
             return self._call_resolved_tool(sent, pending, peer)
@@ -228,17 +272,19 @@ class Dispatcher:
     async def _call_tool_with_input(
         self, sent: RawToolCall, registration: Registration, pending: PendingRequest, peer: Peer
     ) -> Any:
-        """Call a tool that may request input from the client. Raises `ProtocolError`."""
+        """Call a tool that may request input from the client, or become a task. Raises `ProtocolError`."""
+        attempt = Attempt(registration, sent.name, sent.arguments, sent.request_state, sent.input_responses)
+        work = self.tool_work(sent, registration)
         try:
-            return await self._server.round_trips.run(
-                Attempt(registration, sent.name, sent.arguments, sent.request_state, sent.input_responses),
-                pending,
-                peer,
-                self._encoder.encode_input_required,
-                lambda call: self._run_tool(sent, registration, call.pending, call.peer, call),
-            )
+            if registration.task is not None and self._tasks is not None:
+                return await self._tasks.run(sent, attempt, pending, peer, self._encoder, work)
+            return await self._server.round_trips.run(attempt, pending, peer, self._encoder.encode_input_required, work)
         except EXPECTED_ERRORS as error:
             return self._encoder.encode_text(error_text(error), pending.rules, is_error=True)
+
+    def tool_work(self, sent: RawToolCall, registration: Registration) -> Callable[[HandlerCall], Awaitable[Any]]:
+        """Return the function that runs a tool for a call, and returns its encoded result."""
+        return lambda call: self._run_tool(sent, registration, call.pending, call.peer, call)
 
     def _check_rate(self, rate: RateLimiter) -> None:
         """Raise `RateLimited` for too many calls: "Servers MUST [...] Rate limit tool invocations" (Tools,

@@ -84,7 +84,7 @@ class Lifetime:
             stack.push_async_callback(entered.close)
             return value
 
-        return await self._open_once((step.key, step.make), open)
+        return await self.enter_once((step.key, step.make), open)
 
     async def start_mounted(self, lifetimes: Lifetimes) -> None:
         """Keep a mounted server running as long as this one. Raises `LifespanError`."""
@@ -93,7 +93,7 @@ class Lifetime:
             await lifetimes.enter()
             stack.push_async_callback(lifetimes.leave)
 
-        await self._open_once(lifetimes, open)
+        await self.enter_once(lifetimes, open)
 
     async def stop(self) -> None:
         """Exit everything in reverse order; cancel what takes longer than `Limits.grace_seconds`. Errors are logged,
@@ -109,7 +109,11 @@ class Lifetime:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=limits.close_seconds)
 
-    async def _open_once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
+    async def enter_once(self, key: Any, open: Callable[[AsyncExitStack], Awaitable[Any]]) -> Any:
+        """Return what `open` returns, called once for a key; what it adds to the stack is exited at the end.
+
+        Raises what `open` raises; the next call then tries again.
+        """
         made = self._opened.get(key)
         if made is None:
             made = self._opened[key] = self._enter(open)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from accord.server.depends.dependencies import Dependencies
     from accord.server.input.parameters import InputParameter
     from accord.server.middleware.chain import Chain, Guard, MiddlewareStep
+    from accord.server.tasks.options import Task
 
 
 class AccessMetadata(msgspec.Struct, frozen=True):
@@ -118,6 +119,7 @@ class Registration:
         "output",
         "resolve_hints",
         "rewrite_call",
+        "task",
         "template_guards",
         "timeout",
         "versions",
@@ -174,6 +176,8 @@ class Registration:
         """All of its versions, if there are several."""
         self.may_run_again: bool = may_run_again
         """Whether it is safe to run it twice."""
+        self.task: Task | None = None
+        """The options of a tool that may run as a task."""
         self.completions: ArgumentCompletions | None = None
         """The completions of its arguments."""
         self.cache: CacheHint = NO_CACHE

@@ -93,7 +93,12 @@ class ResultEncoder:
         """Encode the value of an extension method: a result, a record, or None."""
         if isinstance(value, Result):
             return self.encode(value, rules)
-        fields = {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any])
+        return self.encode_fields(
+            {} if value is None else msgspec.json.decode(encode(value), type=dict[str, Any]), rules
+        )
+
+    def encode_fields(self, fields: Mapping[str, Any], rules: Rules) -> Raw:
+        """Encode a result without a type of its own, from its members."""
         return self.encode({**fields, "_meta": self._meta} if rules.result_type else fields, rules)
 
     def decode_handled(

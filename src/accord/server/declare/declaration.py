@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from accord.messages.tool_ui import Caller
     from accord.server.apps.page import AppPage
     from accord.server.middleware.request import Middleware
+    from accord.server.tasks.options import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +89,7 @@ def make_tool(
     needs: Iterable[str] = (),
     version: str | None = None,
     middleware: Sequence[Middleware] = (),
+    task: Task | None = None,
     **about: Any,
 ) -> tuple[str, Registration]:
     """Return the name and the registration of a function as a tool; `about` are further fields of `Tool`. With
@@ -112,7 +114,7 @@ def make_tool(
         input_schema={},
         **message_fields(about),
     )
-    registration = tool_registration(function, read, tool, timeout)
+    registration = tool_registration(function, read, tool, timeout, task)
     set_metadata(registration, tags, scopes, middleware, version, needs)
     return tool.name, registration
 

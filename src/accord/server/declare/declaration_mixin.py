@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from accord.messages.tool_ui import Caller
     from accord.server.apps.page import AppPage
     from accord.server.middleware.request import Middleware
+    from accord.server.tasks.options import Task, TaskSupport
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -76,6 +77,10 @@ class ToolOptions(PromptOptions, total=False):
     """Who may call it, by the rules that hosts keep: `["app"]` for pages of this server only, `["model"]` for models
     only. This is not access control: use `scopes` and `needs`.
     """
+    task: TaskSupport
+    """Whether calls may run as tasks, which go on after their request: "optional" (or True), "required", or
+    `Task(...)`.
+    """
     strict: bool
     """Whether arguments are not converted: neither `3.0` to `3`, nor JSON in a string to its value."""
 
@@ -88,6 +93,10 @@ class DeclarationMixin:
     limits: Limits
     strict_arguments: bool = False
     """Whether tools do not convert arguments; the `strict` option of a tool takes precedence."""
+
+    def serve_tasks(self, support: TaskSupport) -> Task | None:
+        """Serve tasks from now on; return the options that `support` stands for. Raises `DeclarationError`."""
+        raise NotImplementedError  # `Server` has it: tasks need a server that runs
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -106,6 +115,8 @@ class DeclarationMixin:
         """
 
         def declare(function: F, **options: Any) -> F:
+            if "task" in options:
+                options["task"] = self.serve_tasks(options["task"])
             declare_tool(self.registry, function, **{"strict": self.strict_arguments, **options})
             return function
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,16 +13,23 @@ from accord.messages.content import Resource
 from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import Rules
-from accord.messages.tools import Tool
+from accord.messages.tools import Tool, ToolExecution
 from accord.server.core.registration import Registration, dependencies_in, input_parameters_in
 from accord.server.declare.signature import Signature
 from accord.wire.headers import ANNOTATION
 
+if TYPE_CHECKING:
+    from accord.server.tasks.options import Task
+
 
 def tool_registration(
-    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None
+    function: Callable[..., Any], signature: Signature, tool: Tool, timeout: float | None, task: Task | None = None
 ) -> Registration:
     """Return a function as a tool. The schemas are created when the tools are first listed."""
+
+    if task is not None:
+        execution = ToolExecution(task_support="required" if task.required else "optional")
+        tool = msgspec.structs.replace(tool, execution=execution)
 
     def define(rules: Rules) -> Tool:
         schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
@@ -40,6 +47,8 @@ def tool_registration(
         depends=dependencies_in(signature),
         may_run_again=is_safe(tool),
     )
+    if task is not None:
+        registration.task, registration.may_request_input = task, True
     return _resolved(
         registration,
         signature,

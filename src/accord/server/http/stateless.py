@@ -26,6 +26,7 @@ from accord.session.session import Session
 from accord.session.states import Phase
 from accord.transport.asgi.request import ASGIRequest
 from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.base import NullSink
 from accord.transport.session_driver import SessionDriver
 from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import (
@@ -42,21 +43,6 @@ if TYPE_CHECKING:
 
 _EVICTION_TRIES = 2
 """The most clients to check for one that can be evicted: enough to find room after some requests, at little cost."""
-
-
-class NullSink:
-    """A sink for messages that belong to no request: it drops them."""
-
-    name = "HTTP"
-
-    def send(self, message: bytes) -> None:
-        """Drop the message."""
-
-    def flush(self) -> None:
-        """Do nothing: messages are not buffered."""
-
-    async def drain(self) -> None:
-        """Return at once: no message is pending."""
 
 
 class StatelessClient:

@@ -22,6 +22,8 @@ class Attempt(msgspec.Struct):
     """JSON, or a dict."""
     state: str | None = None
     answers: Mapping[str, Any] | None = None
+    becomes_task: bool = False
+    """Whether the call may become a task, whose handler runs once: only declared questions are asked before."""
 
     def arguments_json(self) -> bytes:
         """Return the arguments as JSON."""

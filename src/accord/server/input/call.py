@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,7 @@ from accord.transport.deadlines import with_deadline
 
 if TYPE_CHECKING:
     from accord.server.notify.logs import ClientLog
+    from accord.server.tasks.running_task import RunningTask
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -41,6 +42,7 @@ class HandlerCall:
         "_roots",
         "_state",
         "_warned",
+        "declared_answers",
         "input",
         "is_personal",
         "peer",
@@ -48,6 +50,7 @@ class HandlerCall:
         "reads",
         "requested_input",
         "resolved_input",
+        "task",
     )
 
     def __init__(self, pending: PendingRequest, peer: Peer) -> None:
@@ -56,6 +59,10 @@ class HandlerCall:
         self.input: InputRequester
         self.resolved_input: dict[str, Any] | None = None
         """Input that was requested before the handler started."""
+        self.declared_answers: Mapping[str, tuple[bytes, bytes]] | None = None
+        """The answers behind `resolved_input`: the digest of each question, and JSON."""
+        self.task: RunningTask | None = None
+        """The task that the call is or may become; None for a tool without `task=`."""
         self.requested_input: bool = False
         """Whether input was requested; the result then depends on the answers."""
         self.is_personal: bool = False

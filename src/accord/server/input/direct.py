@@ -72,11 +72,11 @@ class DirectInput:
 
     def require_available(self, question: InputQuestion[Any]) -> None:
         """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
-        self._params(question)
+        checked_params(question, self._exchange, self._peer)
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Return the answers in order; the first failure cancels the other requests."""
-        params = [self._params(question) for question in questions]  # checked before anything is sent
+        params = [checked_params(each, self._exchange, self._peer) for each in questions]  # before anything is sent
         if len(questions) == 1:
             return [await self._request_one(questions[0], params[0])]
         asking = [asyncio.ensure_future(self._request_one(*pair)) for pair in zip(questions, params, strict=True)]
@@ -86,26 +86,38 @@ class DirectInput:
             for task in asking:
                 task.cancel()
 
-    def _params(self, question: InputQuestion[Any]) -> Any:
-        rules = self._exchange.rules
-        if question.method not in table(rules.revision, "server"):
-            raise NotSupported(f"{rules.revision} has no {question.method}")
-        params = question.params(rules)  # `NotSupported` first: no client could declare the capability
-        self._peer.channel.session.require_client_capability(self._exchange, question.needs)
-        return params
-
     async def _request_one(self, question: InputQuestion[Any], params: Any) -> Any:
         if isinstance(question, ElicitUrl):
             self._url_elicitations.add(question.elicitation_id, self._peer)
-        try:
-            raw = await self._peer.channel.request(
-                question.method, params, timeout=self._seconds, needs=question.needs, of=self._exchange
-            )
-        except MissingClientCapability:
-            raise
-        except ProtocolError as error:
-            raise AnswerError(f"the client answered {question.method} with an error: {error}", error) from error
-        try:
-            return question.read(raw)
-        except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
-            raise InvalidResult(f"the response to {question.method} is invalid: {exc}", raw=bytes(raw)) from exc
+        _, answer = await request_answer(question, params, self._exchange, self._peer, self._seconds)
+        return answer
+
+
+def checked_params(question: InputQuestion[Any], pending: PendingRequest, peer: Peer) -> Any:
+    """Return the params of the request for a question. Raises `NotSupported`, `MissingClientCapability`."""
+    rules = pending.rules
+    if question.method not in table(rules.revision, "server"):
+        raise NotSupported(f"{rules.revision} has no {question.method}")
+    params = question.params(rules)  # `NotSupported` first: no client could declare the capability
+    peer.channel.session.require_client_capability(pending, question.needs)
+    return params
+
+
+async def request_answer(
+    question: InputQuestion[Any], params: Any, of: PendingRequest, peer: Peer, seconds: float
+) -> tuple[bytes, Any]:
+    """Send the request for a question as part of the peer's request `of`; return the result, and the answer in it.
+
+    Raises `MissingClientCapability`, `AnswerError` for an error of the client, `InvalidResult`, and the errors of a
+    connection.
+    """
+    try:
+        raw = await peer.channel.request(question.method, params, timeout=seconds, needs=question.needs, of=of)
+    except MissingClientCapability:
+        raise
+    except ProtocolError as error:
+        raise AnswerError(f"the client answered {question.method} with an error: {error}", error) from error
+    try:
+        return bytes(raw), question.read(raw)
+    except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
+        raise InvalidResult(f"the response to {question.method} is invalid: {exc}", raw=bytes(raw)) from exc

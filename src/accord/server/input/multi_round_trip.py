@@ -78,7 +78,7 @@ class MultiRoundTrip:
             return work(call)
         state = None if attempt.state is None else self._states.open(attempt.state, self._binding(attempt, call))
         ask = partial(self._input_required, attempt, call, encode)
-        if attempt.registration.may_run_again:
+        if attempt.registration.may_run_again and not attempt.becomes_task:
             return self._replay(attempt, call, state or RequestState(), work, ask)
         return self._suspend(attempt, call, state, work, ask)
 
@@ -144,6 +144,7 @@ class MultiRoundTrip:
                 call.resolved_input = await call.resolve_input(attempt.registration.input_parameters, attempt.arguments)
             except RunInterrupted:
                 return ask(known, replay.missing())
+            call.declared_answers = known.answers
             known.answers, known.outstanding = {}, {}
         suspended = call.input = SuspendedCall(call, known, ask, table)
         if state is not None:

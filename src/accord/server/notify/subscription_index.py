@@ -189,6 +189,10 @@ class SubscriptionIndex:
             for listener in self._subscribers_of(method, uri):
                 listener.notify(method, params)
 
+    def subscribers(self, key: str) -> list[Subscriber]:
+        """Return the subscribers of what is not a resource, by its key, such as a task."""
+        return list(self._by_uri.get(key, ()))
+
     def _update_server_info(self) -> None:
         """Update the server info of connected clients after a change of a list."""
         profile = self._server_info()

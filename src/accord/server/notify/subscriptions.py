@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import msgspec
 
 from accord.errors import ResourceNotFound
 from accord.messages import codec
@@ -18,6 +21,9 @@ from accord.server.middleware.request import Request, RunMiddleware
 from accord.server.notify.subscription_index import LIST_CHANGES, SubscriptionIndex
 from accord.session.pending_request import PendingRequest
 
+FilterExtension = Callable[[PendingRequest, Peer], Awaitable[tuple[dict[str, Any], list[str]]]]
+"""Returns the members of a filter that an extension grants, and their keys in the index. Raises `ProtocolError`."""
+
 
 class SubscriptionHandler:
     """The handler of the subscription methods for one running server."""
@@ -28,6 +34,8 @@ class SubscriptionHandler:
         self._resolver = resolver
         self._subscription_index = subscription_index
         self._run_middleware = run_middleware
+        self.filter_extensions: list[FilterExtension] = []
+        """What extensions add to the filter of `subscriptions/listen`."""
 
     async def subscribe(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
         """Subscribe the session to a resource. Raises `InvalidParams` for a long URI, `ResourceNotFound`, and
@@ -52,16 +60,30 @@ class SubscriptionHandler:
         subscription's ID": nothing else happens between that and the wait.
         """
         granted = await self._granted(codec.decode_params(ListenParams, pending.params).notifications, pending, peer)
+        more, keys = await self._granted_by_extensions(pending, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
-        with self._subscription_index.with_subscription(pending, peer, methods, granted.resource_subscriptions or ()):
+        uris = [*(granted.resource_subscriptions or ()), *keys]
+        with self._subscription_index.with_subscription(pending, peer, methods, uris):
             peer.channel.notify(
                 "notifications/subscriptions/acknowledged",
-                SubscriptionsAcknowledgedParams(notifications=granted),
+                {"notifications": {**msgspec.to_builtins(granted), **more}}
+                if more
+                else SubscriptionsAcknowledgedParams(notifications=granted),
                 meta={SUBSCRIPTION_ID: pending.id},
                 rules=pending.rules,
                 of=pending,
             )
             await asyncio.get_running_loop().create_future()
+
+    async def _granted_by_extensions(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
+        granted: dict[str, Any] = {}
+        keys: list[str] = []
+        for extend in self.filter_extensions:
+            members, added = await extend(pending, peer)
+            granted |= members
+            keys += added
+        self._subscription_index.check_capacity(peer, keys)
+        return granted, keys
 
     async def _granted(self, wanted: SubscriptionFilter, pending: PendingRequest, peer: Peer) -> SubscriptionFilter:
         """Return the part of a filter that the server grants: "Notification types the server does not support are

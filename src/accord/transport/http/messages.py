@@ -12,8 +12,9 @@ from accord.messages.bounds import RESULT_NODES, has_more_nodes
 from accord.messages.envelope import ErrorObject, RequestId, is_array, outlines
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.methods import METHODS
+from accord.messages.tasks import NAMED_BY_ID
 
-NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not None}
+NAMED_BY = {row.name: row.named_by for row in METHODS if row.named_by is not None} | NAMED_BY_ID
 """Methods with a `Mcp-Name` header, and the field of the params that it repeats."""
 
 CANCELLED = "notifications/cancelled"
@@ -29,6 +30,7 @@ class _Meta(msgspec.Struct):
 class _Params(msgspec.Struct):
     name: Any = None
     uri: Any = None
+    task_id: Any = field(default=None, name="taskId")
     cancelled: Any = field(default=None, name="requestId")
     arguments: Raw = Raw()
     meta: _Meta | None = field(default=None, name="_meta")

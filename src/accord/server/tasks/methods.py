@@ -1,0 +1,271 @@
+"""The methods about tasks: `tasks/get`, `tasks/update` and `tasks/cancel` of the extension (2026-07-28), `tasks/get`,
+`tasks/result`, `tasks/list` and `tasks/cancel` of the core (2025-11-25), and the tasks of a subscription.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from accord.errors import (
+    AccordError,
+    ConnectionLost,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    RateLimited,
+    StoreError,
+    from_wire,
+)
+from accord.limits import Limits
+from accord.messages import codec
+from accord.messages.envelope import ErrorObject
+from accord.messages.meta import EmptyResult, PaginatedParams
+from accord.messages.revision import RULES
+from accord.messages.task_extension import TASKS, TaskIdParams, TaskListenParams, UpdateTaskParams
+from accord.messages.tasks import CancelTaskResult, GetTaskResult, ListTasksResult, TaskParams
+from accord.server.core.peer import Peer
+from accord.server.core.results import ResultEncoder
+from accord.server.input.direct import checked_params, request_answer
+from accord.server.tasks.runner import TaskRunner, subscription_key
+from accord.server.tasks.running_task import OpenQuestion, RunningTask
+from accord.server.tasks.wire import core_task, detailed_task, related, result_with_meta, task_info
+from accord.session.pending_request import PendingRequest
+from accord.session.rate import RateLimiter
+from accord.store.tasks import TaskInput, TaskRecord
+
+UNKNOWN = "no such task; it may have expired"
+
+_CURSOR = re.compile(r"[A-Za-z0-9_-]{43}")
+_POLL_SECONDS = 0.25
+"""The interval at which a task of another process is looked up while a request waits for it."""
+_MAX_LIMITERS = 10_000
+
+RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
+
+
+class TaskMethods:
+    """The request handlers of the methods about tasks, for one dispatcher."""
+
+    def __init__(self, runner: TaskRunner, encoder: ResultEncoder, limits: Limits) -> None:
+        self._runner = runner
+        self._encoder = encoder
+        self._limits = limits
+        self._limiters: dict[str, RateLimiter] = {}
+        self.handlers: Mapping[str, RequestHandler] = {
+            "tasks/get": self.get,
+            "tasks/update": self.update,
+            "tasks/cancel": self.cancel,
+            "tasks/result": self.result,
+            "tasks/list": self.list_page,
+        }
+        """The handlers, by method."""
+
+    async def get(self, pending: PendingRequest, peer: Peer) -> Any:
+        """Return the state of a task. Raises `InvalidParams` for an unknown one, `RateLimited`."""
+        self._check_rate(peer)
+        record = await self._find(_task_id(pending), pending, peer)
+        if pending.rules.requested_tasks:
+            return GetTaskResult(**task_info(record))
+        return self._encoder.encode_fields({"resultType": "complete", **detailed_task(record)}, pending.rules)
+
+    async def update(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
+        """Give a task answers to its questions. Raises `InvalidParams` for an unknown task, and for an answer that does
+        not fit its question.
+        """
+        params = codec.decode_params(UpdateTaskParams, pending.params)
+        record = await self._find(params.task_id, pending, peer)
+        answers = {key: codec.encode(answer) for key, answer in params.input_responses.items()}
+        running = self._runner.tasks.get(record.id)
+        try:
+            if running is not None:
+                await running.receive_answers(answers)
+            elif not record.ended:
+                await self._runner.store.send(TaskInput(record.id, answers))
+        except StoreError as error:
+            raise InternalError(f"the answers cannot be stored, send them again: {error}") from error
+        return EmptyResult()
+
+    async def cancel(self, pending: PendingRequest, peer: Peer) -> Any:
+        """Cancel a task. Raises `InvalidParams` for an unknown one; in 2025-11-25 also for one that has ended."""
+        is_core = pending.rules.requested_tasks
+        record = await self._find(_task_id(pending), pending, peer)
+        if is_core and record.ended:
+            raise InvalidParams(f"the task is {record.status} already, and cannot be cancelled")
+        running = self._runner.tasks.get(record.id)
+        if running is not None:
+            await running.cancel()
+        elif not record.ended:
+            await self._send_cancellation(record)
+            if is_core:  # it "MUST transition the task to `cancelled` status before sending the response"
+                record = await self._wait_elsewhere(record.id, pending, peer)
+        return CancelTaskResult(**task_info(record)) if is_core else EmptyResult()
+
+    async def _send_cancellation(self, record: TaskRecord) -> None:
+        try:
+            await self._runner.store.send(TaskInput(record.id))
+        except StoreError as error:
+            raise InternalError(f"the cancellation cannot be stored, send it again: {error}") from error
+
+    async def result(self, pending: PendingRequest, peer: Peer) -> Any:
+        """Return the result of a task once it has ended; until then, ask the client what its handler asks.
+
+        Raises `InvalidParams` for an unknown task and for one without a result, and the error of the call.
+        """
+        record = await self._find(_task_id(pending), pending, peer)
+        running = self._runner.tasks.get(record.id)
+        if running is not None:
+            pending.message_meta = related(record.id)
+            await QuestionSender(running, pending, peer, self._limits.answer_seconds).send_until_end()
+        elif not record.ended:
+            record = await self._wait_elsewhere(record.id, pending, peer)
+        if record.result is not None:
+            return result_with_meta(record.result, record.id)
+        if record.error is not None:
+            error = msgspec.json.decode(record.error, type=ErrorObject)
+            raise from_wire(error.code, error.message, None if error.data is msgspec.UNSET else error.data)
+        raise InvalidParams(f"the task was {record.status}, so it has no result")
+
+    async def list_page(self, pending: PendingRequest, peer: Peer) -> ListTasksResult:
+        """Return one page of the tasks of the principal; without one, those of this process, which serves one client.
+
+        Raises `InvalidParams` for an unknown cursor.
+        """
+        if not peer.channel.session.local_info.declares("tasks.list"):
+            raise MethodNotFound("tasks/list needs authentication on this server")
+        cursor, most = codec.decode_params(PaginatedParams, pending.params).cursor or "", self._limits.page_size
+        if cursor and not _CURSOR.fullmatch(cursor):
+            raise InvalidParams(f"unknown cursor {cursor[:100]!r}")
+        await self._open()
+        records = await self._runner.store.page(peer.principal, cursor, most + 1)
+        shown = [each for each in records[:most] if self._is_visible(each, pending, peer)]
+        return ListTasksResult(
+            tasks=[core_task(each) for each in shown], next_cursor=records[most - 1].id if len(records) > most else None
+        )
+
+    # --- subscriptions -----------------------------------------------------------------------------------------
+
+    async def grant(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
+        """Return the granted tasks of a `subscriptions/listen`, as members of its filter and as keys in the index.
+
+        Raises `MissingClientCapability` for a client that does not declare the extension.
+        """
+        wanted = codec.decode_params(TaskListenParams, pending.params).notifications.task_ids
+        if wanted is None:
+            return {}, []
+        peer.channel.session.require_client_capability(pending, TASKS.capability)
+        granted = [id for id in dict.fromkeys(wanted) if await self._is_known(id, pending, peer)]
+        return {"taskIds": granted}, [subscription_key(id) for id in granted]
+
+    async def _is_known(self, id: str, pending: PendingRequest, peer: Peer) -> bool:
+        with suppress(InvalidParams):
+            await self._find(id, pending, peer)
+            return True
+        return False
+
+    # --- looking up --------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        try:
+            await self._runner.open()
+        except AccordError as error:
+            raise InternalError(f"the tasks cannot be read: {error}") from error
+
+    async def _find(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
+        """Return a task of this client. Raises `InvalidParams`: the task of another client is as unknown as one that
+        does not exist.
+        """
+        try:
+            record = await self._runner.load(id)
+        except AccordError as error:
+            raise InternalError(f"the tasks cannot be read: {error}") from error
+        if record is None or not self._is_visible(record, pending, peer):
+            raise InvalidParams(UNKNOWN)
+        return record
+
+    def _is_visible(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> bool:
+        same_protocol = RULES[record.revision].requested_tasks == pending.rules.requested_tasks
+        return record.owner == peer.principal and same_protocol
+
+    async def _wait_elsewhere(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
+        """Return a task of another process once it has ended."""
+        while True:
+            record = await self._find(id, pending, peer)
+            if record.ended:
+                return record
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _check_rate(self, peer: Peer) -> None:
+        """Raise `RateLimited` for too many polls: "Servers MAY rate-limit clients"."""
+        limiter = self._limiters.get(peer.account)
+        if limiter is None:
+            if len(self._limiters) >= _MAX_LIMITERS:
+                self._limiters.clear()
+            limiter = self._limiters[peer.account] = RateLimiter(self._limits.tasks.polls_per_second)
+        now = self._runner.loop.time()
+        if not limiter.allow(now):
+            wait, most = limiter.delay(now), self._limits.tasks.polls_per_second
+            what = f"too many tasks/get requests: the limit is {most:g} a second (TaskLimits.polls_per_second)"
+            raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
+
+
+def _task_id(pending: PendingRequest) -> str:
+    """Return the id in the params. Raises `InvalidParams`."""
+    if pending.rules.requested_tasks:
+        return codec.decode_params(TaskParams, pending.params).task_id
+    return codec.decode_params(TaskIdParams, pending.params).task_id
+
+
+class QuestionSender:
+    """Sends the questions of a task as part of one `tasks/result` request (2025-11-25): "When the requestor encounters
+    the `input_required` status, it SHOULD preemptively call `tasks/result`".
+    """
+
+    def __init__(self, task: RunningTask, pending: PendingRequest, peer: Peer, seconds: float) -> None:
+        self._task = task
+        self._pending = pending
+        self._peer = peer
+        self._seconds = seconds
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def send_until_end(self) -> None:
+        """Return when the task has ended. What was not answered when the request ends, a later request asks again."""
+        ended = asyncio.ensure_future(self._task.ended.wait())
+        try:
+            while not ended.done():
+                self._task.asks.clear()
+                for key, question in list(self._task.questions.items()):
+                    if not question.is_sent:
+                        self._start(key, question)
+                asks = asyncio.ensure_future(self._task.asks.wait())
+                await asyncio.wait((ended, asks), return_when=asyncio.FIRST_COMPLETED)
+                asks.cancel()
+        finally:
+            ended.cancel()
+            for sending in self._sending:
+                sending.cancel()
+
+    def _start(self, key: str, question: OpenQuestion) -> None:
+        question.is_sent = True
+        sending = asyncio.ensure_future(self._send(key, question))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, key: str, open: OpenQuestion) -> None:
+        question, task = open.question, self._task
+        try:
+            params = checked_params(question, task.call.pending, self._peer)
+            raw, _ = await request_answer(question, params, self._pending, self._peer, self._seconds)
+            await task.receive_answers({key: raw})
+        except (asyncio.CancelledError, ConnectionLost):
+            open.is_sent = False
+            task.asks.set()
+            raise
+        except AccordError as error:  # the handler learns why it gets no answer
+            if not open.answer.done():
+                open.answer.set_exception(error)

@@ -1,0 +1,318 @@
+"""The tasks of one server on one event loop: their creation, their end, and what other processes have of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from accord.errors import INTERNAL_ERROR, AccordError, InternalError, RateLimited, StoreError
+from accord.limits import Limits
+from accord.messages import codec
+from accord.messages.revision import RULES
+from accord.server.core.types import LivingServer
+from accord.server.tasks.running_task import STOPPED, RunningTask, Work
+from accord.server.tasks.wire import core_task, detailed_task
+from accord.store.tasks import TaskInput, TaskRecord, Tasks
+
+if TYPE_CHECKING:
+    from accord.server.core.lifetime import Lifetimes
+    from accord.server.input.call import HandlerCall
+    from accord.server.notify.subscription_index import ChangeBus
+    from accord.server.tasks.options import Task
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_TURN_SECONDS = 0.25
+"""The interval at which changes are stored, and inputs from other processes are taken."""
+
+_NOTIFY_SECONDS = 0.05
+"""The shortest interval between two notifications about one task, but for its end."""
+
+_ADOPT_SECONDS = 1.0
+"""The shortest interval between two searches for tasks of processes that have ended."""
+
+
+class TaskServer(LivingServer, Protocol):
+    """A server as its tasks use it."""
+
+    change_bus: ChangeBus
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        """The lifetimes of the server, by event loop."""
+
+
+Recover = Callable[[TaskRecord], "tuple[HandlerCall, Work] | None"]
+"""Returns what runs the handler of an adopted task again; None if it must not run again."""
+
+
+def subscription_key(id: str) -> str:
+    """Return the key of a task in the subscription index, which no URI can be."""
+    return f" task {id}"
+
+
+class TaskRunner:
+    """The runner of the tasks on one event loop. It opens the store for the lifetime of the server there."""
+
+    def __init__(self, server: TaskServer, store: Tasks, limits: Limits) -> None:
+        self.id: str = secrets.token_hex(16)
+        self.store: Tasks = store
+        self.tasks: dict[str, RunningTask] = {}
+        """The tasks that run here, by id."""
+        self.result_bytes: int = limits.tasks.result_bytes
+        self.recover: Recover = lambda record: None
+        self._server = server
+        self._limits = limits
+        self._running_by_account: dict[str, int] = {}
+        self._changed: dict[RunningTask, None] = {}
+        """Tasks with changes that are not stored yet."""
+        self._notified: dict[RunningTask, asyncio.TimerHandle | None] = {}
+        self.loop = asyncio.get_running_loop()
+        self._turns: asyncio.Task[None] | None = None
+        self._adopted = float("-inf")
+        self._background: set[asyncio.Task[None]] = set()
+        self.closed: bool = False
+        """Whether the lifetime of the server has ended, so that there are no further tasks."""
+
+    # --- the lifetime ------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open the store, once. Raises `StoreError`."""
+        await self._server.lifetimes.current().enter_once(self, self._enter)
+
+    async def _enter(self, stack: AsyncExitStack) -> None:
+        await self.store.open(self.id)
+        stack.push_async_callback(self._close)
+
+    def start(self, recover: Recover) -> None:
+        """Run again what a process that has ended has left, in the background."""
+        self.recover = recover
+        if self.store.survives:
+            self._spawn(self._open_and_adopt())
+
+    async def _open_and_adopt(self) -> None:
+        try:
+            await self.open()
+            await self.adopt()
+        except AccordError as error:
+            log.error("accord: the tasks of processes that have ended cannot be read: %s", error)
+
+    async def _close(self) -> None:
+        """End all tasks: those of a store that survives get time to finish first."""
+        self.closed = True
+        working = [task.handler for task in self.tasks.values() if task.handler and not task.questions]
+        if self.store.survives and working:
+            await asyncio.wait(working, timeout=self._limits.grace_seconds / 2)
+        left = list(self.tasks.values())
+        for task in left:
+            task.stop(abandon=self.store.survives and self.recover(task.record) is not None)
+        handlers = [task.handler for task in left if task.handler is not None]
+        if handlers:
+            await asyncio.wait(handlers, timeout=self._limits.close_seconds / 2)
+        for background in (*self._background, *([self._turns] if self._turns else ())):
+            background.cancel()
+        await self.store.close(self.id)
+
+    def _spawn(self, work: Any) -> None:
+        task = self.loop.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- the table of running tasks ----------------------------------------------------------------------------
+
+    async def run(self, call: HandlerCall, record: TaskRecord, options: Task, work: Work) -> TaskRecord | Any:
+        """Run a handler. Return the record of the task that the call becomes, or else its result.
+
+        Raises `ProtocolError` if the task cannot be created, before the handler runs, and what the handler raises.
+        """
+        task = call.task = RunningTask(self, record, call)
+        call.input = task
+        after = 0 if task.is_core else options.after
+        if after == 0:
+            try:
+                await task.create()
+            except StoreError as error:
+                raise InternalError(f"the call cannot become a task: {error}") from error
+            task.start(work)
+            return record
+        return await self._wait(task, task.start(work), after)
+
+    async def _wait(self, task: RunningTask, handler: asyncio.Task[Any], after: float | None) -> TaskRecord | Any:
+        """Wait for the handler until its call becomes a task; it does after `after` seconds."""
+        created = self.loop.create_task(task.created.wait())
+        try:
+            await asyncio.wait((handler, created), timeout=after, return_when=asyncio.FIRST_COMPLETED)
+            if not handler.done():
+                await task.try_create()
+            return task.record if task.is_task else await handler
+        except asyncio.CancelledError:  # the client will not learn the id
+            handler.cancel()
+            if task.is_task:
+                self._spawn(task.cancel())
+            raise
+        finally:
+            created.cancel()
+
+    async def add(self, task: RunningTask) -> None:
+        """See `TaskTable.add`."""
+        await self.open()
+        record, limits = task.record, self._limits.tasks
+        if self.closed:
+            raise InternalError("shutting down; no new tasks are accepted")
+        own, total = await self.store.count(record.account)
+        self._check(own, limits.tasks_per_principal, "tasks", "tasks_per_principal")
+        self._check(total, limits.tasks, "tasks of all clients", "tasks")
+        running = self._running_by_account.get(record.account, 0)
+        self._check(running, limits.running_per_principal, "running tasks", "running_per_principal")
+        record.runner, record.created_at = self.id, time.time()
+        record.updated_at = record.created_at
+        await self.store.create(record)
+        self._include(task)
+
+    def _check(self, count: int, most: int, what: str, limit: str) -> None:
+        if count >= most:
+            raise RateLimited(
+                f"too many {what}: the limit is {most:,} (TaskLimits.{limit}); try again when others have ended"
+            )
+
+    def _include(self, task: RunningTask) -> None:
+        record = task.record
+        self.tasks[record.id] = task
+        self._running_by_account[record.account] = self._running_by_account.get(record.account, 0) + 1
+        if record.ttl is not None:
+            seconds = record.expires_at - time.time()
+            task.expiry = self.loop.call_later(max(0, seconds), lambda: self._spawn(task.expire()))
+        if self._turns is None:
+            self._turns = self.loop.create_task(self._take_turns())
+
+    async def save(self, record: TaskRecord) -> None:
+        """See `TaskTable.save`."""
+        await self.store.save(record)
+
+    def remove(self, task: RunningTask) -> None:
+        """See `TaskTable.remove`."""
+        record = task.record
+        if self.tasks.pop(record.id, None) is None:
+            return
+        if task.expiry is not None:
+            task.expiry.cancel()
+        self._changed.pop(task, None)
+        left = self._running_by_account[record.account] = self._running_by_account[record.account] - 1
+        if not left:
+            del self._running_by_account[record.account]
+
+    # --- changes -----------------------------------------------------------------------------------------------
+
+    def changed(self, task: RunningTask) -> None:
+        """See `TaskTable.changed`."""
+        task.record.updated_at = time.time()
+        if not task.is_task:
+            return
+        self._changed[task] = None
+        timer = self._notified.get(task)
+        if task.record.ended:
+            if timer is not None:
+                timer.cancel()
+            self._notified.pop(task, None)
+            self._notify(task)
+        elif task not in self._notified:
+            self._notified[task] = self.loop.call_later(_NOTIFY_SECONDS, self._after_interval, task)
+            self._notify(task)
+        else:
+            task.has_news = True
+
+    def _after_interval(self, task: RunningTask) -> None:
+        del self._notified[task]
+        if task.has_news:
+            task.has_news = False
+            self.changed(task)
+
+    def _notify(self, task: RunningTask) -> None:
+        """Send the state of a task: to the session that has created it, or to its subscribers."""
+        record = task.record
+        with suppress(AccordError):  # a client that has disconnected
+            if task.is_core:
+                channel = task.call.peer.channel
+                channel.notify("notifications/tasks/status", core_task(record), rules=RULES[record.revision])
+                return
+        index = self._server.change_bus.indexes.get(self.loop)
+        if index is None:
+            return
+        subscribers = index.subscribers(subscription_key(record.id))
+        params = codec.encode(detailed_task(record)) if subscribers else b""
+        for subscriber in subscribers:
+            if subscriber.queue.principal == record.owner:
+                subscriber.notify("notifications/tasks", params)
+
+    async def _take_turns(self) -> None:
+        """Store the changes, and take what other processes have received for the tasks, while there are tasks."""
+        try:
+            while self.tasks:
+                await asyncio.sleep(_TURN_SECONDS)
+                try:
+                    await self._take_turn()
+                except StoreError as error:
+                    log.error("accord: the states of tasks cannot be stored: %s", error)
+        finally:
+            self._turns = None
+
+    async def _take_turn(self) -> None:
+        changed, self._changed = list(self._changed), {}
+        for record in [task.record for task in changed if not task.record.ended]:
+            await self.store.save(record)
+        for input in await self.store.take(self.id):
+            await self._receive(input)
+
+    async def _receive(self, input: TaskInput) -> None:
+        task = self.tasks.get(input.id)
+        if task is None:
+            return
+        if input.answers is None:
+            await task.cancel()
+            return
+        with suppress(AccordError):  # an answer that does not fit: its sender has gone on
+            await task.receive_answers(input.answers)
+
+    # --- other processes ---------------------------------------------------------------------------------------
+
+    async def load(self, id: str) -> TaskRecord | None:
+        """Return a task that runs anywhere. Raises `StoreError`."""
+        task = self.tasks.get(id)
+        if task is not None:
+            return task.record
+        await self.open()
+        record = await self.store.load(id)
+        if record is None or record.ended or record.runner == self.id:
+            return record
+        await self.adopt()
+        adopted = self.tasks.get(id)
+        return await self.store.load(id) if adopted is None else adopted.record
+
+    async def adopt(self) -> None:
+        """Run again, or fail, the tasks whose processes have ended. Raises `StoreError`."""
+        now = self.loop.time()
+        if not self.store.survives or now < self._adopted + _ADOPT_SECONDS:
+            return
+        self._adopted = now
+        for record in await self.store.adopt(self.id):
+            await self._run_again(record)
+
+    async def _run_again(self, record: TaskRecord) -> None:
+        again = self.recover(record)
+        if again is None:
+            record.status, record.message, record.updated_at = "failed", STOPPED, time.time()
+            record.questions = {}
+            record.error = codec.encode({"code": INTERNAL_ERROR, "message": STOPPED})
+            await self.store.save(record)
+            return
+        call, work = again
+        task = call.task = RunningTask(self, record, call)
+        call.input = task
+        task.resume()
+        self._include(task)
+        task.start(work)

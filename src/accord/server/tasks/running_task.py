@@ -1,0 +1,387 @@
+"""A tool call that is, or may become, a task: its handler, its record, and the questions that it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from accord.errors import InternalError, ProtocolError, StoreError, ToolError
+from accord.messages import codec
+from accord.messages.tasks import TaskStatus
+from accord.redaction import describe_redacted
+from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, encode_question
+from accord.server.input.direct import checked_params
+from accord.server.input.question import InputQuestion
+from accord.server.input.request_state import digest
+from accord.server.tasks.wire import related
+from accord.session.incoming import code_of
+from accord.session.pending_request import PendingRequest
+from accord.store.tasks import AskedQuestion, TaskRecord
+
+if TYPE_CHECKING:
+    from accord.server.input.call import HandlerCall
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+STOPPED = "the server stopped during this task; whether it took effect is unknown"
+EXPIRED = "the task took longer than its ttl, and was cancelled"
+
+Work = Callable[["HandlerCall"], Awaitable[Any]]
+"""Runs the handler of a call and returns its encoded result."""
+
+
+class _ToolResult(msgspec.Struct, rename="camel"):
+    is_error: bool | None = None
+
+
+_read_result = msgspec.json.Decoder(_ToolResult).decode
+
+
+class TaskTable(Protocol):
+    """The tasks of one server on one event loop, as one of them uses it; see `TaskRunner`."""
+
+    result_bytes: int
+
+    async def add(self, task: RunningTask) -> None:
+        """Store the record of a new task. Raises `ProtocolError` beyond a limit, `StoreError`."""
+
+    async def save(self, record: TaskRecord) -> None:
+        """Store a record. Raises `StoreError`."""
+
+    def changed(self, task: RunningTask) -> None:
+        """Set the time of the change of a task, and notify its subscribers."""
+
+    def remove(self, task: RunningTask) -> None:
+        """Drop a task that has ended."""
+
+
+class OpenQuestion:
+    """A question that a handler waits for."""
+
+    __slots__ = ("answer", "asked", "encoded", "is_sent", "question")
+
+    def __init__(self, question: InputQuestion[Any], encoded: EncodedQuestion, asked: AskedQuestion) -> None:
+        self.question: InputQuestion[Any] = question
+        self.encoded: EncodedQuestion = encoded
+        self.asked: AskedQuestion = asked
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.is_sent: bool = False
+        """Whether a request to the client asks it (2025-11-25)."""
+
+
+class StoredOnceCache(OnceCache):
+    """The values of `ctx.once` of a task, which are stored before the handler continues."""
+
+    def __init__(self, task: RunningTask) -> None:
+        super().__init__(task.record.once)
+        self._task = task
+
+    async def once(self, key: str, make: Callable[[], Any]) -> bytes:
+        """See `OnceCache.once`."""
+        is_new = key not in self._task.record.once
+        value = await super().once(key, make)
+        if is_new and self._task.is_task:
+            await self._task.store()
+        return value
+
+
+class RunningTask:
+    """One call of a tool with `task=`, and the `InputRequester` of its handler. It is a task from `create` on."""
+
+    is_interrupted = False
+
+    def __init__(self, table: TaskTable, record: TaskRecord, call: HandlerCall) -> None:
+        self.record: TaskRecord = record
+        self.call: HandlerCall = call
+        self.is_core: bool = call.pending.rules.requested_tasks
+        """Whether it is a task of 2025-11-25."""
+        self.is_task: bool = False
+        """Whether it is stored, so that the client can have its id."""
+        self.created: asyncio.Event = asyncio.Event()
+        self.ended: asyncio.Event = asyncio.Event()
+        """Set once its status is final and stored."""
+        self.asks: asyncio.Event = asyncio.Event()
+        """Set while a question waits to be sent (2025-11-25)."""
+        self.questions: dict[str, OpenQuestion] = {}
+        """The outstanding questions, by key."""
+        self.once_cache: OnceCache = StoredOnceCache(self)
+        self.handler: asyncio.Task[Any] | None = None
+        self.expiry: asyncio.TimerHandle | None = None
+        self.has_news: bool = False
+        """Whether it has changed since its last notification."""
+        self._table = table
+        self._creation = asyncio.Lock()
+        self._position = len(record.asked)
+        """The number of questions of this run of the handler; declared ones were asked before."""
+        self._stop_reason = ""
+        self._is_abandoned = False
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    # --- creation ----------------------------------------------------------------------------------------------
+
+    async def create(self) -> None:
+        """Make the call a task, unless it is one or has ended. Raises `ProtocolError` beyond a limit, `StoreError`."""
+        async with self._creation:
+            if not self.is_task and not self.record.ended:
+                await self._table.add(self)
+                self.detach()
+
+    async def try_create(self) -> bool:
+        """Make the call a task if possible, and return whether it is one: otherwise the client waits for the result."""
+        try:
+            await self.create()
+        except (ProtocolError, StoreError) as error:
+            log.error("accord: the call of %r cannot become a task: %s", self.record.tool, error)
+        return self.is_task
+
+    def detach(self) -> None:
+        """Give the handler a request that outlives that of the client."""
+        self.is_task = True
+        self.call.pending = _detached(self.call.pending, self.record.id, is_core=self.is_core)
+        self.created.set()
+
+    def resume(self) -> None:
+        """Continue a task of a process that has ended: its handler runs from the top."""
+        self.record.status, self.record.questions = "working", {}
+        self._position = 0
+        self.detach()
+
+    # --- the handler -------------------------------------------------------------------------------------------
+
+    def start(self, work: Work) -> asyncio.Task[Any]:
+        """Run the handler; the result of the asyncio task is that of a call that has not become a task."""
+        self.handler = self._loop.create_task(self._run(work))
+        return self.handler
+
+    async def _run(self, work: Work) -> Any:
+        try:
+            outcome = await work(self.call)
+            async with self._creation:  # a creation that has begun is finished first
+                if not self.is_task:
+                    self.record.status = "completed"
+                    return outcome
+        except BaseException as exc:
+            if not self.is_task:
+                self.record.status = "failed"
+                raise
+            await self._fail(exc)
+            return None
+        await self._complete(outcome if isinstance(outcome, Raw) else Raw(codec.encode(outcome)))
+        return None
+
+    async def _complete(self, result: Raw) -> None:
+        if self.record.ended:
+            return
+        if len(result) > self._table.result_bytes:
+            what = f"the result has over {self._table.result_bytes:,} bytes (TaskLimits.result_bytes)"
+            await self._end_with_error(InternalError(what))
+            return
+        self.record.result = bytes(result)
+        if self.is_core and _read_result(result).is_error:  # failed "when the tool result has `isError` set to true"
+            await self._end("failed", "the tool returned an error")
+        else:
+            await self._end("completed")
+
+    async def _fail(self, exc: BaseException) -> None:
+        if self._is_abandoned:
+            self.ended.set()
+        elif self._stop_reason:
+            await self._end_with_error(InternalError(self._stop_reason))
+        elif isinstance(exc, asyncio.CancelledError):
+            await self._end_with_error(InternalError("the handler was cancelled"))
+        elif isinstance(exc, ProtocolError):
+            await self._end_with_error(exc)
+        else:
+            await self._end_with_error(InternalError(f"the call failed: {describe_redacted(exc)}"))
+
+    async def _end_with_error(self, error: ProtocolError) -> None:
+        if not self.record.ended:
+            fields: dict[str, Any] = {"code": code_of(error, self.call.pending.rules), "message": error.message}
+            self.record.error = codec.encode(fields if error.data is None else {**fields, "data": error.data})
+        await self._end("failed", error.message)
+
+    async def _end(self, status: TaskStatus, message: str | None = None) -> None:
+        """Set the final status unless there is one, and store it: "it MUST remain in `cancelled` status even if
+        execution continues to completion or fails".
+        """
+        if self.record.ended:
+            return
+        self.record.status, self.record.message = status, message or self.record.message
+        self.record.questions = {}
+        for question in self.questions.values():
+            question.answer.cancel()
+        self.questions.clear()
+        self.call.pending.end("answer")
+        self._table.changed(self)
+        try:
+            await self._table.save(self.record)
+        except StoreError as error:
+            log.error("accord: the end of a task of %r cannot be stored: %s", self.record.tool, error)
+        self.ended.set()
+        self._table.remove(self)
+
+    # --- ending it from outside --------------------------------------------------------------------------------
+
+    async def cancel(self) -> None:
+        """Cancel the task: its status is final when this returns."""
+        await self._end("cancelled", "cancelled by the client")
+        self._cancel_handler()
+
+    async def expire(self) -> None:
+        """Cancel a task that has reached its ttl."""
+        await self._end_with_error(InternalError(EXPIRED))
+        self._cancel_handler()
+
+    def stop(self, *, abandon: bool) -> None:
+        """Cancel the handler because the server stops; with `abandon`, the next process runs the handler again."""
+        self._stop_reason, self._is_abandoned = STOPPED, abandon
+        self._cancel_handler()
+
+    def _cancel_handler(self) -> None:
+        if self.handler is not None:
+            self.handler.cancel()
+
+    # --- questions ---------------------------------------------------------------------------------------------
+
+    @property
+    def outlives(self) -> bool:
+        """See `InputRequester.outlives`."""
+        return self.is_task and not self.record.ended
+
+    def require_available(self, question: InputQuestion[Any]) -> None:
+        """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
+        self._encode(question)
+
+    def _encode(self, question: InputQuestion[Any]) -> EncodedQuestion:
+        pending, peer = self.call.pending, self.call.peer
+        if not self.is_core:
+            return encode_question(question, pending, peer)
+        params = codec.encode(checked_params(question, pending, peer))
+        return EncodedQuestion(question, Raw(params), digest(question.method.encode(), params))
+
+    async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
+        """Return the answers in order; the call becomes a task that requires input. Raises `ToolError` if it cannot
+        become one.
+        """
+        encoded = [self._encode(question) for question in questions]
+        if not await self.try_create():
+            raise ToolError("the client cannot be asked: the call cannot become a task")
+        asked = [self._next_question(each.digest) for each in encoded]
+        open = {
+            each.key: OpenQuestion(question, wire, each)
+            for question, wire, each in zip(questions, encoded, asked, strict=True)
+            if each.answer is None
+        }
+        if open:
+            await self._wait(open)
+        return [
+            decode_answer(each.key, question, each.answer or b"")
+            for question, each in zip(questions, asked, strict=True)
+        ]
+
+    def _next_question(self, digest: bytes) -> AskedQuestion:
+        """Return the next question of this run: that of the earlier run, if it was the same."""
+        record, position = self.record, self._position
+        self._position += 1
+        if position < len(record.asked) and record.asked[position].digest == digest:
+            return record.asked[position]
+        del record.asked[position:]
+        record.question_count += 1
+        # "Each request key in `inputRequests` MUST be unique over the lifetime of a single task"
+        record.asked.append(AskedQuestion(f"ask-{record.question_count}", digest))
+        return record.asked[-1]
+
+    async def _wait(self, open: Mapping[str, OpenQuestion]) -> None:
+        """Show questions until all are answered. Raises what asking them raises (2025-11-25)."""
+        self.questions |= open
+        try:
+            self._show_questions()
+            await self.store()
+            await asyncio.gather(*(each.answer for each in open.values()))
+        finally:
+            if [key for key in open if self.questions.pop(key, None)]:  # superseded, by a timeout of the handler
+                self._show_questions()
+
+    def _show_questions(self) -> None:
+        if self.record.ended:
+            return
+        if not self.is_core:
+            self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
+        self.record.status = "input_required" if self.questions else "working"
+        self.asks.set()
+        self._table.changed(self)
+
+    async def receive_answers(self, answers: Mapping[str, bytes]) -> None:
+        """Give the handler these answers; keys without an outstanding question are ignored.
+
+        Raises `InvalidParams` for an answer that does not fit its question, and `StoreError`: then all stay open.
+        """
+        open = {key: self.questions[key] for key in answers if key in self.questions}
+        for key, each in open.items():
+            decode_answer(key, each.question, answers[key])
+        for key, each in open.items():
+            each.asked.answer = answers[key]
+            del self.questions[key]
+        try:
+            await self._table.save(self.record)
+        except StoreError:
+            for key, each in open.items():
+                each.asked.answer = None
+                self.questions[key] = each
+            raise
+        self._show_questions()
+        for each in open.values():
+            if not each.answer.done():
+                each.answer.set_result(None)
+
+    # --- ctx ---------------------------------------------------------------------------------------------------
+
+    def set_status(self, message: str) -> None:
+        """Set the status message. Callable from any thread."""
+        if threading.get_ident() == self._thread:
+            self._set_status(message)
+        else:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._set_status, message)
+
+    def _set_status(self, message: str) -> None:
+        if not self.record.ended and message != self.record.message:
+            self.record.message = message
+            self._table.changed(self)
+
+    async def store(self) -> None:
+        """Store the record. Raises `ToolError`."""
+        try:
+            await self._table.save(self.record)
+        except StoreError as error:
+            raise ToolError(f"the task cannot be stored: {error}") from error
+
+
+def _detached(pending: PendingRequest, id: str, *, is_core: bool) -> PendingRequest:
+    """Return the request of a handler whose client has the id of its task. Its messages go where those of the session
+    go, and end with the task.
+    """
+    meta = pending.meta
+    if meta is not None and not is_core:
+        # "`notifications/progress` and `notifications/message` [...] are not supported on tasks in general"
+        meta = msgspec.structs.replace(meta, progress_token=None, log_level=None)
+    return PendingRequest(
+        pending.id,
+        pending.method,
+        pending.rules,
+        pending.params,
+        meta,
+        pending.capabilities,
+        last_progress=pending.last_progress,
+        principal=pending.principal,
+        headers=pending.headers,
+        message_meta=related(id) if is_core else None,
+    )
