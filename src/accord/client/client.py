@@ -35,6 +35,7 @@ from accord.messages.notifications import LoggingMessageParams
 from accord.messages.resources import ResourceUpdatedParams
 from accord.messages.revision import REVISIONS
 from accord.messages.skills import SKILLS
+from accord.messages.task_extension import TASKS
 from accord.session.events import NotificationReceived
 from accord.session.negotiation import check_revisions
 from accord.session.peer_info import PeerInfo
@@ -122,6 +123,7 @@ class Client(RequestMethods):
         telemetry: Telemetry | None = None,
     ) -> None:
         parsed = parse(target)
+        all_extensions = (*extensions, *(each for each in (SKILLS, TASKS) if each not in extensions))
         if auth is None and isinstance(parsed, Remote):
             auth = parsed.auth
         if reconnect is not None and not isinstance(parsed, Command | Remote | InProcessServer):
@@ -140,7 +142,7 @@ class Client(RequestMethods):
         )
         capabilities = msgspec.structs.replace(
             self._input_handlers.capabilities,
-            extensions=settings_of(extensions),
+            extensions=settings_of([each for each in all_extensions if each.declared_by == "both"]),
             experimental=dict(experimental) if experimental else None,
         )
         instrumentation = None if telemetry is None else _instrument(telemetry, parsed)
@@ -155,7 +157,7 @@ class Client(RequestMethods):
             on_stderr,
             record,
             on_notification=self._on_notification,
-            methods=rows_of((SKILLS, *(each for each in extensions if each is not SKILLS))),
+            methods=rows_of(all_extensions),
             http=http,
             auth=auth,
             principal=principal,
@@ -174,17 +176,18 @@ class Client(RequestMethods):
             stores_private=http is None or not callable(http.headers),
         )
         connector.authorization.on_login = self._cache.clear
+        responder = InputResponder(self._input_handlers, limits)
         requests = (Requests if instrumentation is None else instrumentation.requests)(
             self._connection,
             ResultReader(name, strict=strict, kinds=results_of(extensions)),
-            InputResponder(self._input_handlers, limits),
+            responder,
             self._cache,
             limits,
             timeout if timeout is not None else limits.client.request_seconds,
             total_timeout if total_timeout is not None else limits.client.total_seconds,
             log_level or ("info" if on_log is not None else None),
         )
-        super().__init__(requests, name, limits, strict=strict, trusted=trusted)
+        super().__init__(requests, responder, name, limits, strict=strict, trusted=trusted)
         self._notifications = NotificationRouter(limits)
         self._subscriptions = SubscriptionManager(
             self._connection.ready, self._notifications, requests.timeout, self._invalidate

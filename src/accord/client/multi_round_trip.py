@@ -41,7 +41,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """The pause in seconds before a request without input requests is sent again; it doubles each time."""
 
 
-class _RawInputRequest(msgspec.Struct):
+class RawInputRequest(msgspec.Struct):
     """One input request, of a known or unknown method."""
 
     method: Name
@@ -51,7 +51,7 @@ class _RawInputRequest(msgspec.Struct):
 class _RawInputRequired(msgspec.Struct, rename="camel"):
     """An `InputRequiredResult` whose input requests are not decoded yet."""
 
-    input_requests: dict[Name, _RawInputRequest] | None = None
+    input_requests: dict[Name, RawInputRequest] | None = None
     request_state: State | None = None
 
 
@@ -121,7 +121,7 @@ class InputResponder:
         return result
 
     async def _answers(
-        self, required: InputRequiredError, requests: Mapping[str, _RawInputRequest], session: Session
+        self, required: InputRequiredError, requests: Mapping[str, RawInputRequest], session: Session
     ) -> dict[str, Any]:
         try:  # validate all of them before any handler runs
             questions = {key: self._question(request, session.rules) for key, request in requests.items()}
@@ -129,7 +129,19 @@ class InputResponder:
             raise _invalid(required, str(exc)) from exc
         return await _answer_all(questions, self.handlers.context(session, required.method), self._limits.close_seconds)
 
-    def _question(self, request: _RawInputRequest, rules: Rules) -> IncomingQuestion:
+    async def answer(
+        self, name: str, method: str, requests: Mapping[str, RawInputRequest], session: Session
+    ) -> dict[str, Any]:
+        """Return the answers to the input requests of a task, encoded, by key. Raises the errors of the handlers,
+        `NotSupported` without a handler, and `InvalidResult`.
+        """
+        if len(requests) > self._limits.requests_in_flight:
+            raise InvalidResult(
+                f"{name}: a task has more input requests than {self._limits.requests_in_flight}", raw=b""
+            )
+        return await self._answers(InputRequiredError(name, method, b""), requests, session)
+
+    def _question(self, request: RawInputRequest, rules: Rules) -> IncomingQuestion:
         return self.handlers.read(request.method, request.params, rules)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+import msgspec
 from msgspec import Raw
 
 from accord.client.cache import READ_METHOD, CacheableRequest
+from accord.client.multi_round_trip import InputResponder
 from accord.client.requests import Requests, always_retry, never_retry
-from accord.client.results import ToolResult, encode_arguments
+from accord.client.results import TaskCreated, ToolResult, encode_arguments
+from accord.client.tasks import TaskHandle, TaskRequests, result_or_cancel
 from accord.client.tools import MirroredTools, ToolCatalog
 from accord.errors import InvalidParams, InvalidResult, LocalProtocolError, Mismatch, ResourceNotFound, ToolError
 from accord.limits import Limits
@@ -35,6 +38,7 @@ from accord.messages.resources import (
     ResourceTemplate,
 )
 from accord.messages.skills import GetSkillParams, GetSkillResult, ListSkillsResult, Skill
+from accord.messages.tasks import TaskMetadata
 from accord.messages.tools import CallToolParams, ListToolsResult, Tool
 
 if TYPE_CHECKING:
@@ -78,10 +82,20 @@ ProgressCallback = Callable[[float, float | None, str | None], Awaitable[None] |
 class RequestMethods:
     """The requests of one client. `name` is the server's name in errors; the other arguments are those of `Client`."""
 
-    def __init__(self, requests: Requests, name: str, limits: Limits, *, strict: bool, trusted: bool) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        responder: InputResponder,
+        name: str,
+        limits: Limits,
+        *,
+        strict: bool,
+        trusted: bool,
+    ) -> None:
         self._requests = requests
         self._server_name = name
         self._mirrored_tools = MirroredTools(name, self._list_tools)
+        self._task_requests = TaskRequests(requests, responder, name)
         self._tools = ToolCatalog(name, self._list_tools, limits, strict=strict, trusted=trusted)
 
     def _invalidate(self) -> None:
@@ -177,22 +191,8 @@ class RequestMethods:
         `ProtocolError` (an unknown tool is -32602), `RequestTimeout`, `ConnectionLost`, `InvalidResult`,
         `NotSupported`; and `OutcomeUnknown` if a reconnecting client may not send the call again (server, Tools).
         """
-        params = CallToolParams(name=name, arguments=encode_arguments(arguments))
-
-        async def send(total: float | None) -> ToolResult:
-            return await self._requests.with_input(
-                "tools/call",
-                ToolResult,
-                params,
-                meta=meta,
-                on_progress=on_progress,
-                timeout=timeout,
-                total_timeout=total,
-                may_repeat=lambda: self._tools.may_repeat(name),
-            )
-
-        total = self._requests.total_timeout if total_timeout is None else total_timeout
-        answer = await self._mirrored_tools.call(total, send)
+        task = await self._start_call(name, arguments, meta, on_progress, timeout, total_timeout, as_task=False)
+        answer = task if isinstance(task, ToolResult) else await result_or_cancel(task, timeout, total_timeout)
         result = await self._tools.check_result(name, answer, timeout=timeout, total_timeout=total_timeout)
         if result.is_error and (raise_on_error or type is not None):
             raise ToolError(result.text or f"tool {name!r} failed and did not say why", result=result)
@@ -202,6 +202,57 @@ class RequestMethods:
             return result.data_as(type)
         except Mismatch as exc:
             raise InvalidResult(f"tool {name!r} returned data that does not match {type!r}: {exc}") from exc
+
+    async def _start_call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        meta: Meta | None,
+        on_progress: ProgressCallback | None,
+        timeout: float | None,
+        total_timeout: float | None,
+        *,
+        as_task: bool,
+    ) -> ToolResult | TaskHandle:
+        """Send a call, and return its result, or the task that it has become."""
+        params = CallToolParams(name=name, arguments=encode_arguments(arguments))
+        total = self._requests.total_timeout if total_timeout is None else total_timeout
+        options: dict[str, Any] = {"meta": meta, "on_progress": on_progress, "timeout": timeout}
+        options["may_repeat"] = lambda: self._tools.may_repeat(name)
+        if self._requests.may_request_tasks and await self._tools.runs_as_task(name, as_task):
+            params = msgspec.structs.replace(params, task=TaskMetadata())
+            raw = await self._requests.raw("tools/call", params, total_timeout=total, **options)
+            return self._task_requests.created_in_core(bytes(raw))
+
+        async def send(total: float | None) -> ToolResult:
+            return await self._requests.with_input("tools/call", ToolResult, params, total_timeout=total, **options)
+
+        try:
+            return await self._mirrored_tools.call(total, send)
+        except TaskCreated as created:
+            return self._task_requests.created(created.raw)
+
+    # --- tasks -------------------------------------------------------------------------------------------------
+
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_progress: ProgressCallback | None = None,
+        meta: Meta | None = None,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+    ) -> TaskHandle:
+        """Call a tool, and return as soon as the server has begun a task for it, or has the result: `await
+        handle.result()`. `call_tool` does both. Timeouts and errors as for `call_tool`.
+        """
+        started = await self._start_call(name, arguments, meta, on_progress, timeout, total_timeout, as_task=True)
+        return self._task_requests.handle("", started) if isinstance(started, ToolResult) else started
+
+    def task(self, id: str) -> TaskHandle:
+        """Return the handle of a task that this client, or another process, has started."""
+        return self._task_requests.handle(id)
 
     async def read_resource(
         self,

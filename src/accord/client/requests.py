@@ -35,6 +35,7 @@ from accord.messages.base import LoggingLevel, Meta
 from accord.messages.meta import LOG_LEVEL, CacheableResult, InputResponseParams, PaginatedParams, Result, check_meta
 from accord.messages.methods import table
 from accord.messages.notifications import SetLevelParams
+from accord.session.session import Session
 from accord.transport.connection import Connection
 
 log: logging.Logger = logging.getLogger("accord.client")
@@ -44,6 +45,8 @@ C = TypeVar("C", bound=CacheableResult)
 P = TypeVar("P", bound=InputResponseParams)
 R = TypeVar("R", bound=Result)
 
+TOOL_TASKS = "tasks.requests.tools.call"
+"""The capability of a server whose tools can run as tasks (2025-11-25)."""
 _SET_LEVEL = "logging/setLevel"
 
 
@@ -81,6 +84,8 @@ class Requests:
         self._meta: Meta = {}
         """The `_meta` of every request."""
         self._is_caching = False
+        self.may_request_tasks: bool = False
+        """Whether a call may ask to run as a task (2025-11-25)."""
         self._level = None if level is None else _check_level(level)
 
     async def raw(
@@ -120,6 +125,14 @@ class Requests:
     async def read_open(self, method: str, type_: type[T], params: Any, **options: Any) -> T | Any:
         """Send a request, as `read` does, and accept results of extensions."""
         return self._reader.read_open(method, type_, await self.raw(method, params, **options))
+
+    async def session(self) -> Session:
+        """Return the session of the connection, which is opened again if necessary. Raises `ConnectionLost`."""
+        return (await self._connection.ready(self.timeout)).session
+
+    def decode(self, method: str, type_: type[R], raw: Raw) -> R:
+        """Decode a result that is inside another one. Raises `InvalidResult`."""
+        return self._reader.read(method, type_, raw)
 
     async def with_input(
         self, method: str, type_: type[R], params: P, *, total_timeout: float | None = None, **options: Any
@@ -280,7 +293,10 @@ class Requests:
         Raises `ConnectionLost` when it dies meanwhile.
         """
         self._set_level_meta(connection)
-        self._is_caching = connection.session.rules.cache_hints
+        session = connection.session
+        self._is_caching = session.rules.cache_hints
+        peer = session.peer_info
+        self.may_request_tasks = session.rules.requested_tasks and peer is not None and peer.declares(TOOL_TASKS)
         if self._level is None or not _has_set_level(connection):
             return
         try:

@@ -18,6 +18,7 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown, is_wrapper
 from accord.messages.meta import Result
+from accord.messages.tasks import TASK_RESULT
 from accord.messages.tools import CallToolResult
 from accord.schema.json_values import to_json
 from accord.schema.type_converter import convert_to
@@ -40,6 +41,13 @@ class InputRequiredError(InvalidResult):
         super().__init__(f"{name}: {method} answered by asking for input, which it may not", raw=raw)
         self.name = name
         self.method = method
+
+
+class TaskCreated(InvalidResult):
+    """The result of a call is a task, which `tasks` polls; elsewhere the request fails with this."""
+
+    def __init__(self, name: str, method: str, raw: bytes) -> None:
+        super().__init__(f"{name}: {method} answered with a task, which it may not", raw=raw)
 
 
 class ToolResult(CallToolResult):
@@ -119,6 +127,8 @@ class ResultReader:
             return
         if kind == "input_required":
             raise InputRequiredError(self._name, method, bytes(raw))
+        if kind == TASK_RESULT and method == "tools/call":
+            raise TaskCreated(self._name, method, bytes(raw))
         # "A resultType of any value unrecognized by the client MUST be considered invalid" (2026-07-28, basic)
         raise InvalidResult(f"{self._name}: {method} answered with unknown resultType {kind!r}", raw=bytes(raw))
 

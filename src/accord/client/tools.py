@@ -92,6 +92,17 @@ class ToolCatalog:
         hints = tool.annotations if tool is not None else None
         return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
+    async def runs_as_task(self, name: str, wanted: bool) -> bool:
+        """Return whether a call of a tool asks to run as a task (2025-11-25): if it must, and if it may and that is
+        `wanted`.
+        """
+        try:
+            tool = await self._find(name)
+        except AccordError:  # the call itself reports what is wrong
+            return False
+        support = None if tool is None or tool.execution is None else tool.execution.task_support
+        return support == "required" or (wanted and support == "optional")
+
     # --- results -----------------------------------------------------------------------------------------------
 
     async def check_result(self, name: str, result: ToolResult, **timeouts: float | None) -> ToolResult:

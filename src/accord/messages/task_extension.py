@@ -17,10 +17,7 @@ from accord.messages.extension import Extension
 from accord.messages.input_required import InputRequest
 from accord.messages.meta import EmptyResult, NotificationParams, Params, Result
 from accord.messages.methods import Method
-from accord.messages.tasks import NAMED_BY_ID, TASKS_NAME, TaskStatus
-
-TASK_RESULT = "task"
-"""The `resultType` of a call that has become a task."""
+from accord.messages.tasks import NAMED_BY_ID, TASK_RESULT, TASKS_NAME, TaskStatus
 
 
 class CreatedTask(Result):

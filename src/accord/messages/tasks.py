@@ -15,6 +15,9 @@ from accord.messages.meta import NotificationMeta, Params, Result, ResultMeta
 TASKS_NAME = "io.modelcontextprotocol/tasks"
 """The name of the extension that has tasks from 2026-07-28 on."""
 
+TASK_RESULT = "task"
+"""The `resultType` of a call that has become a task."""
+
 NAMED_BY_ID: dict[str, str] = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "task_id")
 """The methods of the extension whose `Mcp-Name` repeats the id of the task, and the field of their params."""
 

@@ -22,7 +22,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """How long the task is kept after its creation, running or ended; then it is cancelled. A client of 2025-11-25 may
     request less."""
     poll: float = 1
-    """The interval at which clients should poll."""
+    """The longest interval at which clients should poll; a young task asks to be polled more often."""
     after: float | None = 0
     """The call becomes a task if it takes longer than this; None: only by `ctx.run_as_task()`, or when the handler asks
     the user. A client of 2025-11-25 decides itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +11,11 @@ from msgspec import Raw
 
 from accord.messages import codec
 from accord.messages.meta import RELATED_TASK
-from accord.messages.task_extension import TASK_RESULT, CreatedTask
-from accord.messages.tasks import TaskInfo
+from accord.messages.task_extension import CreatedTask
+from accord.messages.tasks import TASK_RESULT, TaskInfo
 from accord.store.tasks import TaskRecord
+
+_SHORTEST_POLL_SECONDS = 0.1
 
 
 def created_task(record: TaskRecord) -> CreatedTask:
@@ -63,8 +66,15 @@ def _fields(record: TaskRecord, unit: str) -> dict[str, Any]:
         "last_updated_at": _timestamp(record.updated_at),
         "status_message": record.message,
         f"ttl{unit}": None if record.ttl is None else round(record.ttl * 1_000),
-        f"poll_interval{unit}": None if record.poll is None else round(record.poll * 1_000),
+        f"poll_interval{unit}": None if record.poll is None else round(_poll_seconds(record, record.poll) * 1_000),
     }
+
+
+def _poll_seconds(record: TaskRecord, longest: float) -> float:
+    """Return the interval at which to poll: as long as the task has run, so that the wait for the end of a short task
+    is short. "The `pollIntervalMs` MAY change over the lifetime of a task".
+    """
+    return min(longest, max(_SHORTEST_POLL_SECONDS, time.time() - record.created_at))
 
 
 def _timestamp(seconds: float) -> str:

@@ -1,0 +1,254 @@
+"""Tasks of a server: tool calls that go on after their request, polled until they end.
+
+The server decides which calls become tasks (the extension, 2026-07-28), or the client requests it (2025-11-25). A task
+is known by its id, so that another process may continue to poll it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from accord.client.multi_round_trip import InputResponder, RawInputRequest
+from accord.client.requests import Requests
+from accord.client.results import ToolResult
+from accord.errors import AccordError, InvalidResult, ProtocolError, RateLimited, RequestTimeout, from_wire
+from accord.messages import codec
+from accord.messages.bounds import Name
+from accord.messages.envelope import ErrorObject
+from accord.messages.meta import EmptyResult, Params, Result
+from accord.messages.task_extension import TaskIdParams, UpdateTaskParams
+from accord.messages.tasks import TERMINAL_STATUSES, TaskParams
+from accord.session.session import Session
+
+if TYPE_CHECKING:
+    from accord.messages.tasks import TaskStatus
+
+log: logging.Logger = logging.getLogger("accord.client")
+
+_DEFAULT_POLL_SECONDS = 1.0
+_SHORTEST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 300.0
+_CANCEL_SECONDS = 2.0
+"""The time for `tasks/cancel` when the caller has gone."""
+
+
+class _RawTask(msgspec.Struct, rename="camel"):
+    """A task of either protocol, as far as it is decoded at once."""
+
+    task_id: Name
+    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+    status_message: str | None = None
+    ttl: int | None = None
+    ttl_ms: int | None = None
+    poll_interval: int | None = None
+    poll_interval_ms: int | None = None
+    input_requests: dict[Name, RawInputRequest] | None = None
+    result: Raw = Raw()
+    error: ErrorObject | None = None
+
+
+class _CreatedInCore(msgspec.Struct):
+    task: _RawTask
+
+
+class TaskState(msgspec.Struct, frozen=True):
+    """The state of a task. Times are in seconds; None means no limit, or that the server does not say."""
+
+    id: str
+    status: TaskStatus
+    message: str | None = None
+    """The server's text about the status, for display."""
+    ttl: float | None = None
+    """How long the server keeps the task after its creation."""
+    poll: float | None = None
+    """The interval at which the server asks to be polled."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status does not change any more."""
+        return self.status in TERMINAL_STATUSES
+
+
+class TaskRequests:
+    """The requests about tasks of one client; `name` is that of the server, for errors."""
+
+    def __init__(self, requests: Requests, responder: InputResponder, name: str) -> None:
+        self.requests: Requests = requests
+        self.responder: InputResponder = responder
+        self.name: str = name
+
+    async def session(self) -> Session:
+        """Return the session of the connection, opened again if necessary."""
+        return await self.requests.session()
+
+    def handle(self, id: str, result: ToolResult | None = None) -> TaskHandle:
+        """Return the handle of a task, or of a call that has ended already."""
+        return TaskHandle(self, id, result)
+
+    def created(self, raw: bytes) -> TaskHandle:
+        """Return the handle of the task in the result of a call. Raises `InvalidResult`."""
+        return self.handle(_state(self.read(_RawTask, raw)).id)
+
+    def created_in_core(self, raw: bytes) -> TaskHandle:
+        """Return the handle of the task in the result of a call of 2025-11-25. Raises `InvalidResult`."""
+        return self.handle(self.read(_CreatedInCore, raw).task.task_id)
+
+    def read(self, type_: Any, raw: bytes) -> Any:
+        """Decode a result about tasks. Raises `InvalidResult`."""
+        try:
+            return codec.decoder(type_).decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+            raise InvalidResult(f"{self.name}: the task that the server returned is invalid: {exc}", raw=raw) from exc
+
+
+class TaskHandle:
+    """A task of a server, by its id: `await handle.result()` waits for the result of the call."""
+
+    def __init__(self, tasks: TaskRequests, id: str, result: ToolResult | None = None) -> None:
+        self.id: str = id
+        """The id of the task, for `client.task(id)` in another process; empty for a call that was answered at once."""
+        self._tasks = tasks
+        self._result = result
+        self._answered: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<TaskHandle {self.id!r}>"
+
+    async def state(self) -> TaskState:
+        """Return the current state. Raises `InvalidParams` for a task that the server does not know, or no longer, and
+        the errors of `call_tool`.
+        """
+        return TaskState("", "completed") if self._result is not None else _state(await self._get())
+
+    async def cancel(self) -> None:
+        """Cancel the task; one that has ended stays as it is. Raises `InvalidParams` for an unknown task."""
+        if self._result is not None:
+            return
+        params = await self._params()
+        try:
+            await self._tasks.requests.read("tasks/cancel", Result, params)
+        except ProtocolError:
+            if not (await self.state()).ended:
+                raise
+
+    async def result(self, *, timeout: float | None = None, total_timeout: float | None = None) -> ToolResult:
+        """Poll the task until it ends, answer what it asks, and return its result. `timeout` (seconds) is that of each
+        request, `total_timeout` that of all, without the time of handlers.
+
+        Cancelling the await does not cancel the task. Raises the error of the call, `ProtocolError` for a task that was
+        cancelled, `RequestTimeout`, and the errors of handlers.
+        """
+        if self._result is None:
+            self._result = await _Polling(self, timeout, total_timeout).run()
+        return self._result
+
+    async def _params(self) -> Params:
+        session = await self._tasks.session()
+        return (TaskParams if session.rules.requested_tasks else TaskIdParams)(task_id=self.id)
+
+    async def _get(self, **options: Any) -> _RawTask:
+        raw = await self._tasks.requests.raw("tasks/get", await self._params(), **options)
+        return self._tasks.read(_RawTask, bytes(raw))
+
+    async def _result_in_core(self, **options: Any) -> ToolResult:
+        """Return the result of a task of 2025-11-25: the server sends its questions while it answers this."""
+        return await self._tasks.requests.read("tasks/result", ToolResult, await self._params(), **options)
+
+    async def _answer(self, requests: Mapping[str, RawInputRequest], **options: Any) -> None:
+        """Answer the input requests that were not answered before."""
+        session = await self._tasks.session()
+        new = {key: request for key, request in requests.items() if key not in self._answered}
+        if not new:
+            return
+        answers = await self._tasks.responder.answer(self._tasks.name, "tasks/get", new, session)
+        self._answered |= set(new)
+        params = UpdateTaskParams(task_id=self.id, input_responses=answers)  # type: ignore[arg-type]  # encoded
+        await self._tasks.requests.read("tasks/update", EmptyResult, params, **options)
+
+
+class _Polling:
+    """The wait for the end of one task."""
+
+    def __init__(self, handle: TaskHandle, timeout: float | None, total_timeout: float | None) -> None:
+        self._handle = handle
+        self._options = {} if timeout is None else {"timeout": timeout}
+        self._left = total_timeout
+        self._time = asyncio.get_running_loop().time
+
+    async def run(self) -> ToolResult:
+        while True:
+            try:
+                task = await self._timed(self._handle._get(**self._options))
+            except RateLimited as error:
+                await self._sleep(error.retry_after or _DEFAULT_POLL_SECONDS)
+                continue
+            result = await self._result_of(task)
+            if result is not None:
+                return result
+            interval = _state(task).poll
+            await self._sleep(_DEFAULT_POLL_SECONDS if interval is None else interval)
+
+    async def _result_of(self, task: _RawTask) -> ToolResult | None:
+        """Return the result of a task that has ended; answer what it asks. Raises its error."""
+        handle, name = self._handle, self._handle._tasks.name
+        session = await handle._tasks.session()
+        if task.status == "cancelled":
+            raise ProtocolError(f"{name}: the task was cancelled: {task.status_message or 'no reason given'}")
+        if session.rules.requested_tasks and (task.status == "input_required" or task.status in TERMINAL_STATUSES):
+            result: ToolResult = await self._timed(handle._result_in_core(**self._options))
+            return result
+        if task.status == "input_required":
+            await handle._answer(task.input_requests or {}, **self._options)
+        elif task.status == "failed":
+            error = task.error or ErrorObject(-32603, task.status_message or "the server does not say why")
+            data = None if error.data is msgspec.UNSET else error.data
+            raise from_wire(error.code, error.message, data)
+        elif task.status == "completed":
+            return handle._tasks.requests.decode("tasks/get", ToolResult, task.result)
+        return None
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._timed(asyncio.sleep(min(max(seconds, _SHORTEST_POLL_SECONDS), _LONGEST_POLL_SECONDS)))
+
+    async def _timed(self, work: Any) -> Any:
+        """Await `work` within the time that is left. Raises `RequestTimeout`."""
+        if self._left is None:
+            return await work
+        started = self._time()
+        try:
+            async with asyncio.timeout(max(0, self._left)):
+                return await work
+        except TimeoutError:
+            raise RequestTimeout(
+                f"{self._handle._tasks.name}: the task has not ended within the total timeout; raise total_timeout="
+            ) from None
+        finally:
+            self._left -= self._time() - started
+
+
+async def result_or_cancel(handle: TaskHandle, timeout: float | None, total_timeout: float | None) -> ToolResult:
+    """Return the result of a task, as `TaskHandle.result`; cancel the task if the caller gives up."""
+    try:
+        return await handle.result(timeout=timeout, total_timeout=total_timeout)
+    except (asyncio.CancelledError, RequestTimeout):
+        await asyncio.shield(_try_cancel(handle))
+        raise
+
+
+async def _try_cancel(handle: TaskHandle) -> None:
+    with suppress(AccordError, TimeoutError):
+        async with asyncio.timeout(_CANCEL_SECONDS):
+            await handle.cancel()
+
+
+def _state(task: _RawTask) -> TaskState:
+    ttl = task.ttl if task.ttl_ms is None else task.ttl_ms
+    poll = task.poll_interval if task.poll_interval_ms is None else task.poll_interval_ms
+    seconds = [None if each is None else each / 1_000 for each in (ttl, poll)]
+    return TaskState(task.task_id, task.status, task.status_message, *seconds)
