@@ -25,6 +25,7 @@ _COMMON = homes_of(
         "accord.client.results": "ToolResult",
         "accord.client.skills": "LoadedSkill",
         "accord.client.retry": "Reconnect",
+        "accord.client.tasks": "TaskHandle TaskState",
         "accord.client.subscription": "ListChanged Missed ResourceUpdated Subscription",
         "accord.errors": (
             "AccordError ConnectError ConnectionLost DeclarationError InvalidParams OutcomeUnknown ProtocolError "
@@ -32,7 +33,7 @@ _COMMON = homes_of(
         ),
         "accord.auth.oauth": "OAuth",
         "accord.auth.program_grants": "ClientCredentials EnterpriseManaged WorkloadIdentity",
-        "accord.limits": "ClientLimits HTTPLimits Limits",
+        "accord.limits": "ClientLimits HTTPLimits Limits TaskLimits",
         "accord.messages.apps": "APPS CSP",
         "accord.messages.content": "AudioContent EmbeddedResource ImageContent Resource ResourceLink TextContent",
         "accord.messages.extension": "Extension",
@@ -66,6 +67,7 @@ _COMMON = homes_of(
         "accord.server.input.roots": "RootList",
         "accord.server.middleware.request": "CallNext Middleware Request",
         "accord.server.server": "Server",
+        "accord.server.tasks.options": "Task",
         "accord.server.skills.folder": "SkillFolder",
         "accord.telemetry.base": "Telemetry",
         "accord.telemetry.otel": "OpenTelemetry",
@@ -111,6 +113,8 @@ _HOMES = _COMMON | homes_of(
         "accord.store.base": "Events Replay",
         "accord.store.memory": "MemoryEvents",
         "accord.store.sqlite": "SQLiteEvents",
+        "accord.store.sqlite_tasks": "SQLiteTasks",
+        "accord.store.tasks": "AskedQuestion MemoryTasks TaskInput TaskRecord Tasks",
     }
 )
 """Every name that can be imported from here."""

@@ -20,6 +20,7 @@ from accord.client.subscription import (
     ResourceUpdated as ResourceUpdated,
     Subscription as Subscription,
 )
+from accord.client.tasks import TaskHandle as TaskHandle, TaskState as TaskState
 from accord.errors import (
     AccordError as AccordError,
     AnswerError as AnswerError,
@@ -58,7 +59,12 @@ from accord.errors import (
     ToolError as ToolError,
     UrlElicitationRequired as UrlElicitationRequired,
 )
-from accord.limits import ClientLimits as ClientLimits, HTTPLimits as HTTPLimits, Limits as Limits
+from accord.limits import (
+    ClientLimits as ClientLimits,
+    HTTPLimits as HTTPLimits,
+    Limits as Limits,
+    TaskLimits as TaskLimits,
+)
 from accord.messages.apps import APPS as APPS, CSP as CSP
 from accord.messages.completion import (
     Completion as Completion,
@@ -158,9 +164,18 @@ from accord.server.openapi.operation import Route as Route
 from accord.server.openapi.routes import READS_AS_RESOURCES as READS_AS_RESOURCES, RouteMap as RouteMap
 from accord.server.server import Server as Server
 from accord.server.skills.folder import SkillFolder as SkillFolder
+from accord.server.tasks.options import Task as Task
 from accord.store.base import Events as Events, Replay as Replay
 from accord.store.memory import MemoryEvents as MemoryEvents
 from accord.store.sqlite import SQLiteEvents as SQLiteEvents
+from accord.store.sqlite_tasks import SQLiteTasks as SQLiteTasks
+from accord.store.tasks import (
+    AskedQuestion as AskedQuestion,
+    MemoryTasks as MemoryTasks,
+    TaskInput as TaskInput,
+    TaskRecord as TaskRecord,
+    Tasks as Tasks,
+)
 from accord.telemetry.base import Telemetry as Telemetry
 from accord.telemetry.otel import OpenTelemetry as OpenTelemetry
 from accord.transport.http.settings import HTTPSettings as HTTPSettings
@@ -249,6 +264,10 @@ __all__ = [
     "SkillFolder",
     "Subscription",
     "Table",
+    "Task",
+    "TaskHandle",
+    "TaskLimits",
+    "TaskState",
     "Telemetry",
     "TextContent",
     "Tool",

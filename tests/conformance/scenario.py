@@ -44,7 +44,7 @@ def scenario(
 
 
 _AUTHORIZATION_SERVER = "authorization servers: `OAuthProxy`, over HTTP"
-_TASKS = "tasks extension: not supported"
+_TASKS = "tasks extension: test_tasks.py"
 
 ELSEWHERE: dict[str, str] = {
     "dns-rebinding-protection": "Host and Origin headers",

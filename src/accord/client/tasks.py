@@ -154,7 +154,8 @@ class TaskHandle:
 
     async def _get(self, **options: Any) -> _RawTask:
         raw = await self._tasks.requests.raw("tasks/get", await self._params(), **options)
-        return self._tasks.read(_RawTask, bytes(raw))
+        task: _RawTask = self._tasks.read(_RawTask, bytes(raw))
+        return task
 
     async def _result_in_core(self, **options: Any) -> ToolResult:
         """Return the result of a task of 2025-11-25: the server sends its questions while it answers this."""
@@ -168,7 +169,7 @@ class TaskHandle:
             return
         answers = await self._tasks.responder.answer(self._tasks.name, "tasks/get", new, session)
         self._answered |= set(new)
-        params = UpdateTaskParams(task_id=self.id, input_responses=answers)  # type: ignore[arg-type]  # encoded
+        params = UpdateTaskParams(task_id=self.id, input_responses=answers)
         await self._tasks.requests.read("tasks/update", EmptyResult, params, **options)
 
 
