@@ -106,6 +106,7 @@ SEAMS = (
         r"server/(server|core/registration)\.py",
         "round_trips|input_parameters_in|_keyring",
     ),
+    Seam("tasks: loaded by the first tool that may become one", r"server/server\.py", "serve_tasks"),
     Seam("logging: loaded by the first handler that logs", r"server/core/peer\.py", "logs|new_logs"),
     Seam(
         "tokens: loaded by the server that verifies them",

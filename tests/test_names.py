@@ -16,7 +16,7 @@ MODULES = sorted(SOURCES.rglob("*.py"))
 
 OTHER_LIBRARIES = ("compat",)
 """Folders that offer the classes of another library, under its names."""
-TWICE = {"Client", "NoticeStream", "Subscription"}
+TWICE = {"Client", "NoticeStream", "Subscription", "TaskHandle"}
 """Those of `accord` and of `accord.sync`: the same for programs with and without an event loop."""
 
 RETIRED = (

@@ -43,6 +43,8 @@ def test_each_revision_is_opened_in_one_way() -> None:
         ("form_defaults", [False, False, False, True, True]),
         ("form_titled_choices", [False, False, False, True, True]),
         ("form_multi_select", [False, False, False, True, True]),
+        ("requested_tasks", [False, False, False, True, False]),
+        ("extension_tasks", [False, False, False, False, True]),
         ("resource_not_found", [-32002, -32002, -32002, -32002, -32602]),
         ("missing_capability", [-32600, -32600, -32600, -32600, -32021]),
     ],
@@ -56,6 +58,7 @@ def test_every_fact_is_stated_here() -> None:
     told |= {"structured_objects_only", "resource_not_found", "sampling_tools", "elicitation_urls"}
     told |= {"form_defaults", "form_titled_choices", "form_multi_select", "missing_capability", "cache_hints"}
     told |= {"mirrors_arguments", "primes_streams", "disconnect_cancels", "streamable", "sessions", "definition_meta"}
+    told |= {"requested_tasks", "extension_tasks"}
     assert set(revision.Rules.__struct_fields__) == told
 
 

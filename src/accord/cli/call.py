@@ -77,6 +77,7 @@ Arguments:
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "given", metavar="JSON", help="All arguments as a JSON object; @FILE, or - for stdin.")
 @click.option("-o", "--output", metavar="FILE", help="Save images, audio and embedded resources; - for stdout.")
+@click.option("--detach", is_flag=True, help="Print the id of the task that the call becomes, for `accord task`.")
 @log_level_option
 @asking_options
 @settings_options
@@ -86,6 +87,7 @@ def command(
     words: tuple[str, ...],
     given: str | None,
     output: str | None,
+    detach: bool,
     log_level: str | None,
     answers: AnswerOptions,
     settings: ConnectionSettings,
@@ -96,7 +98,10 @@ def command(
 
     async def work(client: Client) -> int:
         arguments = {**document, **(values.arguments_of(words, await _schema(client, tool)) if words else {})}
-        result = await _call(client, tool, arguments)
+        result = await _detach(client, tool, arguments) if detach else await _call(client, tool, arguments)
+        if isinstance(result, str):
+            content.echo_json({"taskId": result}) if settings.as_json else click.echo(result)
+            return 0
         if output is not None and not result.is_error:
             content.save(content.binaries(result.content), output)
             if output != "-" and result.structured_content is not UNSET:
@@ -124,6 +129,12 @@ async def _call(client: Client, name: str, arguments: dict[str, Any]) -> ToolRes
         raise
     finally:
         progress.done()
+
+
+async def _detach(client: Client, name: str, arguments: dict[str, Any]) -> ToolResult | str:
+    """Return the id of the task that a call becomes, or its result if it becomes none."""
+    handle = await client.start_tool(name, arguments)
+    return handle.id or await handle.result()
 
 
 def show(tool: str, result: ToolResult, settings: ConnectionSettings) -> None:

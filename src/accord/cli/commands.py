@@ -21,6 +21,7 @@ COMMANDS = {
     "prompt": "Get a prompt.",
     "complete": "Complete an argument of a prompt or a resource template.",
     "watch": "Print the notifications of a server.",
+    "task": "Look at a task, wait for it, or cancel it.",
     "ping": "Measure the round-trip time to a server.",
     "dev": "Serve a program to a host, and reload it when its files change.",
     "doctor": "Find out why a server does not work.",

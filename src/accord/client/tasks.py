@@ -124,11 +124,11 @@ class TaskHandle:
         """Return the current state. Raises `InvalidParams` for a task that the server does not know, or no longer, and
         the errors of `call_tool`.
         """
-        return TaskState("", "completed") if self._result is not None else _state(await self._get())
+        return _state(await self._get()) if self.id else TaskState("", "completed")
 
     async def cancel(self) -> None:
         """Cancel the task; one that has ended stays as it is. Raises `InvalidParams` for an unknown task."""
-        if self._result is not None:
+        if not self.id:
             return
         params = await self._params()
         try:

@@ -121,14 +121,14 @@ class SQLiteTasks:
 
     async def create(self, record: TaskRecord) -> None:
         """See `Tasks.create`."""
-        packed = _encode(record)
+        packed, runner = _encode(record), None if record.ended else record.runner
 
         def work(db: sqlite3.Connection) -> None:
             now = self._clock()
             db.execute("DELETE FROM tasks WHERE expires <= ?", (now,))
             db.execute(
                 "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-                (record.id, record.owner, record.account, record.runner, record.expires_at, packed),
+                (record.id, record.owner, record.account, runner, record.expires_at, packed),
             )
 
         await self._thread.run(work)

@@ -28,6 +28,7 @@ from accord.messages.identity import Implementation
 from accord.session.stats import Stats
 from accord.sync.background_loop import BackgroundLoop
 from accord.sync.streams import NoticeStream, Subscription
+from accord.sync.tasks import TaskHandle
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -197,6 +198,14 @@ class Client:
     @wraps(AsyncClient.call_tool)
     def call_tool(self, *args: Any, **options: Any) -> Any:
         return self._background.run(self._client.call_tool(*args, **options))
+
+    @wraps(AsyncClient.start_tool)
+    def start_tool(self, *args: Any, **options: Any) -> TaskHandle:
+        return TaskHandle(self._background, self._background.run(self._client.start_tool(*args, **options)), self)
+
+    def task(self, id: str) -> TaskHandle:
+        """Return the handle of a task that this client, or another process, has started."""
+        return TaskHandle(self._background, self._client.task(id), self)
 
     @_signature_of(AsyncClient.read_resource)
     def read_resource(self, *args: Any, **options: Any) -> Any:

@@ -225,7 +225,7 @@ class _TaskFields(Model):
     poll_interval_ms: int | None = None
 
 
-class TaskHandle(_TaskFields):
+class ProbedTask(_TaskFields):
     """The result of a call that becomes a task."""
 
     status: TaskStatus
@@ -262,7 +262,7 @@ DetailedTask: TypeAlias = WorkingTask | InputRequiredTask | CompletedTask | Fail
 
 def handle_fault(task: JSONObject, revision: str) -> str:
     """Describe what is wrong with a new task; empty if nothing is. Other rules judge `resultType` and `_meta`."""
-    return _fault(task, TaskHandle, revision)
+    return _fault(task, ProbedTask, revision)
 
 
 def state_fault(task: JSONObject, revision: str) -> str:

@@ -147,7 +147,8 @@ class Invoker:
             work = self._invoke_with_dependencies(registration.dependencies, registration, args, kwargs, call)
         else:
             work = self.invoke(registration, args, kwargs)
-        seconds = registration.timeout or self._limits.tool_seconds
+        is_task = call is not None and call.task is not None  # which its ttl limits
+        seconds = registration.timeout or (None if is_task else self._limits.tool_seconds)
         return work if seconds is None else self.with_deadline(seconds, work, call)
 
     def _invoke_with_dependencies(

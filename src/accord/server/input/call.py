@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -25,11 +25,21 @@ from accord.transport.deadlines import with_deadline
 
 if TYPE_CHECKING:
     from accord.server.notify.logs import ClientLog
-    from accord.server.tasks.running_task import RunningTask
 
 log: logging.Logger = logging.getLogger("accord.server")
 
 T = TypeVar("T")
+
+
+class CallTask(Protocol):
+    """The task that a call is or may become, as its context uses it; see `RunningTask`."""
+
+    def set_status(self, message: str) -> None:
+        """Set the status message. Callable from any thread."""
+
+    async def try_create(self) -> bool:
+        """Make the call a task if possible, and return whether it is one."""
+        ...
 
 
 class HandlerCall:
@@ -61,7 +71,7 @@ class HandlerCall:
         """Input that was requested before the handler started."""
         self.declared_answers: Mapping[str, tuple[bytes, bytes]] | None = None
         """The answers behind `resolved_input`: the digest of each question, and JSON."""
-        self.task: RunningTask | None = None
+        self.task: CallTask | None = None
         """The task that the call is or may become; None for a tool without `task=`."""
         self.requested_input: bool = False
         """Whether input was requested; the result then depends on the answers."""

@@ -33,7 +33,7 @@ from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
 from accord.server.input.direct import checked_params, request_answer
 from accord.server.tasks.runner import TaskRunner, subscription_key
-from accord.server.tasks.running_task import OpenQuestion, RunningTask
+from accord.server.tasks.running_task import RunningTask, TaskQuestion
 from accord.server.tasks.wire import core_task, detailed_task, related, result_with_meta, task_info
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
@@ -250,13 +250,13 @@ class QuestionSender:
             for sending in self._sending:
                 sending.cancel()
 
-    def _start(self, key: str, question: OpenQuestion) -> None:
+    def _start(self, key: str, question: TaskQuestion) -> None:
         question.is_sent = True
         sending = asyncio.ensure_future(self._send(key, question))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
 
-    async def _send(self, key: str, open: OpenQuestion) -> None:
+    async def _send(self, key: str, open: TaskQuestion) -> None:
         question, task = open.question, self._task
         try:
             params = checked_params(question, task.call.pending, self._peer)

@@ -62,7 +62,7 @@ class TaskTable(Protocol):
         """Drop a task that has ended."""
 
 
-class OpenQuestion:
+class TaskQuestion:
     """A question that a handler waits for."""
 
     __slots__ = ("answer", "asked", "encoded", "is_sent", "question")
@@ -109,7 +109,7 @@ class RunningTask:
         """Set once its status is final and stored."""
         self.asks: asyncio.Event = asyncio.Event()
         """Set while a question waits to be sent (2025-11-25)."""
-        self.questions: dict[str, OpenQuestion] = {}
+        self.questions: dict[str, TaskQuestion] = {}
         """The outstanding questions, by key."""
         self.once_cache: OnceCache = StoredOnceCache(self)
         self.handler: asyncio.Task[Any] | None = None
@@ -276,7 +276,7 @@ class RunningTask:
             raise ToolError("the client cannot be asked: the call cannot become a task")
         asked = [self._next_question(each.digest) for each in encoded]
         open = {
-            each.key: OpenQuestion(question, wire, each)
+            each.key: TaskQuestion(question, wire, each)
             for question, wire, each in zip(questions, encoded, asked, strict=True)
             if each.answer is None
         }
@@ -299,7 +299,7 @@ class RunningTask:
         record.asked.append(AskedQuestion(f"ask-{record.question_count}", digest))
         return record.asked[-1]
 
-    async def _wait(self, open: Mapping[str, OpenQuestion]) -> None:
+    async def _wait(self, open: Mapping[str, TaskQuestion]) -> None:
         """Show questions until all are answered. Raises what asking them raises (2025-11-25)."""
         self.questions |= open
         try:
