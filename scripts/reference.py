@@ -69,7 +69,7 @@ PAGES = (
         "Declaring tools, resources and prompts, and running a server. Guides: [tutorial](../tutorial.md), "
         "[tool results](../results.md), [notifications, logging and completion](../notifications.md).",
         ("server.server", "server.core", "server.declare", "server.depends", "server.files",
-         "server.skills", "server.apps"),
+         "server.skills", "server.apps", "server.tasks"),
         ("server.declare.declaration_mixin.ToolOptions", "server.declare.declaration_mixin.PromptOptions"),
     ),
     Page(
