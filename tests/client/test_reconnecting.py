@@ -493,3 +493,32 @@ async def test_a_connection_that_is_lost_for_good_says_why(tmp_path: Path) -> No
         await refused.connect()
     assert refused.state == "closed"
     assert seen[-1] == ("closed", str(raised.value))
+
+
+async def test_connecting_that_is_cancelled_at_any_moment_leaves_nothing_open() -> None:
+    server, before = Server("test"), asyncio.all_tasks()
+    opened = False
+    for count in range(100):
+        client = Client(server)
+        connecting = asyncio.create_task(client.connect())
+        await turns(count, lambda connecting=connecting: connecting.done())  # type: ignore[misc]
+        opened = connecting.done()
+        connecting.cancel()
+        await asyncio.wait({connecting})
+        if opened:
+            await client.close()
+            break
+        await until(lambda: asyncio.all_tasks() <= before, lambda: f"after {count} turns: {asyncio.all_tasks()}")
+        assert client.state == "closed"
+    assert opened
+
+
+async def test_a_task_that_waits_for_a_cancelled_connection_opens_its_own() -> None:
+    for count in range(30):
+        client = Client(Server("test"))
+        first, second = (asyncio.create_task(client.connect()) for _ in range(2))
+        await turns(count)
+        first.cancel()
+        assert await second is client
+        assert client.state == "connected"
+        await client.close()

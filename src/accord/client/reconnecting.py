@@ -142,9 +142,11 @@ class ReconnectingConnection:
             await opening
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise NotConnected("the client was closed while it was connecting") from None
+            if task is None or not task.cancelling():
+                raise NotConnected("the client was closed while it was connecting") from None
+            if _has_succeeded(opening):  # in the same turn of the loop: nobody would close the connection
+                await asyncio.shield(self._begin_close())
+            raise
         finally:
             self._opening = None
 
@@ -203,8 +205,11 @@ class ReconnectingConnection:
     async def close(self) -> None:
         """Close the connection and end a server that is a child process; bounded in time, from any task."""
         self._closes += 1
+        await asyncio.shield(self._begin_close())  # continues when the caller is cancelled
+
+    def _begin_close(self) -> asyncio.Task[None]:
         self._close_task = asyncio.get_running_loop().create_task(self._close(self._close_task))
-        await asyncio.shield(self._close_task)  # continues when the caller is cancelled
+        return self._close_task
 
     async def _close(self, previous: asyncio.Task[None] | None) -> None:
         await _wait_until_done(previous)  # a second cancellation would interrupt the clean-up
@@ -367,3 +372,7 @@ async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:
 async def _wait_until_done(task: asyncio.Task[None] | None) -> None:
     if task is not None and not task.done():  # one that is done may be of an event loop that is closed
         await asyncio.wait([task])
+
+
+def _has_succeeded(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
