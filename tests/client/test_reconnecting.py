@@ -508,7 +508,7 @@ async def test_connecting_that_is_cancelled_at_any_moment_leaves_nothing_open() 
         if opened:
             await client.close()
             break
-        await until(lambda: asyncio.all_tasks() <= before, lambda: f"after {count} turns: {asyncio.all_tasks()}")
+        await until(lambda: asyncio.all_tasks() <= before, asyncio.all_tasks)
         assert client.state == "closed"
     assert opened
 
