@@ -36,6 +36,7 @@ from accord import (
     Roots,
     Sample,
     Server,
+    Table,
     TextContent,
     Tool,
     ToolAnnotations,
@@ -136,8 +137,12 @@ class Day:
     celsius: float
 
 
+# Hosts with apps show the days in this page; all others show the text.
+weather_page = server.add_ui("ui://everything/weather", Table(["sky", "celsius"], title="Weather"), border=True)
+
+
 # The types of the parameters and of the result become the schemas that clients receive, and that accord validates.
-@server.tool(title="Measure the weather", annotations=AGAIN, icons=[PIXEL], timeout=5)
+@server.tool(title="Measure the weather", annotations=AGAIN, icons=[PIXEL], timeout=5, ui=weather_page)
 def measure(city: str, days: Annotated[int, msgspec.Meta(ge=1, le=14)] = 3) -> list[Day]:
     """The weather of the coming days.
 

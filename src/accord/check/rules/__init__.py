@@ -44,6 +44,8 @@ AREAS: tuple[str, ...] = (
     "ext_task_ids",
     "ext_task_requests",
     "ext_task_notifications",
+    "apps",
+    "skills",
     "stdio",
     "stdio_faults",
     "sse",

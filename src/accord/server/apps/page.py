@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -21,6 +21,7 @@ from accord.messages.apps import (
     Permission,
     is_domain,
     source_problem,
+    split_sources,
 )
 from accord.messages.base import JSONObject
 from accord.messages.content import EmbeddedResource, ResourceContents
@@ -147,6 +148,13 @@ def static(name: str) -> str:
     text = resources.files("accord.server.apps").joinpath("static", name).read_text("utf-8")
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+
+
+def blocked_loads(text: str, csp: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the loads of a page that hosts block, given `_meta.ui.csp` as a server sent it; each with its line."""
+    names = {each.encode_name: each.name for each in msgspec.structs.fields(CSP)}
+    valid = {names[name]: split_sources(given)[0] for name, given in csp.items() if name in names}
+    yield from _load_problems(PageReader(text), CSP(**valid))
 
 
 def _structure_problems(reader: PageReader, text: str) -> Iterator[str]:
