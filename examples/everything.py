@@ -138,7 +138,12 @@ class Day:
 
 
 # Hosts with apps show the days in this page; all others show the text.
-weather_page = server.add_ui("ui://everything/weather", Table(["sky", "celsius"], title="Weather"), border=True)
+weather_page = server.add_ui(
+    "ui://everything/weather",
+    Table(["sky", "celsius"], title="Weather"),
+    border=True,
+    description="The weather of the coming days, as a table.",
+)
 
 
 # The types of the parameters and of the result become the schemas that clients receive, and that accord validates.

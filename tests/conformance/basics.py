@@ -160,6 +160,7 @@ async def resources_list(peer: Peer) -> None:
         "test://static-text",
         "test://static-binary",
         "test://watched-resource",
+        "ui://everything/weather",
     }
     assert all(each["name"] and each["description"] for each in resources)
 

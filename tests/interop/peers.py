@@ -111,7 +111,7 @@ def peer_python(environment: str) -> Path:
 
 
 def peer_server(
-    sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling", "waiting"] = "server"
+    sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling", "waiting", "skills"] = "server"
 ) -> list[str]:
     """The command of a peer server written with that SDK: the story's, one that asks its client, one that tells it
     of changes, or one whose calls last. Over HTTP it takes a way and an address as well (see servers/http_way.py).
