@@ -1,0 +1,47 @@
+"""`accord call --detach` and `accord task`: a task that outlives the processes of its client and of its server."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.interop.peers import ROOT
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    program = ROOT / "examples" / "tasks.py"
+    return shlex.join([sys.executable, str(program), "--store", str(tmp_path / "tasks.db")])
+
+
+def test_a_detached_call_is_continued_by_another_command(accord: Run, target: str) -> None:
+    started = accord("call", target, "slow_compute", "seconds=0.2", "label=all", "--detach")
+    assert started.returncode == 0, started.stderr
+    id = started.stdout.strip()
+    assert len(id) == 43
+    waited = accord("task", target, id, "--wait")
+    assert (waited.returncode, waited.stdout) == (0, "computed all\n"), waited.stderr
+    assert accord("task", target, id).stdout.startswith("completed")
+    assert '"status": "completed"' in accord("task", target, id, "--json").stdout
+
+
+def test_a_detached_call_that_ends_at_once_prints_its_result(accord: Run, target: str) -> None:
+    assert accord("call", target, "greet", "name=Zoe", "--detach").stdout == "Hello, Zoe!\n"
+
+
+def test_a_task_is_cancelled(accord: Run, target: str) -> None:
+    id = accord("call", target, "slow_compute", "seconds=600", "--detach").stdout.strip()
+    cancelled = accord("task", target, id, "--cancel")
+    assert cancelled.stdout == "cancelled: cancelled by the client\n", cancelled.stderr
+
+
+def test_mistakes_are_explained(accord: Run, target: str) -> None:
+    unknown = accord("task", target, "unknown")
+    assert unknown.returncode != 0
+    assert "no such task; it may have expired" in unknown.stderr
+    both = accord("task", target, "unknown", "--wait", "--cancel")
+    assert "--wait and --cancel exclude each other" in both.stderr
