@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from accord import Server
 from accord.host.host import Host
@@ -83,8 +84,11 @@ async def test_an_idle_server_takes_less_than_a_megabyte() -> None:
         tracemalloc.stop()
 
 
-async def test_calls_leave_nothing_behind() -> None:
-    """A leak of one object in each call would be 2,000 of them."""
+@pytest.mark.parametrize("decision", ["allow", "ask"])
+async def test_calls_leave_nothing_behind(tmp_path: Path, decision: str) -> None:
+    """A leak of one object in each call would be as many as there are calls."""
+    policy = Policy.from_settings([{"name": "all", "decision": decision}])
+    audit, scale = (tmp_path / "audit.jsonl", 5) if decision == "ask" else (None, 1)  # they take longer
     server = Server("one")
 
     @server.tool
@@ -92,10 +96,10 @@ async def test_calls_leave_nothing_behind() -> None:
         """Say it again."""
         return text
 
-    async with host({"one": server}) as one:
+    async with Host({"one": server}, approve=approve, state=":memory:", policy=policy, audit=audit) as one:
 
         async def call(count: int) -> int:
-            for _ in range(count):
+            for _ in range(count // scale):
                 await one.call_tool("one_echo", {"text": "x"})
             gc.collect()
             return len(gc.get_objects())
@@ -108,5 +112,5 @@ async def test_calls_leave_nothing_behind() -> None:
             after_objects, (after, _) = await call(CALLS), tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert after_objects - objects < CALLS / 20
-        assert (after - before) / CALLS < BYTES_PER_CALL
+        assert after_objects - objects < CALLS / scale / 20
+        assert (after - before) / (CALLS / scale) < BYTES_PER_CALL

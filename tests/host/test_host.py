@@ -20,6 +20,8 @@ from accord.host.audit.log import AuditLog
 from accord.host.host import Host
 from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt, Prompt
 from accord.host.state import HostState
+from accord.messages.content import ToolUseContent
+from accord.testing import ScriptedModel
 from accord.wire.session_file import MessageEntry, read_session
 
 from tests.waiting import until
@@ -158,6 +160,31 @@ async def test_all_connections_are_recorded_in_one_file(state: Path, tmp_path: P
     assert {entry.connection for entry in session.entries} == {1, 2}
     calls = [each for each in session.entries if isinstance(each, MessageEntry) and b'"tools/call"' in each.data]
     assert [(each.connection, each.direction) for each in calls] == [(2, "sent")]
+
+
+async def test_no_message_to_a_server_has_anything_of_another_one(state: Path, tmp_path: Path) -> None:
+    """In all that is sent: names, tools, arguments and results of others, the conversation, and who else is there."""
+    file = tmp_path / "session.jsonl"
+    secret, spy = Server("vault", instructions="Keeps diamonds."), Server("spy")
+    secret.tool(lambda item: f"the {item} are in the cellar", name="find", description="Finds gems.")
+    spy.tool(lambda item: item, name="overhear", description="Overhears.")
+    uses = [
+        ToolUseContent(id="1", name="vault_find", input={"item": "emeralds"}),
+        ToolUseContent(id="2", name="spy_overhear", input={"item": "tea"}),
+        "They are hidden.",
+    ]
+    async with Host({"vault": secret, "spy": spy}, approve=Person(), state=state, record=file) as host:
+        await host.run(ScriptedModel(uses), "Where are my rubies?", system="You are a butler.", principal="ann")
+    entries = read_session(file.read_bytes().splitlines(keepends=True)).entries
+    sent = dict.fromkeys((1, 2), b"")
+    for each in entries:
+        if isinstance(each, MessageEntry) and each.direction == "sent":
+            sent[each.connection] += each.data
+    assert (b"emeralds" in sent[1], b"tea" in sent[2]) == (True, True)
+    for word in (b"vault", b"find", b"emeralds", b"cellar", b"diamonds", b"gems", b"rubies", b"butler", b"ann"):
+        assert word not in sent[2], word
+    for word in (b"spy", b"overhear", b"tea", b"rubies", b"butler"):
+        assert word not in sent[1], word
 
 
 async def test_nothing_is_approved_without_an_approver(state: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from accord.client.target import Command, Remote, parse
 from accord.errors import TargetError
+from accord.host.configuration import read_configuration
 from accord.host.documents import MAX_PROJECT_BYTES
-from accord.host.host_files import MAX_ENTRIES, read_host_file
+from accord.host.host_files import MAX_ENTRIES, project_folder, read_host_file
 from accord.host.known_hosts import MCP_SERVERS, known_host
 
 DATA = Path(__file__).parent.parent / "data" / "hosts"
@@ -84,6 +85,18 @@ def test_each_host_is_read_into_entries_with_their_lines(name: str) -> None:
         else:
             assert found[entry][1] == expected
     assert found.keys() == ENTRIES[name].keys()
+
+
+@pytest.mark.parametrize("name", [".vscode/mcp.json", ".mcp.json", "mcp.json", ".codex/config.toml"])
+def test_the_project_of_a_file_is_the_folder_that_its_host_opens(tmp_path: Path, name: str) -> None:
+    assert project_folder(tmp_path / name) == tmp_path
+
+
+def test_a_variable_for_the_project_of_an_editor_is_the_project(tmp_path: Path) -> None:
+    file = tmp_path / ".vscode" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}/a.py"]}}}', encoding="utf-8")
+    assert read_configuration(file).servers["a"].entry["args"] == [f"{tmp_path}/a.py"]
 
 
 @pytest.mark.parametrize("name", FILES)

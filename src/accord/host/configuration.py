@@ -25,7 +25,7 @@ import msgspec
 from accord.client.target import Command, InProcessServer, Remote, parse
 from accord.errors import DeclarationError, TargetError
 from accord.host.consent import digest
-from accord.host.host_files import HostEntry, HostFile, host_format, read_host_file
+from accord.host.host_files import HostEntry, HostFile, host_format, project_folder, read_host_file
 from accord.host.own_settings import OWN_KEY, policy_place
 from accord.host.policy.policy import Policy
 from accord.server.compose.change import ToolChange
@@ -133,7 +133,7 @@ def read_configuration(path: Path, *, project: Path | None = None) -> Configurat
     if not _is_unicode(str(path)):
         raise TargetError(f"{str(path)!r}: the path is not UTF-8: approvals, which belong to it, could not be stored")
     form = host_format(path)
-    file = read_host_file(path, form, project=project or path.parent)
+    file = read_host_file(path, form, project=project or project_folder(path))
     place = policy_place(path) if form.syntax == "json" else str(path)
     settings = _settings(file)
     servers: dict[str, ConfiguredServer] = {}

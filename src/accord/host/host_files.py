@@ -92,6 +92,14 @@ def host_format(path: Path) -> FileFormat:
     return MCP_SERVERS
 
 
+def project_folder(path: Path) -> Path:
+    """Return the folder of the project that a file configures: that above `.vscode` for `.vscode/mcp.json`."""
+    for host in KNOWN_HOSTS.values():
+        if host.project_file and path.match(host.project_file):
+            return path.parents[host.project_file.count("/")]
+    return path.parent
+
+
 def _belongs_to(path: Path, project: Path) -> bool:
     """Return whether a file is in a project; the home folder, which has the user's own files, is none."""
     folder = project.absolute()

@@ -12,7 +12,7 @@ from accord.client.target import Command, Remote, configuration, parse
 from accord.errors import TargetError
 from accord.host.doctor.known_facts import SECONDS, MayStart, Subject
 from accord.host.documents import read_document
-from accord.host.host_files import host_format, host_paths, read_host_file
+from accord.host.host_files import host_format, host_paths, project_folder, read_host_file
 from accord.host.known_hosts import KnownHost, known_host
 from accord.visible_text import single_line
 
@@ -32,7 +32,7 @@ def subjects_of_target(text: str, *, seconds: float = SECONDS) -> list[Subject]:
     path, name = found
     path = path.absolute()
     form = host_format(path)
-    common: dict[str, Any] = {"path": path, "form": form, "project": path.parent, "seconds": seconds}
+    common: dict[str, Any] = {"path": path, "form": form, "project": project_folder(path), "seconds": seconds}
     if name is not None:
         return [Subject(name=name, **_with_form(common, path))]
     return list(_subjects_in(_with_form(common, path)))
