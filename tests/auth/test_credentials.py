@@ -232,6 +232,20 @@ async def test_what_is_left_of_the_total_timeout_holds_after_a_login(store: Cred
                     assert (await call).text == "alice", "the time of the user does not count"
 
 
+async def test_another_user_who_logs_in_gets_a_session_of_their_own(store: CredentialStore) -> None:
+    users = ["alice"]
+    async with (
+        place(user=lambda attempt: users[0]) as at,
+        Client(at.url, auth=at.login(store), revisions=["2025-11-25"]) as client,
+    ):
+        assert (await client.call_tool("who")).text == "alice"
+        at.issuer.revoke_all()
+        users[0] = "bob"
+        results = await asyncio.gather(*(client.call_tool("who") for _ in range(5)))
+        assert {result.text for result in results} == {"bob"}
+        assert at.issuer.counts["authorization"] == 2
+
+
 @pytest.mark.parametrize("previous", [None, "stored"])
 async def test_without_a_user_each_request_fails_at_once(previous: Any, store: CredentialStore) -> None:
     async with place() as at:

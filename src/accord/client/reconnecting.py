@@ -24,7 +24,6 @@ from accord.client.retry import (
     Reconnect,
     StickyConnection,
     StickyConnectionLost,
-    TimeAllowance,
     TimeBudget,
     connection_loss,
     is_retry_allowed,
@@ -331,11 +330,13 @@ class ReconnectingConnection:
             if connection is None or (connection.ended.is_set() and connection is not sticky.connection):
                 connection = await self.ready(clock.at_most(timeout))
             try:
-                answer = await connection.request(method, params, timeout=timeout, total_timeout=clock.left, **options)
-            except LoginNeeded as exc:
-                send = partial(connection.request, method, params, timeout=timeout, **options)
-                again = partial(_within, TimeAllowance(clock.left), send)
-                return await self._connector.authorization.after_login(exc, again)
+                try:
+                    answer = await connection.request(
+                        method, params, timeout=timeout, total_timeout=clock.left, **options
+                    )
+                except LoginNeeded as exc:
+                    send = partial(connection.request, method, params, timeout=timeout, **options)
+                    answer = await self._send_after_login(exc, send, clock)
             except (ConnectionLost, NotConnected) as exc:
                 lost = connection_loss(connection, exc)
                 if self._connection is None or not self._may_retry(lost):  # the client was closed
@@ -351,15 +352,29 @@ class ReconnectingConnection:
                 return answer
         raise retries_exhausted(method, 1 + self._attempts, lost)
 
+    async def _send_after_login(
+        self, error: LoginNeeded, send: Callable[..., Awaitable[Raw]], clock: TimeBudget
+    ) -> Raw:
+        """Send a request again after a login. A login takes as long as its user: meanwhile, no time of the request
+        passes, but the session may end, as it does for another user.
+        """
+
+        async def send_again() -> Raw:
+            clock.resume()
+            try:
+                return await send(total_timeout=clock.left)
+            finally:
+                clock.suspend()
+
+        clock.suspend()
+        try:
+            return await self._connector.authorization.after_login(error, send_again)
+        finally:
+            clock.resume()
+
     def _may_retry(self, lost: ConnectionLost) -> bool:
         """Return whether a request may be sent again."""
         return self._reconnect is not None or isinstance(lost, SessionEnded)
-
-
-async def _within(allowance: TimeAllowance, send: Callable[..., Awaitable[Raw]]) -> Raw:
-    """Send a request within what is left of its total time; a login in between takes as long as its user."""
-    with allowance as seconds:
-        return await send(total_timeout=seconds)
 
 
 async def _cancel_and_wait(task: asyncio.Task[None] | None) -> None:

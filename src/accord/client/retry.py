@@ -115,10 +115,20 @@ async def wait_before_retry(
 
 
 class TimeBudget:
-    """The remaining time of one request."""
+    """The remaining time of one request. While it is suspended, no time passes."""
 
     def __init__(self, total: float | None) -> None:
         self._end = None if total is None else _now() + total  # most requests have no total timeout
+        self._suspended_at = 0.0
+
+    def suspend(self) -> None:
+        """Stop the time."""
+        self._suspended_at = _now()
+
+    def resume(self) -> None:
+        """Let the time pass again."""
+        if self._end is not None:
+            self._end += _now() - self._suspended_at
 
     @property
     def left(self) -> float | None:
@@ -131,21 +141,6 @@ class TimeBudget:
         """Return the remaining seconds, or `other` if it is less."""
         candidates = [seconds for seconds in (self.left, other) if seconds is not None]
         return min(candidates, default=None)
-
-
-class TimeAllowance:
-    """The remaining time of one request that is interrupted: `with allowance as seconds` uses it up."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self._budget = TimeBudget(seconds)
-
-    def __enter__(self) -> float | None:
-        self._budget = TimeBudget(self._seconds)
-        return self._seconds
-
-    def __exit__(self, *exc: object) -> None:
-        self._seconds = self._budget.left
 
 
 def _now() -> float:
