@@ -110,6 +110,11 @@ async def place(**options: Any) -> AsyncIterator[Place]:
         """Return the user."""
         return ctx.principal.id if ctx.principal is not None else "nobody"
 
+    @server.resource("desk://note")
+    def note() -> str:
+        """Return a note."""
+        return "milk"
+
     meeting = asyncio.Barrier(64)
 
     @server.tool

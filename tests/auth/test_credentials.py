@@ -246,6 +246,21 @@ async def test_another_user_who_logs_in_gets_a_session_of_their_own(store: Crede
         assert at.issuer.counts["authorization"] == 2
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_subscription_logs_the_user_in_as_a_call_does(revision: str, store: CredentialStore) -> None:
+    async with place() as at, Client(at.url, auth=at.login(store), revisions=[revision]) as client:
+        await client.call_tool("who")
+        at.issuer.revoke_all()
+        async with client.subscribe("desk://note") as subscription:
+            assert subscription.granted.resource_subscriptions == ["desk://note"]
+        assert at.issuer.counts["authorization"] == 2
+        at.issuer.revoke_all()
+        at.issuer.set_faults("login_denied")
+        with pytest.raises(AuthorizationError, match="access_denied"):
+            async with client.subscribe("desk://note"):
+                pass
+
+
 @pytest.mark.parametrize("previous", [None, "stored"])
 async def test_without_a_user_each_request_fails_at_once(previous: Any, store: CredentialStore) -> None:
     async with place() as at:

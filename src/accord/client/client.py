@@ -190,7 +190,11 @@ class Client(RequestMethods):
         super().__init__(requests, responder, name, limits, strict=strict, trusted=trusted)
         self._notifications = NotificationRouter(limits)
         self._subscriptions = SubscriptionManager(
-            self._connection.ready, self._notifications, requests.timeout, self._invalidate
+            self._connection.ready,
+            self._notifications,
+            requests.timeout,
+            self._invalidate,
+            connector.authorization.after_login,
         )
         self._notifications.on(
             _PAGE_COMPLETE, lambda notice: self._input_handlers.on_elicitation_complete(notice.params)

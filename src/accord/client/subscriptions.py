@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from accord.client.notifications import Notice, NotificationRouter
@@ -24,6 +25,7 @@ from accord.client.uri_index import is_part
 from accord.errors import (
     AccordError,
     ConnectionLost,
+    LoginNeeded,
     NotConnected,
     NotSupported,
     RemoteProtocolError,
@@ -204,7 +206,8 @@ class ListenSubscriptions:
                 subscription.tell(Missed(f"its stream broke: {exc}"))
                 await asyncio.sleep(pause)
             except AccordError as exc:
-                subscription.end(exc)
+                if acknowledged.done() or not isinstance(exc, LoginNeeded):  # else it is sent again after a login
+                    subscription.end(exc)
                 return exc
             else:
                 subscription.end()  # "signals that the subscription ended gracefully"
@@ -259,6 +262,8 @@ def _check_granted(granted: SubscriptionFilter) -> SubscriptionFilter:
 
 Ready = Callable[[float | None], Awaitable[Connection]]
 """Returns the connection, and waits for it up to a number of seconds."""
+AfterLogin = Callable[[AccordError, Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Logs in after an error that needs a login, and runs an operation again; raises other errors."""
 
 
 class SubscriptionManager:
@@ -268,9 +273,15 @@ class SubscriptionManager:
     """
 
     def __init__(
-        self, ready: Ready, notices: NotificationRouter, seconds: float | None, invalidate: Callable[[], None]
+        self,
+        ready: Ready,
+        notices: NotificationRouter,
+        seconds: float | None,
+        invalidate: Callable[[], None],
+        after_login: AfterLogin,
     ) -> None:
         self._ready = ready
+        self._after_login = after_login
         self._notices = notices
         self._timeout = seconds
         self._invalidate = invalidate
@@ -309,7 +320,10 @@ class SubscriptionManager:
         while True:
             connection = await self._ready(self._timeout)
             try:
-                return await self._subscribe(subscription)
+                try:
+                    return await self._subscribe(subscription)
+                except LoginNeeded as exc:
+                    return await self._after_login(exc, partial(self._subscribe, subscription))
             except ConnectionLost:
                 if await self._ready(self._timeout) is connection:  # the connection has not been replaced
                     raise
