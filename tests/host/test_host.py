@@ -436,6 +436,16 @@ async def test_tools_are_changed_and_hidden_by_the_configuration(tmp_path: Path,
             await host.call_tool("shop_leave")
 
 
+async def test_tools_for_pages_only_are_not_shown_to_the_model(state: Path) -> None:
+    server = Server("shop")
+    server.tool(name="sales", visibility=["model", "app"])(lambda: "1")
+    server.tool(name="refresh", visibility=["app"])(lambda: "2")
+    async with Host({"shop": server}, approve=Person(), state=state) as host:
+        assert await names(host) == ["shop_sales"]
+        with pytest.raises(InvalidParams):
+            await host.call_tool("shop_refresh")
+
+
 async def test_equal_names_are_an_error_at_the_start(state: Path) -> None:
     one, other = Server("one"), Server("other")
     one.tool(lambda: 1, name="b_c")
