@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 from unittest.mock import ANY
 
@@ -301,7 +302,7 @@ def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch)
         (lambda: FastMCP("x").add_middleware(Theirs()), r"accord.Request, .* docs/switching.md#middleware"),
         (lambda: FastMCP("x", mask_error_details=True), r"accord\.MaskErrors\(\)"),
         (lambda: FastMCP("x", on_duplicate="replace"), "declared twice"),
-        (lambda: FastMCP("x").tool(task=True), "no tasks"),
+        (lambda: FastMCP("x", tasks=True), "task=True at each tool"),
         (lambda: FastMCP("x").resource("a:b", version="1"), "URI of its own"),
         (lambda: MCPServer("x").middleware.insert(0, print) or MCPServer("x").middleware.insert(1, print), "appended"),
         (lambda: fastmcp.create_sse_app(FastMCP("x"), "/messages/", "/events"), "HTTP\\+SSE is at /sse"),
@@ -602,3 +603,25 @@ def test_the_pages_that_are_named_are_there() -> None:
     named = {page for file in sources for page in re.findall(r"docs/\w+\.md", file.read_text(encoding="utf-8"))}
     assert len(named) > 5
     assert [page for page in named if not (ROOT / page).exists()] == []
+
+
+class Config:
+    """FastMCP's `TaskConfig`, as far as it is read."""
+
+    mode = "required"
+    poll_interval = timedelta(seconds=0.1)
+
+
+@pytest.mark.parametrize("task", [True, Config()], ids=["True", "TaskConfig"])
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_tools_of_fastmcp_run_as_tasks(task: Any, revision: str) -> None:
+    server = FastMCP("x")
+
+    @server.tool(task=task)
+    async def work() -> str:
+        return "worked"
+
+    async with Client(server, revisions=[revision]) as client:
+        started = await client.start_tool("work")
+        assert started.id
+        assert (await started.result()).text == "worked"

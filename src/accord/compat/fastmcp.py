@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -54,6 +55,7 @@ from accord.server.input.questions import (
     Cancelled as Cancelled,
     Declined as Declined,
 )
+from accord.server.tasks.options import Task
 
 __all__ = [
     "AcceptedElicitation",
@@ -117,8 +119,7 @@ _ADVICE = {
     "mask_error_details": "write mcp.add_middleware(accord.MaskErrors())",
     "middleware": f"write mcp.add_middleware(it), and it as {REPLACEMENTS['Middleware']}",
     "transforms": "use server.change_tool(name, ToolChange(...))",
-    "task": "accord has no tasks: leave it out, the call then lasts as long as the work",
-    "tasks": "accord has no tasks",
+    "tasks": "write task=True at each tool, and FastMCP() without it: see docs/tasks.md",
     "on_duplicate": "what is declared twice is refused: give one of them another name, or a version",
     "request_state_security": "pass state_keys= of accord.Server",
     "session_state_store": "keep it in Handles: see docs/dependencies.md",
@@ -155,6 +156,17 @@ if not TYPE_CHECKING:  # which would take it for a promise that every name is he
         if name in REPLACEMENTS:
             raise ImportError(f"{name} is not in {__name__}: write {REPLACEMENTS[name]}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _task_support(task: Any) -> Any:
+    """Return accord's option for `True`, or for FastMCP's `TaskConfig`: its `mode` and `poll_interval`."""
+    mode = getattr(task, "mode", None)
+    if mode is None:
+        return task
+    if mode == "forbidden":
+        return False
+    poll: timedelta = getattr(task, "poll_interval", None) or timedelta(seconds=1)
+    return Task(required=mode == "required", poll=poll.total_seconds())
 
 
 class FastMCP(CompatServer):
@@ -194,7 +206,9 @@ class FastMCP(CompatServer):
 
     def tool(self, name_or_fn: Any = None, *, name: str | None = None, output_schema: Any = ..., **options: Any) -> Any:
         """Register a function as a tool."""
+        task = options.pop("task", None)
         options = self._check_options("tool()", options)
+        options["task"] = None if task is None else self.serve_tasks(_task_support(task))
         annotations = options["annotations"] = convert_annotations(ToolAnnotations, options.get("annotations"))
         options["title"] = options.get("title") or (annotations and annotations.title)
 

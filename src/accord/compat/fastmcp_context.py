@@ -34,8 +34,8 @@ _UNSUPPORTED = {
     "get_prompt": "call the function that the prompt is",
     "input_responses": "await ctx.elicit(...): it asks in the same way in every revision",
     "request_state": "keep it in the function: await ctx.elicit(...) comes back to it",
-    "task_id": "accord has no tasks",
-    "is_background_task": "accord has no tasks",
+    "task_id": "the client has it; set what it sees by accord's ctx.status(text)",
+    "is_background_task": "await accord's ctx.run_as_task(), which returns it",
 }
 """Attributes that accord's context lacks, and what to write instead."""
 

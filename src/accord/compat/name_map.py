@@ -115,7 +115,7 @@ REPLACEMENTS: dict[str, str] = {
     "StdioTransport": 'the command as a list: Client(["python", "server.py"])',
     "StreamableHttpTransport": "the URL itself: Client(url)",
     "StdioServerParameters": 'accord.Client(["python", "server.py"]): a command as a list',
-    "TasksExtension": "nothing yet: accord has no tasks",
+    "TasksExtension": "@server.tool(task=True): see docs/tasks.md",
     "VersionFilter": "server.disable(...) of the versions that are not shown, on a server of their own",
     "TimingMiddleware": "accord.Timing(): see docs/middleware.md",
     "ToolTransform": "server.change_tool(name, ToolChange(...))",

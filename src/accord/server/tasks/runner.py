@@ -72,7 +72,8 @@ class TaskRunner:
         self._changed: dict[RunningTask, None] = {}
         """Tasks with changes that are not stored yet."""
         self._notified: dict[RunningTask, asyncio.TimerHandle | None] = {}
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        """The event loop of the tasks."""
         self._turns: asyncio.Task[None] | None = None
         self._adopted = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
