@@ -13,6 +13,7 @@ import pytest
 
 from accord import Client
 from accord.client.target import Command, parse
+from accord.dev import terminal_lines
 from accord.dev.settings import DevSettings
 from accord.dev.stdio import StdioReloader
 from accord.messages.revision import REVISIONS
@@ -242,6 +243,17 @@ atexit.register(lock.unlink)
         program.write("two", alone)
         await program.until_reloaded()
         assert await text_of(client, "version") == "two"
+
+
+async def test_a_host_that_does_not_request_a_changed_list_is_named(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal_lines, "LIST_SECONDS", 0.01)
+    program.write("one")
+    async with program.connected() as client:
+        await text_of(client, "version")
+        program.write("two", "\n@server.tool()\ndef added() -> str:\n    return 'new'\n")
+        await program.until_shown("probably ignores list_changed")
 
 
 async def test_a_file_that_is_written_in_two_halves_is_served_when_it_is_whole(program: Program) -> None:
