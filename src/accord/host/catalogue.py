@@ -81,8 +81,6 @@ class ServerCatalogue:
         change = self._changes.get(pin.name)
         if change is not None and change.hidden:
             return
-        if (ui := tool.definition.ui) is not None and not ui.is_for_model:
-            return
         if tool.shown.name in self.tools:
             self.errors.append(f"two tools would both be named {tool.shown.name!r}; the first is listed")
             return

@@ -20,6 +20,7 @@ from accord.host.configuration import ConfiguredServer
 from accord.host.definitions import Definition, Definitions, definition_of, instructions_of
 from accord.host.state import Pin
 from accord.host.supervision import Action, ServerState, Supervision
+from accord.messages.tools import Tool
 from accord.visible_text import single_line, truncate
 
 log: logging.Logger = logging.getLogger("accord.host")
@@ -350,7 +351,7 @@ class HostedServer:
         capabilities = client.server_capabilities
         offered: list[Definition] = []
         if capabilities is not None and capabilities.tools is not None:
-            offered += map(definition_of, await client.list_tools())
+            offered += [definition_of(tool) for tool in await client.list_tools() if _is_for_model(tool)]
         if capabilities is not None and capabilities.prompts is not None:
             offered += map(definition_of, await client.list_prompts())
         self.resources = capabilities is not None and capabilities.resources is not None
@@ -360,3 +361,8 @@ class HostedServer:
 
 def _now() -> float:
     return time.monotonic()
+
+
+def _is_for_model(tool: Tool) -> bool:
+    """Return whether a model may be shown a tool; others are for pages of its server (extension MCP Apps)."""
+    return tool.ui is None or tool.ui.is_for_model
