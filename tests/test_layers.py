@@ -107,6 +107,7 @@ SEAMS = (
         "round_trips|input_parameters_in|_keyring",
     ),
     Seam("tasks: loaded by the first tool that may become one", r"server/server\.py", "serve_tasks"),
+    Seam("completion: loaded by the first request for it", r"server/core/dispatch\.py", "_complete"),
     Seam("logging: loaded by the first handler that logs", r"server/core/peer\.py", "logs|new_logs"),
     Seam(
         "tokens: loaded by the server that verifies them",
@@ -466,6 +467,23 @@ def test_importing_something_heavy_would_be_noticed() -> None:
     assert executed("import accord, asyncio") > executed("import asyncio")
     assert executed("import aiohttp") > 2 * executed("import asyncio")
     assert "asyncio" in loaded("import asyncio")
+
+
+DECLARATION = """
+from accord import Server
+
+server = Server("one")
+
+@server.tool
+async def echo(text: str) -> str:
+    return text
+"""
+
+
+def test_declaring_a_server_does_not_load_what_runs_it() -> None:
+    heavy = {"asyncio", "ssl", "subprocess", "jsonschema_rs", "accord.server.run"}
+    assert "accord.server.core.registry" in loaded(DECLARATION)
+    assert not loaded(DECLARATION) & heavy
 
 
 def test_importing_accord_loads_nothing_heavy() -> None:

@@ -22,7 +22,7 @@ from accord.server.core.extension_methods import ExtensionMethods
 from accord.server.core.registry import Registry
 from accord.server.declare.declaration_mixin import DeclarationMixin
 from accord.server.middleware.chain import middleware_steps
-from accord.server.notify.subscription_index import ChangeBus
+from accord.server.notify.change_bus import ChangeBus
 from accord.session.negotiation import check_revisions
 from accord.session.peer_info import PeerInfo
 

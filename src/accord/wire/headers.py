@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from accord.errors import HeaderMismatch
 from accord.lazy_patterns import lazy_pattern
+from accord.messages.revision import PER_REQUEST
 
 PROTOCOL_VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"
@@ -27,6 +28,9 @@ NAME = b"mcp-name"
 SESSION_ID = b"mcp-session-id"
 LAST_EVENT_ID = b"last-event-id"
 PARAM_PREFIX = b"mcp-param-"
+
+PER_REQUEST_REVISIONS: dict[bytes, str] = {revision.encode(): revision for revision in PER_REQUEST}
+"""Values of `MCP-Protocol-Version` of requests without a session."""
 
 ANNOTATION = "x-mcp-header"
 """The keyword of a JSON Schema that mirrors an argument in a header."""

@@ -33,9 +33,6 @@ from accord.messages.revision import PER_REQUEST
 from accord.messages.tasks import NAMED_BY_ID
 from accord.wire.headers import METHOD, NAME, PROTOCOL_VERSION, decode_value
 
-PER_REQUEST_REVISIONS: dict[bytes, str] = {revision.encode(): revision for revision in PER_REQUEST}
-"""Values of `MCP-Protocol-Version` of requests without a session."""
-
 NAME_FIELDS: dict[str, str] = {row.name: row.named_by for row in METHODS if row.named_by is not None} | NAMED_BY_ID
 """The field of the params that `Mcp-Name` repeats, by method."""
 

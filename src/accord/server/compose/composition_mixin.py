@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from accord.server.declare.modules import FunctionOptions
     from accord.server.files.directory import Directory
     from accord.server.middleware.request import Middleware
-    from accord.server.notify.subscription_index import ChangeBus
+    from accord.server.notify.change_bus import ChangeBus
     from accord.server.openapi.document import Source
     from accord.server.openapi.importer import OpenAPIOptions
     from accord.server.skills.folder import SkillFolder

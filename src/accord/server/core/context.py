@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from accord.server.input.question import InputQuestion
     from accord.server.input.questions import Accepted, Cancelled, Declined, Messages, Sampled
     from accord.server.input.roots import RootList
-    from accord.server.notify.subscription_index import ChangeBus
+    from accord.server.notify.change_bus import ChangeBus
 
 T = TypeVar("T")
 A = TypeVar("A")

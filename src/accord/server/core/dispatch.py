@@ -36,7 +36,6 @@ from accord.messages.prompts import GetPromptParams
 from accord.messages.resources import ReadResourceParams
 from accord.redaction import describe_redacted, redact_record
 from accord.server.compose.access import missing_scopes_text, viewer_of
-from accord.server.core.completion import CompletionHandler
 from accord.server.core.content import NO_CACHE
 from accord.server.core.context import RunningServer
 from accord.server.core.invoker import Invoker
@@ -56,6 +55,7 @@ from accord.session.rate import RateLimiter
 from accord.transport.deadlines import OutOfTime, is_cancelled
 
 if TYPE_CHECKING:
+    from accord.messages.completion import CompleteResult
     from accord.server.input.call import HandlerCall
     from accord.server.input.multi_round_trip import MultiRoundTrip
 
@@ -151,9 +151,7 @@ class Dispatcher:
             "tools/call": self._call_tool,
             "resources/read": self._read_resource,
             "prompts/get": self._get_prompt,
-            "completion/complete": CompletionHandler(
-                self._registry, self._resolver, limits, self._call_function, run_middleware
-            ).complete,
+            "completion/complete": self._complete,
             "logging/setLevel": self._set_level,
             "resources/subscribe": subscriptions.subscribe,
             "resources/unsubscribe": subscriptions.unsubscribe,
@@ -204,6 +202,14 @@ class Dispatcher:
     async def _set_level(self, pending: PendingRequest, peer: Peer) -> EmptyResult:
         peer.log_level = codec.decode_params(SetLevelParams, pending.params).level
         return EmptyResult()
+
+    async def _complete(self, pending: PendingRequest, peer: Peer) -> CompleteResult:
+        from accord.server.core.completion import CompletionHandler
+
+        handler = CompletionHandler(
+            self._registry, self._resolver, self._limits, self._call_function, self._invoker.run_middleware
+        )
+        return await handler.complete(pending, peer)
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -258,16 +264,16 @@ class Dispatcher:
         self,
         sent: RawToolCall,
         registration: Registration,
-        stands_for: CallRewriter,
+        rewrite: CallRewriter,
         pending: PendingRequest,
         peer: Peer,
     ) -> tuple[RawToolCall, Registration]:
         """Return the rewritten call, and its tool. Raises `InvalidParams`."""
-        name, arguments = stands_for(registration, sent.arguments)
-        meant = await self._resolver.resolve_tool(name, pending, peer)
-        if meant.rewrite_call is not None:
+        name, arguments = rewrite(registration, sent.arguments)
+        target = await self._resolver.resolve_tool(name, pending, peer)
+        if target.rewrite_call is not None:
             raise InvalidParams(f"{name!r} cannot call itself")
-        return msgspec.structs.replace(sent, name=name, arguments=arguments), meant
+        return msgspec.structs.replace(sent, name=name, arguments=arguments), target
 
     async def _call_tool_with_input(
         self, sent: RawToolCall, registration: Registration, pending: PendingRequest, peer: Peer

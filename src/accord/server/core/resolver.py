@@ -19,8 +19,7 @@ from accord.server.compose.versions import VERSION, limit_versions
 from accord.server.core.registration import Registration
 from accord.server.core.registry import KINDS
 from accord.server.middleware.chain import NO_SCOPES
-from accord.wire.headers import PROTOCOL_VERSION, Mirrored, check_parameters
-from accord.wire.request_headers import PER_REQUEST_REVISIONS
+from accord.wire.headers import PER_REQUEST_REVISIONS, PROTOCOL_VERSION, Mirrored, check_parameters
 
 if TYPE_CHECKING:
     from accord.limits import Limits

@@ -170,8 +170,11 @@ class Watchdog:
                 self._report(monitor, time.monotonic())
 
     def _report(self, monitor: LoopMonitor, now: float) -> None:
-        warning, place = monitor.check(now), monitor.location()
-        if warning is None or (place is not None and now < self._muted.get(place, 0.0)):
+        warning = monitor.check(now)
+        if warning is None:
+            return
+        place = monitor.location()
+        if place is not None and now < self._muted.get(place, 0.0):
             return
         if place is not None:
             if len(self._muted) >= _MAX_MUTED:

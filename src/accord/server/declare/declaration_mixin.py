@@ -22,7 +22,7 @@ from accord.server.declare.declaration import (
     declare_tool,
     message_fields,
 )
-from accord.server.notify.subscription_index import ChangeBus
+from accord.server.notify.change_bus import ChangeBus
 
 if TYPE_CHECKING:
     from accord.messages.tool_ui import Caller

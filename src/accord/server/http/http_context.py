@@ -22,7 +22,8 @@ from accord.server.core.results import ResultEncoder
 from accord.server.http.quotas import AccountFinder, BodyBudget, PendingAuthentications, account_of, is_address
 from accord.server.http.slow_readers import SlowReaders
 from accord.server.middleware.chain import NO_SCOPES
-from accord.server.notify.subscription_index import ChangeBus, SubscriptionIndex, make_subscription_index
+from accord.server.notify.change_bus import ChangeBus
+from accord.server.notify.subscription_index import SubscriptionIndex, make_subscription_index
 from accord.session.peer_info import PeerInfo
 from accord.session.rate import RateLimiter, RequestLoad
 from accord.session.session import Session

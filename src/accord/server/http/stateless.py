@@ -28,10 +28,9 @@ from accord.transport.asgi.request import ASGIRequest
 from accord.transport.asgi.responses import send_json, send_text
 from accord.transport.base import NullSink
 from accord.transport.session_driver import SessionDriver
-from accord.wire.headers import PROTOCOL_VERSION
+from accord.wire.headers import PER_REQUEST_REVISIONS, PROTOCOL_VERSION
 from accord.wire.request_headers import (
     NAME_FIELDS,
-    PER_REQUEST_REVISIONS,
     check_method,
     check_name,
     check_version,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import msgspec
@@ -27,8 +28,9 @@ from accord.session.pending_request import PendingRequest
 class InputRequester(Protocol):
     """The interface that requests input from the client for one call."""
 
-    once_cache: OnceCache
-    """The values of `ctx.once`, created once per call even if its handler runs again."""
+    @property
+    def once_cache(self) -> OnceCache:
+        """The values of `ctx.once`, created once per call even if its handler runs again."""
 
     @property
     def is_interrupted(self) -> bool:
@@ -83,11 +85,14 @@ class UnavailableInput:
     outlives = False
 
     def __init__(self, pending: PendingRequest) -> None:
-        self.once_cache: OnceCache = OnceCache()
         rules = pending.rules
         self._why = f"{pending.method.name} may not ask for input in {rules.revision}"
         if rules.handshake:
             self._why = f"the client cannot be asked for input: {NO_SESSIONS}"
+
+    @cached_property
+    def once_cache(self) -> OnceCache:
+        return OnceCache()
 
     def require_available(self, question: InputQuestion[Any]) -> None:
         """Raise `NotSupported`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -65,10 +66,14 @@ class DirectInput:
         self._peer = peer
         self._seconds = seconds
         self._url_elicitations = url_elicitations
-        self.once_cache: OnceCache = OnceCache()
 
     is_interrupted = False
     outlives = False
+
+    @cached_property
+    def once_cache(self) -> OnceCache:
+        """Created by the first use: most calls have none."""
+        return OnceCache()
 
     def require_available(self, question: InputQuestion[Any]) -> None:
         """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""

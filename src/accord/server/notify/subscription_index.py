@@ -5,8 +5,8 @@ A `Subscriber` is the session of a client, which receives the changes declared i
 indexed by what they subscribe to, so that the cost of an update depends only on its receivers. Changes in one iteration
 of the loop are sent at its end, each once.
 
-A `SubscriptionIndex` is used on its event loop alone; a `ChangeBus` passes changes on a server, from any thread, to the
-index of each loop that serves it. So there is nothing to lock.
+A `SubscriptionIndex` is used on its event loop alone, so there is nothing to lock; a `ChangeBus` passes it the changes,
+from any thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, InvalidParams
@@ -32,8 +32,6 @@ from accord.server.notify.subscriber import (
 )
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     from accord.server.core.peer import Peer
     from accord.server.core.registry import Registry
     from accord.session.peer_info import PeerInfo
@@ -44,11 +42,11 @@ LIST_CHANGES: dict[str, str] = {
 }
 
 _SUBSCRIPTION_BYTES = 512
-"""Bytes for one who is told of one resource, beside the URI."""
+"""Bytes of a subscription to one resource, besides the URI."""
 
 
 MayNotify = Callable[["Peer", str], bool]
-"""Whether a client may be told that a resource has changed: who subscribed above it need not know that it is there."""
+"""Return whether a client may learn that a resource has changed: a subscriber to its parent may not know it exists."""
 
 
 class SubscriptionIndex:
@@ -73,7 +71,7 @@ class SubscriptionIndex:
 
     @contextmanager
     def with_peer(self, peer: Peer, used: int = 0) -> Iterator[None]:
-        """Include a client while it is connected; `held` is its memory in bytes besides its subscriptions."""
+        """Include a client while it is connected; `used` is its memory in bytes besides its subscriptions."""
         client = self._clients[peer] = SessionSubscriber(NotificationQueue(peer))
         self._add(client, LIST_CHANGES.values(), ())
         self._charge(client.queue, used)
@@ -236,68 +234,3 @@ def parent_uris(uri: str, longest: int) -> Iterator[str]:
             yield uri[: at + 1]
         if uri[at] in "/?#" or at == first:  # `docs://` is the root of a directory, too
             yield uri[:at]
-
-
-class ChangeBus:
-    """The subscription indexes of one server, by event loop."""
-
-    def __init__(self) -> None:
-        self.indexes: dict[AbstractEventLoop, SubscriptionIndex] = {}
-        self._joined: Counter[AbstractEventLoop] = Counter()
-        self._listeners: list[Callable[[str, str], None]] = []
-
-    def add_listener(self, listener: Callable[[str, str], None]) -> None:
-        """Call `listener(what, uri)` after each change, such as for the outer server of a mounted one: `what` for
-        lists, the URI for resources.
-        """
-        self._listeners.append(listener)
-
-    def remove_listener(self, listener: Callable[[str, str], None]) -> None:
-        """Remove a listener."""
-        self._listeners.remove(listener)
-
-    def join(self, make: Callable[[], SubscriptionIndex]) -> SubscriptionIndex:
-        """Return the index of the running loop for one more connection; the first creates it. Pair with `leave`."""
-        loop = _running_loop()
-        assert loop is not None
-        index = self.indexes.get(loop)
-        if index is None:
-            index = self.indexes[loop] = make()
-        self._joined[loop] += 1
-        return index
-
-    def leave(self, index: SubscriptionIndex) -> None:
-        """Remove a connection; the last one removes the index. Call on its loop, or after that has closed."""
-        self._joined[index.loop] -= 1
-        if not self._joined[index.loop]:
-            del self._joined[index.loop]
-            self.indexes.pop(index.loop, None)
-
-    def list_changed(self, what: str) -> None:
-        """Notify of a change of "tools", "prompts" or "resources"; callable from any thread."""
-        for listener in list(self._listeners):
-            listener(what, "")
-        self._notify(f"notifications/{what}/list_changed", "")
-
-    def resource_updated(self, uri: str) -> None:
-        """Notify of a change of a resource; callable from any thread."""
-        for listener in list(self._listeners):
-            listener("", uri)
-        self._notify("notifications/resources/updated", uri)
-
-    def _notify(self, method: str, uri: str) -> None:
-        for index in list(self.indexes.values()):
-            with suppress(RuntimeError):  # that loop was closed
-                if index.loop is _running_loop():
-                    index.queue_change(method, uri)
-                else:
-                    index.loop.call_soon_threadsafe(index.queue_change, method, uri)
-
-
-def _running_loop() -> AbstractEventLoop | None:
-    """Return the running loop of the caller. A thread may run several, one after the other, and its number is
-    reused.
-    """
-    import asyncio
-
-    return asyncio._get_running_loop()
