@@ -45,7 +45,7 @@ def test_only_the_protocol_reaches_stdout(accord: Run, tmp_path: Path, more: lis
         ("from neighbour import server", "it.py"),
     ],
 )
-def test_the_server_that_is_meant_is_found(accord: Run, tmp_path: Path, source: str, target: str) -> None:
+def test_the_named_server_is_found(accord: Run, tmp_path: Path, source: str, target: str) -> None:
     (tmp_path / "neighbour.py").write_text(HEAD + "server = Server('it')")
     (tmp_path / "it.py").write_text(HEAD + source)
     done = accord("ping", target, "-n", "1", "--json")

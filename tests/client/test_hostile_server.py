@@ -119,7 +119,7 @@ async def test_an_answer_with_another_id_is_not_the_answer(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["id as float", "id null", "id true", "id a list"])
-async def test_an_answer_without_an_id_that_can_be_read_ends_the_calls_it_may_be_meant_for(wrong: str) -> None:
+async def test_an_answer_without_a_readable_id_ends_the_calls_that_it_may_answer(wrong: str) -> None:
     async with connected() as client:
         with pytest.raises(RemoteProtocolError, match="without a readable id arrived, perhaps to tools/call"):
             await client.call_tool(wrong)

@@ -682,7 +682,7 @@ def test_a_time_without_a_zone_is_local() -> None:
         ({"type": "array"}, "{}", 'expected string, number, boolean or array of strings, got "{}"'),
     ],
 )
-def test_what_cannot_be_meant_is_reported_to_the_user(schema: Any, typed: str, reason: str) -> None:
+def test_an_input_that_no_field_accepts_is_reported_to_the_user(schema: Any, typed: str, reason: str) -> None:
     with pytest.raises(Mismatch) as caught:
         parse(read(schema), typed)
     assert caught.value.reason == reason

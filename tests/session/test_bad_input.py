@@ -397,7 +397,7 @@ def test_an_answer_that_cannot_be_read_and_names_no_call_ends_all_calls(message:
 
 
 @pytest.mark.parametrize("code", [-32700, -32600, -32601])
-def test_an_error_without_an_id_may_be_meant_for_a_notification_and_ends_no_call_then(code: int) -> None:
+def test_an_error_without_an_id_may_answer_a_notification_and_ends_no_call_then(code: int) -> None:
     session = opened_client("2025-11-25")
     pending, _ = session.request("tools/list")
     error = {"code": code, "message": "what?"}

@@ -78,7 +78,7 @@ class OAuthClient:
         try:
             outcome = await asyncio.wait_for(self._send(request), SECONDS)
         except TimeoutError:
-            outcome = AuthorizationError(request.step, f"{_shown(request.url)} did not answer within {SECONDS:g} s")
+            outcome = AuthorizationError(request.step, f"{_url_text(request.url)} did not answer within {SECONDS:g} s")
         except AuthorizationError as exc:
             outcome = exc
         if self.observer is not None:
@@ -101,7 +101,9 @@ class OAuthClient:
                 response.release()
             redirects += 1
             if redirects > _REDIRECTS:
-                raise AuthorizationError(request.step, f"{_shown(request.url)} redirects more than {_REDIRECTS} times")
+                raise AuthorizationError(
+                    request.step, f"{_url_text(request.url)} redirects more than {_REDIRECTS} times"
+                )
 
     async def _request(self, session: ClientSession, request: OAuthRequest, url: str) -> ClientResponse:
         from yarl import URL
@@ -229,21 +231,21 @@ def _redirect_target(request: OAuthRequest, response: ClientResponse, url: str) 
         )
         raise AuthorizationError(
             request.step,
-            f"{_shown(request.url)} answered with a redirect (HTTP {response.status})",
+            f"{_url_text(request.url)} answered with a redirect (HTTP {response.status})",
             f"accord does not follow it: {why}",
         )
     try:
         return urljoin(url, location)
     except ValueError as exc:
         raise AuthorizationError(
-            request.step, f"{_shown(request.url)} redirects to {_shown(location)!r}, which is not a URL"
+            request.step, f"{_url_text(request.url)} redirects to {_url_text(location)!r}, which is not a URL"
         ) from exc
 
 
 def _network_error(exc: Exception, request: OAuthRequest, url: str) -> AccordError:
-    return request_error(exc, f"{request.method} {_shown(url)}", urlsplit(url).netloc)
+    return request_error(exc, f"{request.method} {_url_text(url)}", urlsplit(url).netloc)
 
 
-def _shown(url: str) -> str:
+def _url_text(url: str) -> str:
     """Return a URL for an error, without its query."""
     return visible(url.partition("?")[0])[:200]

@@ -93,7 +93,7 @@ class Subscription:
     async def __anext__(self) -> SubscriptionEvent:
         return await self._queue.get()
 
-    def tell(self, event: SubscriptionEvent) -> None:
+    def add(self, event: SubscriptionEvent) -> None:
         """Add an event. When too many wait, one `Missed` replaces all of them."""
         if not self._queue.put(event):
             self._queue.clear()

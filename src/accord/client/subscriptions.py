@@ -140,7 +140,7 @@ class SharedSubscriptions:
         else:
             return
         for subscription in recipients:
-            subscription.tell(event)
+            subscription.add(event)
 
     def _recipients(self, event: ResourceUpdated) -> list[Subscription]:
         """Return the subscriptions of a resource or of one that contains it; if none match, all with URIs."""
@@ -203,7 +203,7 @@ class ListenSubscriptions:
                 if self._connection.ended.is_set() or pause is None:  # the manager decides about a lost connection
                     return self._give_up(subscription, acknowledged, exc)
                 # Only the stream broke: "the client MUST re-send `subscriptions/listen`"
-                subscription.tell(Missed(f"its stream broke: {exc}"))
+                subscription.add(Missed(f"its stream broke: {exc}"))
                 await asyncio.sleep(pause)
             except AccordError as exc:
                 if acknowledged.done() or not isinstance(exc, LoginNeeded):  # else it is sent again after a login
@@ -249,7 +249,7 @@ def _deliver(subscription: Subscription, acknowledged: asyncio.Future[None], not
             subscription.granted = notice.params.notifications
             acknowledged.set_result(None)
     elif (event := event_of(notice)) is not None:
-        subscription.tell(event)
+        subscription.add(event)
 
 
 def _check_granted(granted: SubscriptionFilter) -> SubscriptionFilter:
@@ -300,7 +300,7 @@ class SubscriptionManager:
         for subscription in list(self._open):
             if subscription not in self._open:  # its reader has left during another subscribe request
                 continue
-            subscription.tell(Missed("the connection was lost and opened again"))
+            subscription.add(Missed("the connection was lost and opened again"))
             await self._resubscribe(subscription, self._backend)
 
     async def _resubscribe(
@@ -349,7 +349,7 @@ class SubscriptionManager:
     def _on_gap(self, reason: str) -> None:
         self._invalidate()
         for subscription in self._open:
-            subscription.tell(Missed(reason))
+            subscription.add(Missed(reason))
 
     def close(self, error: ConnectionLost | None = None) -> None:
         """End all subscriptions, with an error if there is one."""

@@ -160,32 +160,32 @@ def rule_row(result: RuleOutcomes, *, text: str = "", revision: str = "", transp
     for each in outcomes:
         places.setdefault((each.revision, each.transport), []).append(each)
     cells = [RuleCell(*place, worst_outcome(found).verdict) for place, found in places.items()]
-    return RuleRow(rule.id, rule.level, rule.says, worst.verdict, shown(worst.text), cells)
+    return RuleRow(rule.id, rule.level, rule.says, worst.verdict, display_text(worst.text), cells)
 
 
-def shown_finding(found: Finding) -> Finding:
+def finding_view(found: Finding) -> Finding:
     """Return a finding as the page shows it: hidden characters are escaped, and long texts shortened."""
     return msgspec.structs.replace(
         found,
-        text=shown(found.text),
-        cause=shown(found.cause),
-        cases=tuple(map(shown, found.cases)),
-        evidence=tuple(map(shown, found.evidence)),
+        text=display_text(found.text),
+        cause=display_text(found.cause),
+        cases=tuple(map(display_text, found.cases)),
+        evidence=tuple(map(display_text, found.evidence)),
     )
 
 
 def case_view(outcome: Outcome) -> CaseView:
     """Return an outcome as the page shows it."""
     return CaseView(
-        shown(outcome.case),
+        display_text(outcome.case),
         outcome.verdict,
-        shown(outcome.text),
+        display_text(outcome.text),
         outcome.revision,
         outcome.transport,
         outcome.entries,
     )
 
 
-def shown(text: str) -> str:
+def display_text(text: str) -> str:
     """Return a text with hidden characters escaped, shortened if it is long."""
     return visible(truncate(text, _TEXT))

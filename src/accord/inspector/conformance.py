@@ -26,9 +26,9 @@ from accord.inspector.check_views import (
     OpenedSession,
     RuleView,
     case_view,
+    display_text,
+    finding_view,
     rule_row,
-    shown,
-    shown_finding,
 )
 from accord.inspector.commands import CommandParams, Download, InspectorError, PageCommand, ServerParams
 from accord.inspector.repeat_command import repeat_options
@@ -248,7 +248,7 @@ async def results(workspace: Workspace, params: ResultsParams) -> CheckResults |
         progress=run.progress(),
         error=run.error,
         visits=list(run.visits.values()),
-        remarks=[shown(f"{each.mark} {each.text}") for each in islice(remarks(report), 100)] if report else [],
+        remarks=[display_text(f"{each.mark} {each.text}") for each in islice(remarks(report), 100)] if report else [],
         score=report.score if report else None,
         sdk=report.sdk if report else "",
         seconds=report.seconds if report else 0.0,
@@ -271,7 +271,7 @@ async def finding(workspace: Workspace, params: RuleParams) -> RuleView:
         rule=result.rule.id,
         level=result.rule.level,
         says=result.rule.says,
-        findings=[shown_finding(each) for each in worst_first(run.findings(params.rule))],
+        findings=[finding_view(each) for each in worst_first(run.findings(params.rule))],
         cases=[case_view(each) for each in cases[:MOST_CASES]],
         left_out=max(0, len(cases) - MOST_CASES),
     )

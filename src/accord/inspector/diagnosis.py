@@ -49,10 +49,10 @@ async def diagnose_server(workspace: Workspace, params: ServerParams) -> Diagnos
         seconds=_STEP_SECONDS,
     )
     found = await diagnose(subject, STEPS)
-    return DiagnosisView(server.name, found.failed.step if found.failed else "", [*map(_shown, found.steps)])
+    return DiagnosisView(server.name, found.failed.step if found.failed else "", [*map(_page_step, found.steps)])
 
 
-def _shown(step: StepResult) -> StepResult:
+def _page_step(step: StepResult) -> StepResult:
     """Return a step with the words of the page instead of those of the command."""
     if step.evidence != [NOT_STARTED]:
         return step

@@ -46,7 +46,7 @@ async def _run(scenario: Scenario, make_pair: MakePair) -> None:
         await scenario(here, there)
 
 
-async def order_is_kept(here: Transport, there: Transport) -> None:
+async def messages_arrive_in_order(here: Transport, there: Transport) -> None:
     await _passes(here, there, [b'{"n":%d}' % n for n in range(5_000)])
     await _passes(there, here, [b'{"n":%d}' % n for n in range(5_000)])
 
@@ -143,7 +143,7 @@ async def closing_with_unread_messages_is_bounded(here: Transport, there: Transp
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    order_is_kept,
+    messages_arrive_in_order,
     a_large_message_passes_whole,
     concurrent_senders_do_not_mix,
     unicode_passes_untouched,

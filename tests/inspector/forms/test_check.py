@@ -51,7 +51,7 @@ def test_all_errors_are_at_their_fields() -> None:
     }
 
 
-def test_errors_of_the_alternative_that_is_meant_are_at_its_fields() -> None:
+def test_errors_of_the_chosen_alternative_are_at_its_fields() -> None:
     assert errors({"name": "Ada", "pets": [{"kind": "dog", "tail": 1}, {"kind": "cat"}]}) == {
         "/pets/0/tail": '1 is not of type "string"',
         "/pets/1/lives": "required, and missing",

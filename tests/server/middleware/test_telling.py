@@ -160,13 +160,13 @@ async def test_nothing_of_an_unexpected_error_is_sent_whatever_it_is(exc: BaseEx
 
 
 @pytest.mark.parametrize("exc", [StoreError("/srv/secret.db"), BaseExceptionGroup("hunter2", [ValueError("hunter2")])])
-async def test_errors_of_this_library_that_are_not_meant_for_clients_are_masked_too(exc: BaseException) -> None:
+async def test_errors_of_this_library_that_are_not_for_clients_are_masked_too(exc: BaseException) -> None:
     async with reached(failing(exc, MaskErrors()), "memory 2026-07-28") as ask:
         assert text(await ask(*called("it"))).startswith("an internal error, reference ")
 
 
 @pytest.mark.parametrize("way", SOME)
-async def test_what_is_meant_for_the_client_passes(way: str) -> None:
+async def test_errors_for_the_client_are_not_masked(way: str) -> None:
     for exc, mask, said in (
         (ToolError("no such city"), MaskErrors(), "no such city"),
         (InternalError("too busy"), MaskErrors(), "too busy"),

@@ -82,7 +82,7 @@ def response_failure(status: int, headers: Mapping[str, str], body: bytes) -> Pr
     """Return the failure for a response with another status than 200. Names of headers are in lower case."""
     codes, message = _error_of(_decode(body))
     text = message or " ".join(body[: 2 * _TEXT_CHARACTERS].decode(errors="replace").split())
-    reason = _said(f"HTTP {status} {_phrase(status)}".rstrip(), codes, text)
+    reason = _reason(f"HTTP {status} {_phrase(status)}".rstrip(), codes, text)
     if request_id := headers.get("request-id") or headers.get("x-request-id"):
         reason += f" (request id {_short(request_id, _CODE_CHARACTERS)})"
     permanent = not _PERMANENT_CODES.isdisjoint(codes)
@@ -106,7 +106,7 @@ def response_failure(status: int, headers: Mapping[str, str], body: bytes) -> Pr
 def event_failure(error: Any) -> ProviderFailure:
     """Return the failure for an error inside a stream, or inside a response with status 200."""
     codes, message = _error_of(error)
-    reason = _said("it reported an error instead of an answer", codes, message)
+    reason = _reason("it reported an error instead of an answer", codes, message)
     return ProviderFailure(
         reason, retry=not _PASSING_CODES.isdisjoint(codes), code=codes[0] if codes else "", advice=""
     )
@@ -126,9 +126,9 @@ def model_error(failure: ProviderFailure, what: str, secrets: SecretRedactor, at
     return ModelError(text, status=failure.status, code=code, retry_after=failure.retry_after)
 
 
-def _said(what: str, codes: list[str], message: str) -> str:
-    said = ": ".join(part for part in (codes[0] if codes else "", _short(message, _TEXT_CHARACTERS)) if part)
-    return f"{what}: {said}" if said else what
+def _reason(what: str, codes: list[str], message: str) -> str:
+    details = ": ".join(part for part in (codes[0] if codes else "", _short(message, _TEXT_CHARACTERS)) if part)
+    return f"{what}: {details}" if details else what
 
 
 def _error_of(found: Any) -> tuple[list[str], str]:

@@ -38,7 +38,7 @@ class Equals(msgspec.Struct, frozen=True):
     def check(self, value: JSONValue, paths: PathReader) -> ConditionResult:
         """See `ValueTest.check`."""
         state = _compare(self.expected, value)
-        return ConditionResult(state, f"{_VERBS[state]} {_shown(self.expected)}")
+        return ConditionResult(state, f"{_VERBS[state]} {_json_text(self.expected)}")
 
 
 _VERBS: dict[str, str] = {"met": "is", "unmet": "is not", "unclear": "is of another type than"}
@@ -51,7 +51,7 @@ class OneOf(msgspec.Struct, frozen=True):
 
     def check(self, value: JSONValue, paths: PathReader) -> ConditionResult:
         """See `ValueTest.check`."""
-        shown = ", ".join(map(_shown, self.options))
+        shown = ", ".join(map(_json_text, self.options))
         states = [_compare(option, value) for option in self.options]
         if "met" in states:
             return ConditionResult("met", f"is one of {shown}")
@@ -194,5 +194,5 @@ def _kind(value: JSONValue) -> str:
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
 
 
-def _shown(value: JSONValue) -> str:
+def _json_text(value: JSONValue) -> str:
     return msgspec.json.encode(value).decode()

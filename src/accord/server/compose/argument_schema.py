@@ -55,18 +55,20 @@ class ArgumentChange(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the argument is removed, so that clients cannot send it."""
         return self.hidden or self.fixed is not UNSET
 
-    def shown(self, name: str) -> str | None:
+    def public_name(self, name: str) -> str | None:
         """Return the public name of the argument, or None if it is removed."""
         return None if self.is_gone else self.name or name
 
 
 def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:
     """Return the schema with changes by argument. Raises `DeclarationError` if two arguments have one name."""
-    shown = _properties(schema, changes)
-    names = {name: changes[name].shown(name) if name in changes else name for name in schema.get("properties", ())}
+    properties = _properties(schema, changes)
+    names = {
+        name: changes[name].public_name(name) if name in changes else name for name in schema.get("properties", ())
+    }
     optional = {name for name, change in changes.items() if change.default is not UNSET}
     required = [names.get(name, name) for name in schema.get("required", ()) if name not in optional]
-    result = {**schema, "properties": shown, "required": [name for name in required if name is not None]}
+    result = {**schema, "properties": properties, "required": [name for name in required if name is not None]}
     if not result["required"]:
         del result["required"]
     if all(name == other for name, other in names.items()):
@@ -75,16 +77,16 @@ def change_schema(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> 
 
 
 def _properties(schema: JSONObject, changes: Mapping[str, ArgumentChange]) -> JSONObject:
-    shown: JSONObject = {}
+    properties: JSONObject = {}
     for name, property_schema in schema.get("properties", {}).items():
         change = changes.get(name)
-        outside = name if change is None else change.shown(name)
+        outside = name if change is None else change.public_name(name)
         if outside is None:
             continue
-        if outside in shown:
+        if outside in properties:
             raise DeclarationError(f"two arguments would have the name {outside!r}")
-        shown[outside] = property_schema if change is None else _describe(property_schema, change)
-    return shown
+        properties[outside] = property_schema if change is None else _describe(property_schema, change)
+    return properties
 
 
 def _describe(property_schema: Any, change: ArgumentChange) -> Any:
@@ -97,7 +99,7 @@ def _describe(property_schema: Any, change: ArgumentChange) -> Any:
     return changed if changed else property_schema
 
 
-def _redirect_references(shown: JSONObject, schema: JSONObject) -> JSONObject:
+def _redirect_references(properties: JSONObject, schema: JSONObject) -> JSONObject:
     """Return the schema with references to arguments redirected to the unchanged schema."""
     redirected: list[str] = []
 
@@ -107,7 +109,7 @@ def _redirect_references(shown: JSONObject, schema: JSONObject) -> JSONObject:
         redirected.append(ref)
         return f"#/$defs/{_WHOLE}{ref[1:]}"
 
-    result = _map_references(shown, redirect)
+    result = _map_references(properties, redirect)
     if redirected:
         inner = {key: value for key, value in schema.items() if key not in ("$defs", "definitions", "$schema", "$id")}
         # "MUST only be applied to properties [...] reachable"

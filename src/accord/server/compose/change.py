@@ -114,7 +114,11 @@ class ChangedTool:
         self._changes = {name: each for name, each in change.arguments.items() if name in self.known}
         self._schema = change_schema(schema, self._changes) if self._changes else schema
         self._check_hidden(schema)
-        self._inside = {shown: name for name, each in self._changes.items() if (shown := each.shown(name)) is not None}
+        self._inside = {
+            public_name: name
+            for name, each in self._changes.items()
+            if (public_name := each.public_name(name)) is not None
+        }
         self._fixed = {name: each.fixed for name, each in self._changes.items() if each.fixed is not UNSET}
         self._default = {name: each.default for name, each in self._changes.items() if each.default is not UNSET}
         self._closed = schema.get("additionalProperties") is False
@@ -173,10 +177,10 @@ class ChangedTool:
         """Return decoded arguments under their original names, with defaults and fixed values. Raises
         `InvalidArguments`.
         """
-        shown = self._schema.get("properties", {})
-        unknown = [name for name in values if name not in shown and (self._closed or name in self._changes)]
+        public_name = self._schema.get("properties", {})
+        unknown = [name for name in values if name not in public_name and (self._closed or name in self._changes)]
         if unknown:
-            known = ", ".join(f'"{name}"' for name in shown) or "none"
+            known = ", ".join(f'"{name}"' for name in public_name) or "none"
             raise InvalidArguments(f'unknown argument "{unknown[0][:100]}", known are: {known}')
         named = {self._inside.get(name, name): value for name, value in values.items()}
         return {**self._default, **named, **self._fixed}

@@ -23,7 +23,7 @@ from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, Steps,
 from accord.auth.urls import check_url
 from accord.errors import AuthorizationError, visible
 from accord.server.auth.fair_semaphore import FairSemaphore
-from accord.server.auth.proxy.clients import ProxyClient, RedirectURIs, shown_name
+from accord.server.auth.proxy.clients import ProxyClient, RedirectURIs, display_name
 from accord.server.auth.proxy.endpoint_error import EndpointError, Report
 from accord.server.auth.proxy.redirect_uris import check_redirect_uri
 from accord.server.auth.single_flight import SingleFlight
@@ -111,7 +111,7 @@ def read_document(url: str, body: bytes, schemes: Collection[str]) -> ProxyClien
         )
     for uri in document.redirect_uris:
         check_redirect_uri(uri, schemes)
-    return ProxyClient(url, shown_name(document.client_name), document.redirect_uris, is_document=True)
+    return ProxyClient(url, display_name(document.client_name), document.redirect_uris, is_document=True)
 
 
 def _cache_seconds(header: str) -> float:

@@ -93,7 +93,7 @@ def register(
     secret = random_text() if method in SECRET_METHODS else None
     client = ProxyClient(
         random_text(),
-        shown_name(request.client_name),
+        display_name(request.client_name),
         request.redirect_uris,
         method,
         None if secret is None else digest_of(secret),
@@ -139,7 +139,7 @@ def _auth_method(requested: str | None) -> AuthMethod:
     )
 
 
-def shown_name(name: str | None) -> str:
+def display_name(name: str | None) -> str:
     """Return the name of a client as a user may see it: on one line, without characters that change its direction."""
     text = visible(" ".join((name or "").split()))
     return text[:_NAME_CHARACTERS] or "a program without a name"

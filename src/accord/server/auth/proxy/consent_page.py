@@ -16,7 +16,7 @@ from html import escape
 from urllib.parse import urlsplit
 
 from accord.server.auth.proxy.login_flow import BegunLogin
-from accord.server.auth.proxy.redirect_uris import is_local, shown_host
+from accord.server.auth.proxy.redirect_uris import display_host, is_local
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:3rem auto;padding:0 1rem;color:#222}"
@@ -48,7 +48,7 @@ def consent_page(begun: BegunLogin, server: str, provider: str, action: str) -> 
     rows = [("Program (it chose this name itself)", client.name)]
     if client.is_document:
         rows.append(("Published by", urlsplit(client.client_id).netloc))
-    rows.append(("The login is sent to", shown_host(request.redirect_uri)))
+    rows.append(("The login is sent to", display_host(request.redirect_uri)))
     rows.append(("Access", ", ".join(request.scopes) or "everything that this server offers"))
     details = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
     warning = _local_warning(client.name) if is_local(request.redirect_uri) else ""

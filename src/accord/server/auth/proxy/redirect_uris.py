@@ -82,7 +82,7 @@ def _is_url(uri: str) -> bool:
     return True
 
 
-def shown_host(uri: str) -> str:
+def display_host(uri: str) -> str:
     """Return the host of a redirect URI with its port, or its scheme if a program has it."""
     parts = urlsplit(uri)
     return visible(parts.netloc if parts.scheme in ("http", "https") else f"{parts.scheme}:")
