@@ -88,7 +88,7 @@ async def test_a_wrong_secret_fails_at_the_token_request(store: CredentialStore)
         assert states(run) == ["done"] * 5
 
 
-async def test_a_program_without_a_secret_is_told_to_set_one(store: CredentialStore) -> None:
+async def test_the_error_of_a_program_without_a_secret_says_to_set_one(store: CredentialStore) -> None:
     async with place() as at, running(at.url, store) as run:
         run.change_settings(RunSettings(client_id="robot", grant="program"))
         await run.run()

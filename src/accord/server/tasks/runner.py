@@ -22,7 +22,7 @@ from accord.store.tasks import TaskInput, TaskRecord, Tasks
 if TYPE_CHECKING:
     from accord.server.core.lifetime import Lifetimes
     from accord.server.input.call import HandlerCall
-    from accord.server.notify.subscription_index import ChangeBus
+    from accord.server.notify.change_bus import ChangeBus
     from accord.server.tasks.options import Task
 
 log: logging.Logger = logging.getLogger("accord.server")
