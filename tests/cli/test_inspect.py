@@ -123,6 +123,18 @@ def test_a_session_file_is_shown_without_a_server(folder: Path) -> None:
         assert opened["remark"] == "the last line (2) is incomplete; it is left out"
 
 
+def test_a_session_file_beyond_the_limit_of_requests_is_opened(folder: Path) -> None:
+    head = b'{"kind":"session","version":1,"at":"2026-11-23T15:40:02.000Z"}\n'
+    line = b'{"kind":"stderr","connection":1,"t":0.1,"text":"' + b"x" * 1_000 + b'"}\n'
+    with inspecting(folder) as link:
+        headers = {"content-type": "application/octet-stream", "accord-inspector-token": link[1]}
+        headers["accord-inspector-file"] = "large.jsonl"
+        request = urllib.request.Request(f"{link[0]}/api/session/open", head + 5_000 * line, headers)
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
+            assert response.status == 200
+        assert [each["name"] for each in send(link, "session/list")[1]["sessions"]][1:] == ["large.jsonl"]
+
+
 def test_secrets_are_replaced_unless_the_user_asks_otherwise(folder: Path) -> None:
     (folder / "shop.py").write_text("from accord import Server\nserver = Server('shop')\n")
     text = '{"jsonrpc": "2.0", "id": "raw-1", "method": "tools/call", "params": {"password": "hunter2-hunter2"}}'

@@ -86,10 +86,12 @@ def command(
 async def _serve(
     inspector: Inspector, sockets: Sequence[socket], base: str, approver: TerminalApprover | None, *, opens: bool
 ) -> None:
-    from accord.limits import DEFAULT_LIMITS
+    from accord.inspector.transfers import MAX_UPLOAD
+    from accord.limits import HTTPLimits, Limits
     from accord.server.http.serving.serve import serving
 
-    async with serving(inspector, sockets, DEFAULT_LIMITS):
+    # a session file is uploaded as one body; the inspector bounds the bodies of commands itself
+    async with serving(inspector, sockets, Limits(http=HTTPLimits(body_bytes=MAX_UPLOAD))):
         _print_link(inspector, base)
         if opens:
             await _open_browser(inspector, base)
