@@ -124,8 +124,6 @@ class SQLiteTasks:
         packed, runner = _encode(record), None if record.ended else record.runner
 
         def work(db: sqlite3.Connection) -> None:
-            now = self._clock()
-            db.execute("DELETE FROM tasks WHERE expires <= ?", (now,))
             db.execute(
                 "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
                 (record.id, record.owner, record.account, runner, record.expires_at, packed),
@@ -155,9 +153,14 @@ class SQLiteTasks:
 
     async def count(self, account: str) -> tuple[int, int]:
         """See `Tasks.count`."""
-        query = "SELECT count(*) FILTER (WHERE account = ?), count(*) FROM tasks WHERE expires > ?"
-        row = await self._thread.run(lambda db: db.execute(query, (account, self._clock())).fetchone())
-        return int(row[0]), int(row[1])
+        query = "SELECT (SELECT count(*) FROM tasks WHERE account = ?), (SELECT count(*) FROM tasks)"
+
+        def work(db: sqlite3.Connection) -> tuple[int, int]:
+            db.execute("DELETE FROM tasks WHERE expires <= ?", (self._clock(),))
+            own, total = db.execute(query, (account,)).fetchone()
+            return int(own), int(total)
+
+        return await self._thread.run(work)
 
     async def page(self, owner: str, after: str, most: int) -> Sequence[TaskRecord]:
         """See `Tasks.page`."""
