@@ -10,7 +10,9 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.messages.revision import LATEST, REVISIONS
 
-EVERYTHING = Path(__file__).parents[2] / "examples" / "everything.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EVERYTHING = EXAMPLES / "everything.py"
+TASKS = EXAMPLES / "tasks.py"
 
 
 @pytest.mark.timeout(600)
@@ -23,4 +25,16 @@ async def test_it_scores_100(revision: str) -> None:
     assert [visit.error for visit in report.visits] == ["", ""]
     assert report.score == 100
     assert report.generated >= cases
+    assert not report.failed
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("revision", "family"), [("2025-11-25", "tasks"), ("2026-07-28", "ext-tasks")])
+async def test_its_tasks_score_100(revision: str, family: str) -> None:
+    """All rules about tasks observe something: tools that take a while, ask and fail are called."""
+    settings = CheckSettings(revisions=(revision,), call_tools=True, timeout=20, cases=0, only=(family,))
+    report = await check_server(str(TASKS), settings)
+    assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
+    assert [visit.error for visit in report.visits] == ["", ""]
+    assert report.score == 100
     assert not report.failed
