@@ -195,7 +195,7 @@ NO_ANSWERS: list[tuple[dict[str, Any], str]] = [
     ({"jsonrpc": "2.0", "result": {**RESULT, "resultType": 5}}, "resultType"),
     ({"jsonrpc": "2.0", "result": {**RESULT, "resultType": "dream"}}, "unknown resultType 'dream'"),
     ({"jsonrpc": "2.0", "result": {"resultType": "dream", "content": 5}}, "unknown resultType 'dream'"),
-    ({"jsonrpc": "2.0", "result": {"resultType": "task", "task": {}}}, "unknown resultType 'task'"),
+    ({"jsonrpc": "2.0", "result": {"resultType": "task", "task": {}}}, "task"),  # a task without an id, or none at all
 ]  # fmt: skip
 
 

@@ -125,6 +125,7 @@ async def test_a_client_declares_what_it_was_given_in_the_words_of_the_revision(
             expected["elicitation"] = {"form": {}} if revision == "2025-11-25" else {}
         if revision == "2026-07-28":
             expected |= {"roots": {}, "elicitation": {"form": {}}}
+            expected["extensions"] = {"io.modelcontextprotocol/tasks": {}}
         assert server.declared == expected
 
 

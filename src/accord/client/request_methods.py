@@ -230,6 +230,8 @@ class RequestMethods:
         try:
             return await self._mirrored_tools.call(total, send)
         except TaskCreated as created:
+            if not self._requests.accepts_tasks:
+                raise
             return self._task_requests.created(created.raw)
 
     # --- tasks -------------------------------------------------------------------------------------------------

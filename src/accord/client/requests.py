@@ -86,6 +86,8 @@ class Requests:
         self._is_caching = False
         self.may_request_tasks: bool = False
         """Whether a call may ask to run as a task (2025-11-25)."""
+        self.accepts_tasks: bool = False
+        """Whether the server may decide that a call becomes a task (2026-07-28)."""
         self._level = None if level is None else _check_level(level)
 
     async def raw(
@@ -296,6 +298,7 @@ class Requests:
         session = connection.session
         self._is_caching = session.rules.cache_hints
         peer = session.peer_info
+        self.accepts_tasks = session.rules.extension_tasks
         self.may_request_tasks = session.rules.requested_tasks and peer is not None and peer.declares(TOOL_TASKS)
         if self._level is None or not _has_set_level(connection):
             return

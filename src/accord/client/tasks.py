@@ -93,18 +93,18 @@ class TaskRequests:
 
     def created(self, raw: bytes) -> TaskHandle:
         """Return the handle of the task in the result of a call. Raises `InvalidResult`."""
-        return self.handle(_state(self.read(_RawTask, raw)).id)
+        return self.handle(_state(self.read("tools/call", _RawTask, raw)).id)
 
     def created_in_core(self, raw: bytes) -> TaskHandle:
         """Return the handle of the task in the result of a call of 2025-11-25. Raises `InvalidResult`."""
-        return self.handle(self.read(_CreatedInCore, raw).task.task_id)
+        return self.handle(self.read("tools/call", _CreatedInCore, raw).task.task_id)
 
-    def read(self, type_: Any, raw: bytes) -> Any:
-        """Decode a result about tasks. Raises `InvalidResult`."""
+    def read(self, method: str, type_: Any, raw: bytes) -> Any:
+        """Decode the result of a method about tasks. Raises `InvalidResult`."""
         try:
             return codec.decoder(type_).decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-            raise InvalidResult(f"{self.name}: the task that the server returned is invalid: {exc}", raw=raw) from exc
+            raise InvalidResult(f"{self.name}: {method} answered with an invalid task: {exc}", raw=raw) from exc
 
 
 class TaskHandle:
@@ -154,7 +154,7 @@ class TaskHandle:
 
     async def _get(self, **options: Any) -> _RawTask:
         raw = await self._tasks.requests.raw("tasks/get", await self._params(), **options)
-        task: _RawTask = self._tasks.read(_RawTask, bytes(raw))
+        task: _RawTask = self._tasks.read("tasks/get", _RawTask, bytes(raw))
         return task
 
     async def _result_in_core(self, **options: Any) -> ToolResult:
