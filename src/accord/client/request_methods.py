@@ -192,7 +192,11 @@ class RequestMethods:
         `NotSupported`; and `OutcomeUnknown` if a reconnecting client may not send the call again (server, Tools).
         """
         task = await self._start_call(name, arguments, meta, on_progress, timeout, total_timeout, as_task=False)
-        answer = task if isinstance(task, ToolResult) else await result_or_cancel(task, timeout, total_timeout)
+        answer = (
+            task
+            if isinstance(task, ToolResult)
+            else await result_or_cancel(task, task.result(timeout=timeout, total_timeout=total_timeout))
+        )
         result = await self._tools.check_result(name, answer, timeout=timeout, total_timeout=total_timeout)
         if result.is_error and (raise_on_error or type is not None):
             raise ToolError(result.text or f"tool {name!r} failed and did not say why", result=result)
@@ -414,7 +418,16 @@ class RequestMethods:
             return await self._requests.with_input(method, Raw, params, total_timeout=total, **options)
 
         total = self._requests.total_timeout if total_timeout is None else total_timeout
-        return await (self._mirrored_tools.call(total, send) if method == "tools/call" else send(total))
+        if method != "tools/call":
+            return await send(total)
+        try:
+            return await self._mirrored_tools.call(total, send)
+        except TaskCreated as created:
+            if not self._requests.accepts_tasks:
+                raise
+            task = self._task_requests.created(created.raw)
+            json = task.result_json(timeout=options["timeout"], total_timeout=total)
+            return await result_or_cancel(task, json)
 
     def _learn_tools(self, tools: list[Tool]) -> list[Tool]:
         """Use a list of tools that `request` returned; return those that may be called."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -29,6 +29,8 @@ from accord.session.session import Session
 
 if TYPE_CHECKING:
     from accord.messages.tasks import TaskStatus
+
+T = TypeVar("T")
 
 log: logging.Logger = logging.getLogger("accord.client")
 
@@ -145,8 +147,13 @@ class TaskHandle:
         cancelled, `RequestTimeout`, and the errors of handlers.
         """
         if self._result is None:
-            self._result = await _Polling(self, timeout, total_timeout).run()
+            self._result = await _Polling(self, ToolResult, timeout, total_timeout).run()
         return self._result
+
+    async def result_json(self, *, timeout: float | None, total_timeout: float | None) -> Raw:
+        """Return the result as JSON, unchanged (2026-07-28). As `result`."""
+        json: Raw = await _Polling(self, Raw, timeout, total_timeout).run()
+        return json
 
     async def _params(self) -> Params:
         session = await self._tasks.session()
@@ -176,13 +183,17 @@ class TaskHandle:
 class _Polling:
     """The wait for the end of one task."""
 
-    def __init__(self, handle: TaskHandle, timeout: float | None, total_timeout: float | None) -> None:
+    def __init__(
+        self, handle: TaskHandle, type_: type[Any], timeout: float | None, total_timeout: float | None
+    ) -> None:
         self._handle = handle
+        self._type = type_
         self._options = {} if timeout is None else {"timeout": timeout}
         self._left = total_timeout
         self._time = asyncio.get_running_loop().time
 
-    async def run(self) -> ToolResult:
+    async def run(self) -> Any:
+        """Return the result as the type. Raises the error of the call, and `RequestTimeout`."""
         while True:
             try:
                 task = await self._timed(self._handle._get(**self._options))
@@ -195,15 +206,14 @@ class _Polling:
             interval = _state(task).poll
             await self._sleep(_DEFAULT_POLL_SECONDS if interval is None else interval)
 
-    async def _result_of(self, task: _RawTask) -> ToolResult | None:
+    async def _result_of(self, task: _RawTask) -> Any:
         """Return the result of a task that has ended; answer what it asks. Raises its error."""
         handle, name = self._handle, self._handle._tasks.name
         session = await handle._tasks.session()
         if task.status == "cancelled":
             raise ProtocolError(f"{name}: the task was cancelled: {task.status_message or 'no reason given'}")
         if session.rules.requested_tasks and (task.status == "input_required" or task.status in TERMINAL_STATUSES):
-            result: ToolResult = await self._timed(handle._result_in_core(**self._options))
-            return result
+            return await self._timed(handle._result_in_core(**self._options))
         if task.status == "input_required":
             await handle._answer(task.input_requests or {}, **self._options)
         elif task.status == "failed":
@@ -211,7 +221,7 @@ class _Polling:
             data = None if error.data is msgspec.UNSET else error.data
             raise from_wire(error.code, error.message, data)
         elif task.status == "completed":
-            return handle._tasks.requests.decode("tasks/get", ToolResult, task.result)
+            return handle._tasks.requests.decode("tasks/get", self._type, task.result)
         return None
 
     async def _sleep(self, seconds: float) -> None:
@@ -233,10 +243,10 @@ class _Polling:
             self._left -= self._time() - started
 
 
-async def result_or_cancel(handle: TaskHandle, timeout: float | None, total_timeout: float | None) -> ToolResult:
-    """Return the result of a task, as `TaskHandle.result`; cancel the task if the caller gives up."""
+async def result_or_cancel(handle: TaskHandle, result: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a task; cancel the task if the caller gives up."""
     try:
-        return await handle.result(timeout=timeout, total_timeout=total_timeout)
+        return await result
     except (asyncio.CancelledError, RequestTimeout):
         await asyncio.shield(_try_cancel(handle))
         raise

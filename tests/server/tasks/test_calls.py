@@ -19,6 +19,7 @@ from accord.errors import (
     RateLimited,
 )
 from accord.stores import MemoryTasks, TaskRecord
+from accord.types import CallToolParams
 
 from tests.server.raw import META, RawPeer, raw_peer
 from tests.waiting import until
@@ -104,6 +105,16 @@ async def test_a_call_returns_the_result_of_its_task(revision: str) -> None:
         assert (await each.call_tool("plain")).text == "at once"
         assert (await each.call_tool("ask")).text == "Hello, Zoe"
         assert (await each.call_tool("greet")).text == "Hello, Zoe"
+
+
+@BOTH
+async def test_the_json_of_a_result_is_that_of_its_task(revision: str) -> None:
+    desk = Desk()
+    desk.let_on.set()
+    async with client(desk, revision) as each:
+        params = CallToolParams(name="work", arguments={"label": "a"})
+        json = await each.request("tools/call", params, result=msgspec.Raw)
+        assert msgspec.json.decode(json)["content"][0]["text"] == "worked a"
 
 
 @BOTH
