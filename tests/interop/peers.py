@@ -10,6 +10,7 @@
     django_provider()                    django-oauth-toolkit: a provider that registers no clients
     conformance_suite()                  the official conformance suite
     browser_bundle("host.mjs")           a script on the official SDK of MCP Apps, for browsers
+    task_peer("mcp1", "server")          a peer program with tasks
     npm_package("axe-core")              the folder of a package for the tests of the inspector's page
     old_python("mcp==1.9.3", PROGRAM)    a program on a release that is known to be faulty
     old_node("sdk.mjs")                  a program beside such releases from npm
@@ -36,6 +37,7 @@ PEERS = ROOT / ".cache" / "peers"
 PROGRAMS = Path(__file__).resolve().parent / "servers"
 AUTH = ROOT / "tests" / "auth" / "peers"
 APPS = ROOT / "tests" / "interop" / "apps"
+TASKS = ROOT / "tests" / "interop" / "tasks"
 KNOWN_BAD = ROOT / "tests" / "check" / "known_bad"
 
 Sdk = Literal["mcp2", "mcp1", "fastmcp"]
@@ -48,6 +50,7 @@ NpmServer = Literal["everything", "filesystem", "memory"]
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "fastmcp": ("fastmcp==4.1.2",),
+    "fastmcp_tasks": ("fastmcp==4.1.2", "fastmcp-tasks==4.1.2"),
     "mcp2": ("mcp==2.3.0",),
     "mcp1": ("mcp==1.30.0",),
     "servers": (
@@ -91,6 +94,7 @@ NPM: dict[str, Path] = {
     "inspector": ROOT / "tests" / "inspector" / "package.json",
     "known_bad": KNOWN_BAD / "package.json",
     "oidc": AUTH / "package.json",
+    "tasks": TASKS / "package.json",
 }
 """Folders of what comes from npm, and what is pinned in them."""
 
@@ -130,6 +134,16 @@ def peer_client(
     if sdk in get_args(TypeScript):
         return [*node_program(f"ts_{program}.mjs"), sdk]
     return [str(peer_python(sdk)), str(PROGRAMS / f"{sdk}_{program}.py")]
+
+
+def task_peer(peer: Literal["mcp1", "fastmcp", "ts"], role: Literal["client", "server"]) -> list[str]:
+    """The command of a peer program with tasks: on the official SDK 1.x, on fastmcp-tasks, or on the official client
+    for TypeScript. The command of a server follows that of a client.
+    """
+    if peer == "ts":
+        return _from_copy("client.mjs", TASKS, _present("the client for tasks", PEERS / "tasks" / "node_modules"))
+    environment = "fastmcp_tasks" if peer == "fastmcp" else peer
+    return [str(peer_python(environment)), str(PROGRAMS / f"{peer}_tasks_{role}.py")]
 
 
 def old_python(requirement: str, program: Path) -> list[str]:
