@@ -1,6 +1,7 @@
 """Tasks with other SDKs: accord's client runs tools of their servers, their clients those of examples/tasks.py.
 
-The official SDK 1.x has the experimental tasks of 2025-11-25, fastmcp-tasks the extension of 2026-07-28.
+The official SDK 1.x has the experimental tasks of 2025-11-25, fastmcp-tasks the extension of 2026-07-28, and the
+official client for TypeScript both.
 """
 
 from __future__ import annotations
@@ -147,5 +148,36 @@ def test_fastmcp_runs_the_tools_of_the_example_as_tasks() -> None:
         "last": "completed",
         "cancel": "cancelled",
         "cancel again": None,
+        "unknown": [UNKNOWN, UNKNOWN],
+    }
+
+
+def test_the_official_client_for_tasks_runs_the_tools_of_the_example() -> None:
+    assert seen_by("ts", "2026-07-28") == {
+        "revision": "2026-07-28",
+        "greet": ["immediate", ["completed"], "Hello, Ada!"],
+        "slow_compute": ["task", ["working", "completed"], "computed x"],
+        "confirm_delete": ["task", ["working", "input_required", "completed"], "deleted a.txt"],
+        "failing_job": ["task", ["working", "completed"], "the job has failed"],
+        "protocol_error_job": ["task", ["working", "failed"], [-32603, "the job broke"]],
+        "cancel": "cancelled",
+        "cancel again": None,
+        "unknown": [UNKNOWN, UNKNOWN],
+    }
+
+
+def test_the_official_client_for_tasks_runs_the_experimental_tasks_of_the_example() -> None:
+    """The peer calls `tasks/result` only once a task has completed: it never learns what a task asks, and shows the
+    status message of a failed one. "The requestor SHOULD preemptively call `tasks/result`" at `input_required`.
+    """
+    assert seen_by("ts", "2025-11-25") == {
+        "revision": "2025-11-25",
+        "greet": ["immediate", ["completed"], "Hello, Ada!"],
+        "slow_compute": ["task", ["working", "completed"], "computed x"],
+        "confirm_delete": [0, "input_required", "cancelled"],
+        "failing_job": ["task", ["working", "failed"], [None, "the tool returned an error"]],
+        "protocol_error_job": ["task", ["working", "failed"], [None, "the job broke"]],
+        "cancel": "cancelled",
+        "cancel again": [-32602, "the task is cancelled already, and cannot be cancelled"],
         "unknown": [UNKNOWN, UNKNOWN],
     }
