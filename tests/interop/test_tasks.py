@@ -175,7 +175,7 @@ def test_the_official_client_for_tasks_runs_the_experimental_tasks_of_the_exampl
         "greet": ["immediate", ["completed"], "Hello, Ada!"],
         "slow_compute": ["task", ["working", "completed"], "computed x"],
         "confirm_delete": [0, "input_required", "cancelled"],
-        "failing_job": ["task", ["working", "failed"], [None, "the tool returned an error"]],
+        "failing_job": ["task", ["working", "failed"], [None, "the job has failed"]],
         "protocol_error_job": ["task", ["working", "failed"], [None, "the job broke"]],
         "cancel": "cancelled",
         "cancel again": [-32602, "the task is cancelled already, and cannot be cancelled"],

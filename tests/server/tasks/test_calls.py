@@ -179,7 +179,8 @@ async def test_a_failed_call_fails_as_its_protocol_says(revision: str) -> None:
         tool = await each.start_tool("fail", {"kind": "tool"})
         result = await tool.result()
         assert (result.is_error, result.text) == (True, "no luck")
-        assert (await tool.state()).status == ("failed" if revision == CORE else "completed")
+        state = await tool.state()
+        assert (state.status, state.message) == (("failed", "no luck") if revision == CORE else ("completed", None))
         broken = await each.start_tool("fail", {"kind": "protocol"})
         with pytest.raises(InternalError, match="broken") as caught:
             await broken.result()

@@ -41,7 +41,19 @@ class _ToolResult(msgspec.Struct, rename="camel"):
     is_error: bool | None = None
 
 
+class _ContentBlock(msgspec.Struct):
+    text: str = ""
+
+
+class _FailedResult(msgspec.Struct):
+    content: list[_ContentBlock] = []
+
+
 _read_result = msgspec.json.Decoder(_ToolResult).decode
+_read_failed_result = msgspec.json.Decoder(_FailedResult).decode
+
+_MAX_ERROR_CHARS = 1_000
+"""The length of the text of an error in the status message."""
 
 
 class TaskTable(Protocol):
@@ -186,7 +198,7 @@ class RunningTask:
             return
         self.record.result = bytes(result)
         if self.is_core and _read_result(result).is_error:  # failed "when the tool result has `isError` set to true"
-            await self._end("failed", "the tool returned an error")
+            await self._end("failed", _error_text(result) or "the tool returned an error")
         else:
             await self._end("completed")
 
@@ -385,3 +397,8 @@ def _detached(pending: PendingRequest, id: str, *, is_core: bool) -> PendingRequ
         headers=pending.headers,
         message_meta=related(id) if is_core else None,
     )
+
+
+def _error_text(result: Raw) -> str:
+    """Return the text of a result with `isError`, for the status message: some clients show only that."""
+    return "\n".join(each.text for each in _read_failed_result(result).content if each.text)[:_MAX_ERROR_CHARS]
