@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from accord import Principal
 from accord.server.server import Server
 from accord.transport import memory
 
@@ -70,10 +71,12 @@ class RawPeer:
 
 
 @asynccontextmanager
-async def raw_peer(server: Server, revision: str | None = "2025-11-25") -> AsyncIterator[RawPeer]:
+async def raw_peer(
+    server: Server, revision: str | None = "2025-11-25", principal: Principal | None = None
+) -> AsyncIterator[RawPeer]:
     """A raw peer of a running server, opened in a revision (None: not opened)."""
     ours, theirs = memory.pair()
-    serving = asyncio.get_running_loop().create_task(server.serve(theirs))
+    serving = asyncio.get_running_loop().create_task(server.serve(theirs, principal=principal))
     peer = RawPeer(ours)
     try:
         if revision is not None:

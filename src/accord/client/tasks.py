@@ -18,7 +18,15 @@ from msgspec import Raw
 from accord.client.multi_round_trip import InputResponder, RawInputRequest
 from accord.client.requests import Requests
 from accord.client.results import ToolResult
-from accord.errors import AccordError, InvalidResult, ProtocolError, RateLimited, RequestTimeout, from_wire
+from accord.errors import (
+    AccordError,
+    InvalidParams,
+    InvalidResult,
+    ProtocolError,
+    RateLimited,
+    RequestTimeout,
+    from_wire,
+)
 from accord.messages import codec
 from accord.messages.bounds import Name
 from accord.messages.envelope import ErrorObject
@@ -115,9 +123,13 @@ class TaskHandle:
     def __init__(self, tasks: TaskRequests, id: str, result: ToolResult | None = None) -> None:
         self.id: str = id
         """The id of the task, for `client.task(id)` in another process; empty for a call that was answered at once."""
+        self._has_ended: bool = not id
+        """Whether the server has said that the task has ended."""
         self._tasks = tasks
         self._result = result
         self._answered: set[str] = set()
+        self._unsent: dict[str, Any] = {}
+        """Answers that the server has not received yet, by key."""
 
     def __repr__(self) -> str:
         return f"<TaskHandle {self.id!r}>"
@@ -169,15 +181,23 @@ class TaskHandle:
         return await self._tasks.requests.read("tasks/result", ToolResult, await self._params(), **options)
 
     async def _answer(self, requests: Mapping[str, RawInputRequest], **options: Any) -> None:
-        """Answer the input requests that were not answered before."""
+        """Answer the input requests that were not answered before, and send answers that were not received again."""
         session = await self._tasks.session()
         new = {key: request for key, request in requests.items() if key not in self._answered}
-        if not new:
+        if new:
+            self._unsent |= await self._tasks.responder.answer(self._tasks.name, "tasks/get", new, session)
+            self._answered |= set(new)
+        sent = {key: answer for key, answer in self._unsent.items() if key in requests}
+        if not sent:
             return
-        answers = await self._tasks.responder.answer(self._tasks.name, "tasks/get", new, session)
-        self._answered |= set(new)
-        params = UpdateTaskParams(task_id=self.id, input_responses=answers)
-        await self._tasks.requests.read("tasks/update", EmptyResult, params, **options)
+        params = UpdateTaskParams(task_id=self.id, input_responses=sent)
+        try:
+            await self._tasks.requests.read("tasks/update", EmptyResult, params, **options)
+        except InvalidParams:  # an answer does not fit: they are asked again
+            self._answered -= set(sent)
+            self._unsent.clear()
+            raise
+        self._unsent.clear()
 
 
 class _Polling:
@@ -210,6 +230,7 @@ class _Polling:
         """Return the result of a task that has ended; answer what it asks. Raises its error."""
         handle, name = self._handle, self._handle._tasks.name
         session = await handle._tasks.session()
+        handle._has_ended = task.status in TERMINAL_STATUSES
         if task.status == "cancelled":
             raise ProtocolError(f"{name}: the task was cancelled: {task.status_message or 'no reason given'}")
         if session.rules.requested_tasks and (task.status == "input_required" or task.status in TERMINAL_STATUSES):
@@ -247,8 +268,9 @@ async def result_or_cancel(handle: TaskHandle, result: Coroutine[Any, Any, T]) -
     """Return the result of a task; cancel the task if the caller gives up."""
     try:
         return await result
-    except (asyncio.CancelledError, RequestTimeout):
-        await asyncio.shield(_try_cancel(handle))
+    except BaseException:  # also an error of a handler: nobody else answers the task
+        if not handle._has_ended:
+            await asyncio.shield(_try_cancel(handle))
         raise
 
 

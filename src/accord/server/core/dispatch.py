@@ -92,7 +92,7 @@ class TaskCalls(Protocol):
         """Return the handlers of the methods about tasks."""
         ...
 
-    def check_request(self, tool: str, pending: PendingRequest, peer: Peer) -> None:
+    def check_request(self, tool: str, registration: Registration, pending: PendingRequest, peer: Peer) -> None:
         """Raise `MethodNotFound` for a call that asks to run a tool without `task=` as a task."""
 
     async def run(
@@ -217,11 +217,11 @@ class Dispatcher:
         sent = read_tool_call(pending.params)
         if peer.call_limiter is not None:
             self._check_rate(peer.call_limiter)
-        if sent.task and self._tasks is not None:
-            self._tasks.check_request(sent.name, pending, peer)
         registration = self._registry.tools.get(sent.name)
         if registration is None or not registration.is_public or peer.visibility is not None:
             return self._call_resolved_tool(sent, pending, peer)
+        if sent.task and self._tasks is not None:
+            self._tasks.check_request(sent.name, registration, pending, peer)
         if registration.may_request_input:
             return self._call_tool_with_input(sent, registration, pending, peer)
         return self._run_tool(sent, registration, pending, peer, None)
@@ -239,6 +239,8 @@ class Dispatcher:
         needs = registration.metadata.needs
         if needs and not viewer_of(peer, pending).has_scopes(needs):
             return self._encoder.encode_text(missing_scopes_text(needs), pending.rules, is_error=True)
+        if sent.task and self._tasks is not None:
+            self._tasks.check_request(sent.name, registration, pending, peer)
         if registration.may_request_input:
             return await self._call_tool_with_input(sent, registration, pending, peer)
         return await self._run_tool(sent, registration, pending, peer, None)

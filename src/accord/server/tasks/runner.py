@@ -14,10 +14,12 @@ from accord.errors import INTERNAL_ERROR, AccordError, InternalError, RateLimite
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.revision import RULES
+from accord.redaction import describe_redacted
 from accord.server.core.types import LivingServer
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
 from accord.server.tasks.wire import core_task, detailed_task
 from accord.store.tasks import TaskInput, TaskRecord, Tasks
+from accord.transport.deadlines import OutOfTime
 
 if TYPE_CHECKING:
     from accord.server.core.lifetime import Lifetimes
@@ -71,6 +73,8 @@ class TaskRunner:
         self._running_by_account: dict[str, int] = {}
         self._changed: dict[RunningTask, None] = {}
         """Tasks with changes that are not stored yet."""
+        self._unstored: dict[RunningTask, None] = {}
+        """Tasks that have ended, whose end the store has not taken yet."""
         self._notified: dict[RunningTask, asyncio.TimerHandle | None] = {}
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the tasks."""
@@ -115,6 +119,13 @@ class TaskRunner:
         handlers = [task.handler for task in left if task.handler is not None]
         if handlers:
             await asyncio.wait(handlers, timeout=self._limits.close_seconds / 2)
+        endings = [task.ending for task in left if task.ending is not None]
+        if endings:
+            await asyncio.wait(endings, timeout=self._limits.close_seconds / 2)
+        for task in left:
+            self._stop_timers(task)
+        with suppress(StoreError):
+            await self._store_ends()
         for background in (*self._background, *([self._turns] if self._turns else ())):
             background.cancel()
         await self.store.close(self.id)
@@ -126,8 +137,11 @@ class TaskRunner:
 
     # --- the table of running tasks ----------------------------------------------------------------------------
 
-    async def run(self, call: HandlerCall, record: TaskRecord, options: Task, work: Work) -> TaskRecord | Any:
-        """Run a handler. Return the record of the task that the call becomes, or else its result.
+    async def run(
+        self, call: HandlerCall, record: TaskRecord, options: Task, work: Work, seconds: float | None
+    ) -> TaskRecord | Any:
+        """Run a handler, for `seconds` unless its call becomes a task. Return the record of the task, or else the
+        result of the call.
 
         Raises `ProtocolError` if the task cannot be created, before the handler runs, and what the handler raises.
         """
@@ -139,22 +153,33 @@ class TaskRunner:
                 await task.create()
             except StoreError as error:
                 raise InternalError(f"the call cannot become a task: {error}") from error
+            except asyncio.CancelledError:
+                self._spawn(task.withdraw())
+                raise
             task.start(work)
             return record
-        return await self._wait(task, task.start(work), after)
+        return await self._wait(task, task.start(work), after, seconds)
 
-    async def _wait(self, task: RunningTask, handler: asyncio.Task[Any], after: float | None) -> TaskRecord | Any:
-        """Wait for the handler until its call becomes a task; it does after `after` seconds."""
+    async def _wait(
+        self, task: RunningTask, handler: asyncio.Task[Any], after: float | None, seconds: float | None
+    ) -> TaskRecord | Any:
+        """Wait for the handler until its call becomes a task; it does after `after` seconds. Raises `OutOfTime` if it
+        does not within `seconds`.
+        """
         created = self.loop.create_task(task.created.wait())
         try:
-            await asyncio.wait((handler, created), timeout=after, return_when=asyncio.FIRST_COMPLETED)
-            if not handler.done():
-                await task.try_create()
+            if after is not None:
+                await asyncio.wait((handler, created), timeout=after, return_when=asyncio.FIRST_COMPLETED)
+                if not handler.done():
+                    await task.try_create()
+            if not task.is_task:
+                await asyncio.wait((handler, created), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if seconds is not None and not task.is_task and not handler.done():
+                self._spawn(task.withdraw())
+                raise OutOfTime(seconds)
             return task.record if task.is_task else await handler
         except asyncio.CancelledError:  # the client will not learn the id
-            handler.cancel()
-            if task.is_task:
-                self._spawn(task.cancel())
+            self._spawn(task.withdraw())
             raise
         finally:
             created.cancel()
@@ -195,33 +220,40 @@ class TaskRunner:
         """See `TaskTable.save`."""
         await self.store.save(record)
 
-    def remove(self, task: RunningTask) -> None:
+    def remove(self, task: RunningTask, *, is_stored: bool) -> None:
         """See `TaskTable.remove`."""
         record = task.record
-        if self.tasks.pop(record.id, None) is None:
+        if record.id not in self.tasks:
             return
-        if task.expiry is not None:
-            task.expiry.cancel()
+        if is_stored:
+            del self.tasks[record.id]
+        else:
+            self._unstored[task] = None
+        self._stop_timers(task)
         self._changed.pop(task, None)
         left = self._running_by_account[record.account] = self._running_by_account[record.account] - 1
         if not left:
             del self._running_by_account[record.account]
 
+    def _stop_timers(self, task: RunningTask) -> None:
+        if task.expiry is not None:
+            task.expiry.cancel()
+        timer = self._notified.pop(task, None)
+        if timer is not None:
+            timer.cancel()
+
     # --- changes -----------------------------------------------------------------------------------------------
 
     def changed(self, task: RunningTask) -> None:
         """See `TaskTable.changed`."""
+        if task.record.ended:
+            self._notify(task)
+            return
         task.record.updated_at = time.time()
         if not task.is_task:
             return
         self._changed[task] = None
-        timer = self._notified.get(task)
-        if task.record.ended:
-            if timer is not None:
-                timer.cancel()
-            self._notified.pop(task, None)
-            self._notify(task)
-        elif task not in self._notified:
+        if task not in self._notified:
             self._notified[task] = self.loop.call_later(_NOTIFY_SECONDS, self._after_interval, task)
             self._notify(task)
         else:
@@ -257,17 +289,25 @@ class TaskRunner:
                 await asyncio.sleep(_TURN_SECONDS)
                 try:
                     await self._take_turn()
-                except StoreError as error:
-                    log.error("accord: the states of tasks cannot be stored: %s", error)
+                except Exception as error:  # of any store: the next turn tries again
+                    log.error("accord: the states of tasks cannot be stored: %s", describe_redacted(error))
         finally:
             self._turns = None
 
     async def _take_turn(self) -> None:
-        changed, self._changed = list(self._changed), {}
-        for record in [task.record for task in changed if not task.record.ended]:
-            await self.store.save(record)
+        await self._store_ends()
+        for task in list(self._changed):
+            self._changed.pop(task, None)
+            if task.ending is None:
+                await self.store.save(task.record)
         for input in await self.store.take(self.id):
             await self._receive(input)
+
+    async def _store_ends(self) -> None:
+        for task in list(self._unstored):
+            if task.record.expires_at > time.time():
+                await self.store.save(task.record)
+            del self._unstored[task], self.tasks[task.record.id]
 
     async def _receive(self, input: TaskInput) -> None:
         task = self.tasks.get(input.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -70,8 +71,8 @@ class TaskTable(Protocol):
     def changed(self, task: RunningTask) -> None:
         """Set the time of the change of a task, and notify its subscribers."""
 
-    def remove(self, task: RunningTask) -> None:
-        """Drop a task that has ended."""
+    def remove(self, task: RunningTask, *, is_stored: bool) -> None:
+        """Drop a task that has ended; store its record again later if it is not stored."""
 
 
 class TaskQuestion:
@@ -129,7 +130,9 @@ class RunningTask:
         self.has_news: bool = False
         """Whether it has changed since its last notification."""
         self._table = table
-        self._creation = asyncio.Lock()
+        self.ending: asyncio.Task[None] | None = None
+        """Stores its final status; set from then on."""
+        self._creating: asyncio.Task[None] | None = None
         self._position = len(record.asked)
         """The number of questions of this run of the handler; declared ones were asked before."""
         self._stop_reason = ""
@@ -140,11 +143,24 @@ class RunningTask:
     # --- creation ----------------------------------------------------------------------------------------------
 
     async def create(self) -> None:
-        """Make the call a task, unless it is one or has ended. Raises `ProtocolError` beyond a limit, `StoreError`."""
-        async with self._creation:
-            if not self.is_task and not self.record.ended:
-                await self._table.add(self)
-                self.detach()
+        """Make the call a task, unless it is one or has ended. Raises `ProtocolError` beyond a limit, `StoreError`. A
+        creation goes on if its caller is cancelled: the store may have the record already.
+        """
+        if self._creating is None and not self.is_task and not self.record.ended:
+            self._creating = self._loop.create_task(self._create())
+        if self._creating is not None:
+            await asyncio.shield(self._creating)
+
+    async def _create(self) -> None:
+        try:
+            await self._table.add(self)
+            self.detach()
+        finally:
+            self._creating = None
+
+    async def _finish_creation(self) -> None:
+        while self._creating is not None:
+            await asyncio.wait((self._creating,))
 
     async def try_create(self) -> bool:
         """Make the call a task if possible, and return whether it is one: otherwise the client waits for the result."""
@@ -176,11 +192,12 @@ class RunningTask:
     async def _run(self, work: Work) -> Any:
         try:
             outcome = await work(self.call)
-            async with self._creation:  # a creation that has begun is finished first
-                if not self.is_task:
-                    self.record.status = "completed"
-                    return outcome
+            await self._finish_creation()
+            if not self.is_task:
+                self.record.status = "completed"
+                return outcome
         except BaseException as exc:
+            await self._finish_creation()
             if not self.is_task:
                 self.record.status = "failed"
                 raise
@@ -190,17 +207,14 @@ class RunningTask:
         return None
 
     async def _complete(self, result: Raw) -> None:
-        if self.record.ended:
-            return
         if len(result) > self._table.result_bytes:
             what = f"the result has over {self._table.result_bytes:,} bytes (TaskLimits.result_bytes)"
             await self._end_with_error(InternalError(what))
             return
-        self.record.result = bytes(result)
         if self.is_core and _read_result(result).is_error:  # failed "when the tool result has `isError` set to true"
-            await self._end("failed", _error_text(result) or "the tool returned an error")
+            await self._end("failed", _error_text(result) or "the tool returned an error", result=bytes(result))
         else:
-            await self._end("completed")
+            await self._end("completed", result=bytes(result))
 
     async def _fail(self, exc: BaseException) -> None:
         if self._is_abandoned:
@@ -215,37 +229,63 @@ class RunningTask:
             await self._end_with_error(InternalError(f"the call failed: {describe_redacted(exc)}"))
 
     async def _end_with_error(self, error: ProtocolError) -> None:
-        if not self.record.ended:
-            fields: dict[str, Any] = {"code": code_of(error, self.call.pending.rules), "message": error.message}
-            self.record.error = codec.encode(fields if error.data is None else {**fields, "data": error.data})
-        await self._end("failed", error.message)
+        fields: dict[str, Any] = {"code": code_of(error, self.call.pending.rules), "message": error.message}
+        encoded = codec.encode(fields if error.data is None else {**fields, "data": error.data})
+        await self._end("failed", error.message, error=encoded)
 
-    async def _end(self, status: TaskStatus, message: str | None = None) -> None:
-        """Set the final status unless there is one, and store it: "it MUST remain in `cancelled` status even if
-        execution continues to completion or fails".
+    async def _end(
+        self, status: TaskStatus, message: str | None = None, result: bytes | None = None, error: bytes | None = None
+    ) -> None:
+        """Store the final status, unless there is one, and then show it: "it MUST remain in `cancelled` status even if
+        execution continues to completion or fails". That goes on if the caller is cancelled.
         """
-        if self.record.ended:
-            return
-        self.record.status, self.record.message = status, message or self.record.message
-        self.record.questions = {}
-        for question in self.questions.values():
-            question.answer.cancel()
-        self.questions.clear()
-        self.call.pending.end("answer")
-        self._table.changed(self)
+        if self.ending is None:
+            final = msgspec.structs.replace(
+                self.record,
+                status=status,
+                message=message or self.record.message,
+                questions={},
+                result=result,
+                error=error,
+                updated_at=time.time(),
+            )
+            for question in self.questions.values():
+                question.answer.cancel()
+            self.questions.clear()
+            self.call.pending.end("answer")
+            self.ending = self._loop.create_task(self._store_end(final))
+        await asyncio.shield(self.ending)
+
+    async def _store_end(self, final: TaskRecord) -> None:
+        is_stored = True
         try:
-            await self._table.save(self.record)
-        except StoreError as error:
-            log.error("accord: the end of a task of %r cannot be stored: %s", self.record.tool, error)
+            await self._table.save(final)
+        except Exception as error:  # of any store: the task ends, and the client gets its result
+            is_stored = False
+            text = describe_redacted(error)
+            log.error("accord: the end of a task of %r cannot be stored yet: %s", final.tool, text)
+        record = self.record
+        record.message, record.questions, record.updated_at = final.message, {}, final.updated_at
+        record.result, record.error, record.status = final.result, final.error, final.status
+        self._table.changed(self)
         self.ended.set()
-        self._table.remove(self)
+        self._table.remove(self, is_stored=is_stored)
 
     # --- ending it from outside --------------------------------------------------------------------------------
 
     async def cancel(self) -> None:
         """Cancel the task: its status is final when this returns."""
-        await self._end("cancelled", "cancelled by the client")
+        try:
+            await self._end("cancelled", "cancelled by the client")
+        finally:
+            self._cancel_handler()
+
+    async def withdraw(self) -> None:
+        """Cancel a call whose client has gone before it learned the id."""
         self._cancel_handler()
+        await self._finish_creation()
+        if self.is_task:
+            await self.cancel()
 
     async def expire(self) -> None:
         """Cancel a task that has reached its ttl."""
@@ -266,7 +306,7 @@ class RunningTask:
     @property
     def outlives(self) -> bool:
         """See `InputRequester.outlives`."""
-        return self.is_task and not self.record.ended
+        return self.is_task and self.ending is None
 
     def require_available(self, question: InputQuestion[Any]) -> None:
         """Raise `NotSupported` or `MissingClientCapability` if the question cannot be asked."""
@@ -323,7 +363,7 @@ class RunningTask:
                 self._show_questions()
 
     def _show_questions(self) -> None:
-        if self.record.ended:
+        if self.ending is not None:
             return
         if not self.is_core:
             self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
@@ -365,7 +405,7 @@ class RunningTask:
                 self._loop.call_soon_threadsafe(self._set_status, message)
 
     def _set_status(self, message: str) -> None:
-        if not self.record.ended and message != self.record.message:
+        if self.ending is None and message != self.record.message:
             self.record.message = message
             self._table.changed(self)
 

@@ -47,6 +47,7 @@ from accord.transport.session_driver import SessionDriver
 
 if TYPE_CHECKING:
     from accord.server.core.extension_methods import ExtensionMethods
+    from accord.server.core.registration import Registration
     from accord.server.input.multi_round_trip import MultiRoundTrip
 
 TOOL_TASKS = "tasks.requests.tools.call"
@@ -97,12 +98,10 @@ class TaskService:
         runner.start(lambda record: self._recover(record, dispatcher, limits))
         return TaskMethods(runner, encoder, limits)
 
-    def check_request(self, tool: str, pending: PendingRequest, peer: Peer) -> None:
+    def check_request(self, tool: str, registration: Registration, pending: PendingRequest, peer: Peer) -> None:
         """See `TaskCalls.check_request`: "Servers SHOULD return a `-32601` (Method not found) error"."""
-        registration = self._server.registry.tools.get(tool)
-        if registration is None or registration.task is not None or not _requests_task(pending, peer):
-            return
-        raise MethodNotFound(f"the tool {tool!r} does not run as a task: call it without `task`")
+        if registration.task is None and _requests_task(pending, peer):
+            raise MethodNotFound(f"the tool {tool!r} does not run as a task: call it without `task`")
 
     # --- calls -------------------------------------------------------------------------------------------------
 
@@ -123,9 +122,13 @@ class TaskService:
         round_trips, encode = self._server.round_trips, encoder.encode_input_required
         if rules.extension_tasks and declares(pending.capabilities or ClientCapabilities(), TASKS.capability):
             attempt.becomes_task = True
-            return await round_trips.run(
-                attempt, pending, peer, encode, lambda call: self._run_as_task(sent, options, call, encoder, work, None)
-            )
+            limit = attempt.registration.timeout
+            seconds = self._server.limits.tool_seconds if limit is None else None  # which the call itself limits
+
+            async def run_as_task(call: HandlerCall) -> Any:
+                return await self._run_as_task(sent, options, call, encoder, work, None, seconds)
+
+            return await round_trips.run(attempt, pending, peer, encode, run_as_task)
         if sent.task and _requests_task(pending, peer):
             call = HandlerCall(pending, peer)
             return await self._run_as_task(sent, options, call, encoder, work, _requested_ttl(sent.task))
@@ -143,12 +146,13 @@ class TaskService:
         encoder: ResultEncoder,
         work: Work,
         requested_ttl: float | None,
+        seconds: float | None = None,
     ) -> Any:
         rules, limits = call.pending.rules, self._server.limits
         record = _new_record(
             sent, options, call, min(options.ttl, limits.tasks.ttl_seconds, requested_ttl or options.ttl)
         )
-        outcome = await self.runner(limits).run(call, record, options, work)
+        outcome = await self.runner(limits).run(call, record, options, work, seconds)
         if outcome is not record:
             return outcome
         if rules.requested_tasks:
@@ -213,7 +217,7 @@ def _new_record(sent: RawToolCall, options: Task, call: HandlerCall, ttl: float)
         account=peer.account,
         revision=pending.rules.revision,
         tool=sent.name,
-        params=bytes(pending.params) if isinstance(pending.params, Raw) else b"{}",
+        params=codec.encode({"name": sent.name, "arguments": sent.arguments, "_meta": sent.meta or Raw(b"{}")}),
         capabilities=codec.encode(peer.capabilities(pending)),
         created_at=0,
         updated_at=0,

@@ -1,0 +1,140 @@
+"""Tasks whose store fails or is slow, and whose clients give up meanwhile: each ends, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from accord import Context, Limits, Principal, Server, StoreError, Task
+from accord.stores import MemoryTasks, TaskRecord
+
+from tests.server.raw import raw_peer
+from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, poll
+from tests.waiting import turns, until
+
+
+class SlowStore(MemoryTasks):
+    """A store whose calls wait until the test lets them on, and fail as often as it says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self.waiting = 0
+        self.failures = 0
+        self.created: list[str] = []
+        self.stored: dict[str, str] = {}
+
+    async def _pass(self) -> None:
+        self.waiting += 1
+        try:
+            await self.is_open.wait()
+        finally:
+            self.waiting -= 1
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("the disk is full")
+
+    async def create(self, record: TaskRecord) -> None:
+        await super().create(record)  # as in a thread, the end of the caller does not end it
+        self.created.append(record.id)
+        await self._pass()
+
+    async def save(self, record: TaskRecord) -> None:
+        await self._pass()
+        await super().save(record)
+        self.stored[record.id] = record.status
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "completed"])
+async def test_a_cancellation_whose_request_ends_meanwhile_ends_the_task(ending: str) -> None:
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        about = {"taskId": (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"], **DECLARED}
+        await until(lambda: desk.ran)
+        await until(lambda: store.stored)  # the first state
+        store.is_open.clear()
+        if ending == "completed":
+            desk.let_on.set()
+            await until(lambda: store.waiting)
+        cancelling = peer.send("tasks/cancel", about)
+        await until(lambda: store.waiting)
+        params = {"requestId": cancelling, "reason": "gone"}
+        peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        await turns(20)
+        store.is_open.set()
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        assert store.stored[about["taskId"]] == ending
+        assert (await poll(peer, about))["status"] == ending
+        assert desk.cancelled.is_set() == (ending == "cancelled")
+
+
+async def test_the_end_of_a_task_is_stored_again_after_the_store_has_failed() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        about = {"taskId": (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"], **DECLARED}
+        await until(lambda: store.stored)
+        store.failures = 1
+        desk.let_on.set()
+        assert (await poll(peer, about))["status"] == "completed"
+        await until(lambda: store.stored[about["taskId"]] == "completed")
+
+
+async def test_no_client_sees_a_result_that_is_not_stored() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        about = {"taskId": (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"], **DECLARED}
+        await until(lambda: store.stored)
+        store.is_open.clear()
+        desk.let_on.set()
+        await until(lambda: store.waiting)
+        assert (await peer.ask("tasks/get", about))["result"]["status"] == "working"
+        store.is_open.set()
+        assert (await poll(peer, about))["status"] == "completed"
+
+
+async def test_a_call_that_is_cancelled_while_its_task_is_created_leaves_no_task_that_runs() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    store.is_open.clear()
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        calling = peer.send("tools/call", {"name": "work", **DECLARED})
+        await until(lambda: store.created)
+        params = {"requestId": calling, "reason": "gone"}
+        peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        await turns(20)
+        store.is_open.set()
+        await until(lambda: store.stored.get(store.created[0]) == "cancelled")
+        assert desk.ran == []
+
+
+async def test_a_call_that_is_no_task_yet_has_the_time_limit_of_a_call() -> None:
+    server = Server("desk", limits=Limits(tool_seconds=0.05))
+
+    @server.tool(task=Task(after=None))
+    async def hang(ctx: Context) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    async with raw_peer(server, EXTENSION) as peer:
+        answer = (await peer.ask("tools/call", {"name": "hang", **DECLARED}))["result"]
+        assert answer["isError"]
+
+
+async def test_a_request_to_run_a_hidden_tool_as_a_task_does_not_reveal_it() -> None:
+    desk = Desk()
+
+    @desk.server.tool(scopes={"admin"})
+    def secret() -> str:
+        return ""
+
+    async with raw_peer(desk.server, "2025-11-25", Principal("ann")) as peer:
+        hidden, unknown = [(await peer.ask("tools/call", {"name": name, "task": {}})) for name in ("secret", "absent")]
+        assert "error" in hidden
+        assert hidden["error"]["code"] == unknown["error"]["code"]
+        assert hidden["error"]["message"].replace("secret", "absent") == unknown["error"]["message"]
