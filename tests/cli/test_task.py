@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.interop.peers import ROOT
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -180,7 +180,14 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
         "read": [each if each != [-32002, {"uri": "nothing://here"}] else [-32602, each[1]] for each in ALIKE["read"]],
         "visited": None,  # the notification that the person is done is gone again
         "server complete": [False],
-        "server capabilities": [{"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}],
+        "server capabilities": [
+            {
+                "roots": {},
+                "sampling": {"tools": {}},
+                "elicitation": {"form": {}, "url": {}},
+                "extensions": {"io.modelcontextprotocol/tasks": {}},
+            }
+        ],
         "server run": [None, None, None],  # once more for each answer, as it is marked idempotent
         "server first": [said("on First?")] * 2,
         "server today": [None, None],  # the client keeps what it read, until it is told of the change

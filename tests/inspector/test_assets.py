@@ -51,7 +51,7 @@ def test_the_inspector_adds_little_to_the_wheel() -> None:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in STATIC.parent.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path)
+                archive.write(path, path.relative_to(STATIC.parents[2]))
     assert wheel.tell() <= WHEEL_BYTES
 
 

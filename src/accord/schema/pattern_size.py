@@ -31,6 +31,8 @@ _SHORT_RANGE, _RANGE = 150, 600
 """Bytes of a range of characters beyond ASCII, of up to 64 characters or more."""
 _ANY = 1_100
 """Bytes of any character but a few."""
+_ANY_IN_LINE = 1_400
+"""Bytes of any character but those that end a line, of which two are beyond ASCII (jsonschema-rs 0.61)."""
 _CATEGORIES = {"DIGIT": 0, "NOT_DIGIT": _ANY, "WORD": 0, "NOT_WORD": _ANY, "SPACE": 1_150, "NOT_SPACE": 2_200}
 _UNICODE_CATEGORIES = _CATEGORIES | {"DIGIT": 5_400, "NOT_DIGIT": 13_500, "WORD": 51_000, "NOT_WORD": 48_000}
 """The same in the engine that backtracks: all digits and letters of Unicode."""
@@ -121,7 +123,7 @@ def _item_size(op: str, value: Any, sets: _Sets) -> PatternSize:
 def _item_bytes(op: str, value: Any, sets: _Sets) -> int:
     match op:
         case "ANY":
-            return _ANY
+            return _ANY_IN_LINE
         case "LITERAL":
             return _set_bytes([(op, value)], sets, _CHARACTER)
         case "NOT_LITERAL":
