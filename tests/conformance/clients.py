@@ -134,7 +134,8 @@ async def request_metadata(host: Host, client: Client) -> None:
     for request in host.heard:
         meta = request["params"]["_meta"]
         assert meta[f"{META}protocolVersion"] == "2026-07-28"
-        assert meta[f"{META}clientCapabilities"] == {"elicitation": {"form": {}}, "roots": {}}
+        declared = {"elicitation": {"form": {}}, "roots": {}, "extensions": {f"{META}tasks": {}}}
+        assert meta[f"{META}clientCapabilities"] == declared
         assert set(meta[f"{META}clientInfo"]) == {"name", "version"}
 
 
