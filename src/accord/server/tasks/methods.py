@@ -243,8 +243,10 @@ class QuestionSender:
                     if not question.is_sent:
                         self._start(key, question)
                 asks = asyncio.ensure_future(self._task.asks.wait())
-                await asyncio.wait((ended, asks), return_when=asyncio.FIRST_COMPLETED)
-                asks.cancel()
+                try:
+                    await asyncio.wait((ended, asks), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    asks.cancel()
         finally:
             ended.cancel()
             for sending in self._sending:
