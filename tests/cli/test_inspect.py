@@ -142,6 +142,9 @@ def test_secrets_are_replaced_unless_the_user_asks_otherwise(folder: Path) -> No
         with inspecting(folder, "shop.py", *option) as link:
             send(link, "servers/connect", server="shop.py")
             send(link, "raw/send", server="shop.py", text=text)
+            for _ in range(1_000):  # a thread records the messages
+                if send(link, "traffic/rows", filter="raw-1")[1]["total"]:
+                    break
             assert send(link, "traffic/rows", filter="hunter2-hunter2")[1]["total"] == len(option)
             assert send(link, "session/list")[1]["sessions"][0]["redacted"] is not bool(option)
 

@@ -249,6 +249,8 @@ class RunningTask:
                 error=error,
                 updated_at=time.time(),
             )
+            if self.questions and asyncio.current_task() is not self.handler:
+                self._cancel_handler()  # before its questions, so that it sees a cancellation and no failure
             for question in self.questions.values():
                 question.answer.cancel()
             self.questions.clear()
