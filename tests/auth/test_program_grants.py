@@ -23,7 +23,7 @@ from accord import (
 from accord.cli.login import NewLogin
 from accord.client.authorization import ClientAuth
 from accord.errors import DeclarationError
-from accord.messages.tasks import TASKS_NAME
+from accord.messages.capabilities import TASKS_EXTENSION
 from accord.testing import AuthServer
 from accord.testing.auth_server.records import RecordedRequest, Reply
 from accord.testing.auth_server.signing import SigningKey
@@ -111,14 +111,16 @@ async def test_a_program_logs_in_by_itself_for_this_resource_and_its_scopes(kind
 async def test_the_extension_of_the_login_is_declared(kind: str) -> None:
     async with programs() as at:
         async with Client(at.url, auth=at.auth(kind), revisions=["2026-07-28"]) as client:
-            assert json.loads((await client.call_tool("extensions")).text) == sorted([EXTENSIONS[kind], TASKS_NAME])
+            assert json.loads((await client.call_tool("extensions")).text) == sorted(
+                [EXTENSIONS[kind], TASKS_EXTENSION]
+            )
         own = Extension(name="com.example/own")
         async with Client(at.url, auth=at.auth(kind), extensions=[own], revisions=["2026-07-28"]) as client:
-            names = sorted([own.name, EXTENSIONS[kind], TASKS_NAME])
+            names = sorted([own.name, EXTENSIONS[kind], TASKS_EXTENSION])
             assert json.loads((await client.call_tool("extensions")).text) == names
         token = at.at.issuer.access_token()
         async with Client(at.url, auth=token, revisions=["2026-07-28"]) as client:
-            assert json.loads((await client.call_tool("extensions")).text) == [TASKS_NAME]
+            assert json.loads((await client.call_tool("extensions")).text) == [TASKS_EXTENSION]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -32,6 +32,7 @@ from accord.errors import (
 )
 from accord.limits import Limits
 from accord.messages.base import LoggingLevel, Meta
+from accord.messages.capabilities import TOOL_TASKS
 from accord.messages.meta import LOG_LEVEL, CacheableResult, InputResponseParams, PaginatedParams, Result, check_meta
 from accord.messages.methods import table
 from accord.messages.notifications import SetLevelParams
@@ -45,8 +46,6 @@ C = TypeVar("C", bound=CacheableResult)
 P = TypeVar("P", bound=InputResponseParams)
 R = TypeVar("R", bound=Result)
 
-TOOL_TASKS = "tasks.requests.tools.call"
-"""The capability of a server whose tools can run as tasks (2025-11-25)."""
 _SET_LEVEL = "logging/setLevel"
 
 

@@ -19,13 +19,13 @@ from accord.client.multi_round_trip import InputResponder, RawInputRequest
 from accord.client.requests import Requests
 from accord.client.results import ToolResult
 from accord.errors import (
+    INTERNAL_ERROR,
     AccordError,
     InvalidParams,
     InvalidResult,
     ProtocolError,
     RateLimited,
     RequestTimeout,
-    from_wire,
 )
 from accord.messages import codec
 from accord.messages.bounds import Name
@@ -238,9 +238,8 @@ class _Polling:
         if task.status == "input_required":
             await handle._answer(task.input_requests or {}, **self._options)
         elif task.status == "failed":
-            error = task.error or ErrorObject(-32603, task.status_message or "the server does not say why")
-            data = None if error.data is msgspec.UNSET else error.data
-            raise from_wire(error.code, error.message, data)
+            error = task.error or ErrorObject(INTERNAL_ERROR, task.status_message or "the server does not say why")
+            raise error.to_exception()
         elif task.status == "completed":
             return handle._tasks.requests.decode("tasks/get", self._type, task.result)
         return None

@@ -8,7 +8,11 @@ import msgspec
 
 from accord.messages.base import JSONObject, Model, in_use, lives, open_ended, since
 
-_TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+"""The name of the extension that has tasks from 2026-07-28 on."""
+
+TOOL_TASKS = "tasks.requests.tools.call"
+"""The capability of a server whose tools can run as tasks (2025-11-25)."""
 
 
 class ListCapability(Model):
@@ -164,9 +168,9 @@ def without_sessions(capabilities: ServerCapabilities) -> ServerCapabilities:
 
 def for_handshake(capabilities: Capabilities) -> Capabilities:
     """Return the capabilities of a side for `initialize`: tasks are a capability of the core there, no extension."""
-    if _TASKS_EXTENSION not in (capabilities.extensions or {}):
+    if TASKS_EXTENSION not in (capabilities.extensions or {}):
         return capabilities
-    rest = {name: settings for name, settings in (capabilities.extensions or {}).items() if name != _TASKS_EXTENSION}
+    rest = {name: settings for name, settings in (capabilities.extensions or {}).items() if name != TASKS_EXTENSION}
     return msgspec.structs.replace(capabilities, extensions=rest or None)
 
 

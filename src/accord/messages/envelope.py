@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from accord.errors import InvalidRequest, ParseError, ProtocolError
+from accord.errors import InvalidRequest, ParseError, ProtocolError, from_wire
 from accord.lazy_patterns import lazy_pattern
 from accord.messages.bounds import NAME_LENGTH, Name, Token
 from accord.messages.duplicate_members import find_duplicate
@@ -55,6 +55,10 @@ class ErrorObject(msgspec.Struct, omit_defaults=True):
     code: int
     message: str
     data: Any = UNSET
+
+    def to_exception(self) -> ProtocolError:
+        """Return the exception for this error, as it was received."""
+        return from_wire(self.code, self.message, None if self.data is UNSET else self.data)
 
 
 class ErrorResponse(msgspec.Struct, tag_field="jsonrpc", tag="2.0", omit_defaults=True):

@@ -12,12 +12,13 @@ import msgspec
 
 from accord.messages.base import JSONObject, Life, Model
 from accord.messages.bounds import MEMBERS, Answers, Name
+from accord.messages.capabilities import TASKS_EXTENSION
 from accord.messages.envelope import ErrorObject
 from accord.messages.extension import Extension
 from accord.messages.input_required import InputRequest
-from accord.messages.meta import EmptyResult, NotificationParams, Params, Result
+from accord.messages.meta import EmptyResult, Params, Result
 from accord.messages.methods import Method
-from accord.messages.tasks import NAMED_BY_ID, TASK_RESULT, TASKS_NAME, TaskStatus
+from accord.messages.tasks import NAMED_BY_ID, TASK_RESULT, TaskStatus
 
 
 class CreatedTask(Result):
@@ -35,23 +36,10 @@ class CreatedTask(Result):
 
 
 class DetailedTask(CreatedTask):
-    """Result of `tasks/get`: a task, with what its status has: input requests, the result, or the error."""
+    """Result of `tasks/get`, and params of `notifications/tasks`: a task, with what its status has: input requests, the
+    result, or the error.
+    """
 
-    input_requests: Annotated[dict[Name, InputRequest], msgspec.Meta(max_length=MEMBERS)] | None = None
-    result: JSONObject | None = None
-    error: ErrorObject | None = None
-
-
-class DetailedTaskParams(NotificationParams):
-    """Params of `notifications/tasks`: the same as the result of `tasks/get`."""
-
-    task_id: Name
-    status: TaskStatus
-    created_at: str
-    last_updated_at: str
-    ttl_ms: int | None
-    status_message: str | None = None
-    poll_interval_ms: int | None = None
     input_requests: Annotated[dict[Name, InputRequest], msgspec.Meta(max_length=MEMBERS)] | None = None
     result: JSONObject | None = None
     error: ErrorObject | None = None
@@ -89,12 +77,12 @@ def _row(name: str, sender: Any, params: Any, result: Any = None) -> Method:
 
 
 TASKS: Extension = Extension(
-    name=TASKS_NAME,
+    name=TASKS_EXTENSION,
     methods=(
         _row("tasks/get", "client", TaskIdParams, DetailedTask),
         _row("tasks/update", "client", UpdateTaskParams, EmptyResult),
         _row("tasks/cancel", "client", TaskIdParams, EmptyResult),
-        _row("notifications/tasks", "server", DetailedTaskParams),
+        _row("notifications/tasks", "server", DetailedTask),
     ),
     results={TASK_RESULT: CreatedTask},
 )

@@ -12,9 +12,6 @@ from accord.messages.base import JSONObject, Meta, Model, lives, seen_as
 from accord.messages.bounds import Cursor, Name
 from accord.messages.meta import NotificationMeta, Params, Result, ResultMeta
 
-TASKS_NAME = "io.modelcontextprotocol/tasks"
-"""The name of the extension that has tasks from 2026-07-28 on."""
-
 TASK_RESULT = "task"
 """The `resultType` of a call that has become a task."""
 

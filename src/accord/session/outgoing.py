@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from accord.errors import AccordError, InvalidRequest, ParseError, RemoteProtocolError, from_wire
+from accord.errors import AccordError, InvalidRequest, ParseError, RemoteProtocolError
 from accord.messages import codec
 from accord.messages.base import Meta
 from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId, id_at_end, outlines
@@ -245,8 +245,7 @@ def _outcome(request: PendingRequest, incoming: Incoming) -> ResultReceived | Er
         error = codec.decoder(ErrorObject).decode(incoming.error)
     except (msgspec.DecodeError, RecursionError) as exc:
         return ErrorReceived(request, RemoteProtocolError(f"the response has an invalid error object: {exc}"))
-    data = None if error.data is UNSET else error.data
-    return ErrorReceived(request, from_wire(error.code, error.message, data))
+    return ErrorReceived(request, error.to_exception())
 
 
 def _is_parse_failure(raw: Raw) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import inf
 
-from accord.errors import InternalError
+from accord.errors import InternalError, RateLimited
 from accord.messages.bounds import largest_share
 
 _ROUNDING_TOLERANCE = 0.01
@@ -80,6 +80,13 @@ class RateLimiter:
     def delay(self, now: float) -> float:
         """Return the seconds until `allow` returns True: 0 if it would now, `inf` if never."""
         return self._pace.wait(self._due, now)
+
+    def refusal(self, now: float, what: str) -> RateLimited:
+        """Return the error for an event that is not allowed: `what` is wrong, and when to try again, if ever."""
+        wait = self.delay(now)
+        if wait == inf:
+            return RateLimited(what)
+        return RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
 
 
 MANY = 256

@@ -21,18 +21,19 @@ from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests, received_messages
 from accord.check.probes.pending_answer import NO_ANSWER, Answer, PendingAnswer
 from accord.check.probes.probe import Probe
-from accord.check.probes.tasks import TERMINAL_STATUSES, TaskObservation, call_params
+from accord.check.probes.tasks import TaskObservation, call_params
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, Model
+from accord.messages.capabilities import TASKS_EXTENSION
 from accord.messages.envelope import ErrorObject
 from accord.messages.input_required import InputRequest
 from accord.messages.meta import CLIENT_CAPABILITIES
-from accord.messages.tasks import TaskStatus
+from accord.messages.tasks import TERMINAL_STATUSES, TaskStatus
 from accord.messages.tools import CallToolResult
 from accord.messages.views import view
 from accord.wire.headers import encode_value
 
-EXTENSION = "io.modelcontextprotocol/tasks"
+EXTENSION = TASKS_EXTENSION
 CAPABILITY = f"extensions:{EXTENSION}"
 PAGE = "https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/draft/tasks.md"
 PROPOSAL = "https://modelcontextprotocol.io/seps/2663-tasks-extension"

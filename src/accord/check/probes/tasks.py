@@ -16,11 +16,12 @@ from accord.check.probes.message_reader import ObservedMessage, answered_request
 from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
+from accord.messages.capabilities import TOOL_TASKS
 from accord.messages.meta import RELATED_TASK
+from accord.messages.tasks import TERMINAL_STATUSES
 from accord.wire.transcript import SENT
 
-CAPABILITY = "tasks.requests.tools.call"
-TERMINAL_STATUSES = ("completed", "failed", "cancelled")
+CAPABILITY = TOOL_TASKS
 TASK_METHODS = ("tasks/get", "tasks/result", "tasks/cancel")
 _TTL = 60_000
 _SHORTEST, _LONGEST = 0.02, 0.5

@@ -27,10 +27,10 @@ from accord.check.probes.subscriptions import (
     subscription_notifications,
     wait_for_acknowledgment,
 )
-from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.check.rules.ext_tasks import ext_task_rule
 from accord.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY
 from accord.messages.base import JSONObject
+from accord.messages.tasks import TERMINAL_STATUSES
 
 _PLACE = f"{PAGE}#task-status-notifications"
 _FORBIDDEN_NOTIFICATIONS = ("notifications/progress", "notifications/message")

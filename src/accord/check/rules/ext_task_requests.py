@@ -26,10 +26,10 @@ from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import require_refusal
-from accord.check.probes.tasks import TERMINAL_STATUSES
 from accord.check.rules.ext_tasks import ext_task_rule
 from accord.errors import HEADER_MISMATCH
 from accord.messages.base import JSONObject
+from accord.messages.tasks import TERMINAL_STATUSES
 
 _TASK_FIELDS = frozenset(("taskId", "task", "status", "statusMessage", "createdAt", "lastUpdatedAt", "result", "error"))
 """Fields of a result that are about a task; unknown fields are allowed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
@@ -21,7 +20,6 @@ from accord.errors import (
     MissingClientCapability,
     NotSupported,
     ProtocolError,
-    RateLimited,
     RequestTimeout,
     ResourceNotFound,
     ToolError,
@@ -300,11 +298,8 @@ class Dispatcher:
         """
         now = asyncio.get_running_loop().time()
         if not rate.allow(now):
-            most, wait = self._limits.tool_calls_per_second, rate.delay(now)
-            what = f"too many tool calls: the limit is {most:g} a second for one principal"
-            if wait == inf:
-                raise RateLimited(what)
-            raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
+            most = self._limits.tool_calls_per_second
+            raise rate.refusal(now, f"too many tool calls: the limit is {most:g} a second for one principal")
 
     async def _run_tool(
         self,

@@ -18,9 +18,7 @@ from accord.errors import (
     InternalError,
     InvalidParams,
     MethodNotFound,
-    RateLimited,
     StoreError,
-    from_wire,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -127,8 +125,7 @@ class TaskMethods:
         if record.result is not None:
             return result_with_meta(record.result, record.id)
         if record.error is not None:
-            error = msgspec.json.decode(record.error, type=ErrorObject)
-            raise from_wire(error.code, error.message, None if error.data is msgspec.UNSET else error.data)
+            raise msgspec.json.decode(record.error, type=ErrorObject).to_exception()
         raise InvalidParams(f"the task was {record.status}, so it has no result")
 
     async def list_page(self, pending: PendingRequest, peer: Peer) -> ListTasksResult:
@@ -209,9 +206,9 @@ class TaskMethods:
             limiter = self._limiters[peer.account] = RateLimiter(self._limits.tasks.polls_per_second)
         now = self._runner.loop.time()
         if not limiter.allow(now):
-            wait, most = limiter.delay(now), self._limits.tasks.polls_per_second
+            most = self._limits.tasks.polls_per_second
             what = f"too many tasks/get requests: the limit is {most:g} a second (TaskLimits.polls_per_second)"
-            raise RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
+            raise limiter.refusal(now, what)
 
 
 def _task_id(pending: PendingRequest) -> str:

@@ -14,6 +14,7 @@ from accord.errors import InvalidParams, MethodNotFound
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.capabilities import (
+    TOOL_TASKS,
     ClientCapabilities,
     ServerTaskRequests,
     ServerTasksCapability,
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from accord.server.core.extension_methods import ExtensionMethods
     from accord.server.core.registration import Registration
     from accord.server.input.multi_round_trip import MultiRoundTrip
-
-TOOL_TASKS = "tasks.requests.tools.call"
-"""The capability of a server whose tools can run as tasks (2025-11-25)."""
 
 
 class TaskServiceServer(TaskServer, Protocol):
@@ -120,7 +118,7 @@ class TaskService:
         rules, options = pending.rules, attempt.registration.task
         assert options is not None
         round_trips, encode = self._server.round_trips, encoder.encode_input_required
-        if rules.extension_tasks and declares(pending.capabilities or ClientCapabilities(), TASKS.capability):
+        if rules.extension_tasks and declares(peer.capabilities(pending), TASKS.capability):
             attempt.becomes_task = True
             limit = attempt.registration.timeout
             seconds = self._server.limits.tool_seconds if limit is None else None  # which the call itself limits

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
-from accord.errors import AccordError, RemoteProtocolError, from_wire
+from accord.errors import AccordError, RemoteProtocolError
 from accord.messages.bounds import RESULT_NODES, has_more_nodes
 from accord.messages.envelope import ErrorObject, RequestId, is_array, outlines
 from accord.messages.meta import PROTOCOL_VERSION
@@ -115,7 +115,7 @@ class ReceivedMessage(msgspec.Struct):
             error = _error(self._error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             return RemoteProtocolError(f"the response has an invalid error object: {exc}")
-        return from_wire(error.code, error.message, None if error.data is UNSET else error.data)
+        return error.to_exception()
 
 
 class _Initialized(msgspec.Struct):
