@@ -334,6 +334,15 @@ def test_a_batch_is_answered_as_one_batch() -> None:
     assert [each["id"] for each in answers] == [2, 1]
 
 
+def test_a_batch_does_not_wait_for_a_cancelled_request() -> None:
+    relay = opened("2025-03-26")
+    call = {"method": "tools/call", "params": {"name": "add"}}
+    relay.receive_host(b"[%b,%b]" % (encoded(id=1, **call), encoded(id=2, **call)))
+    assert to_host(relay.receive_process(1, encoded(id=1, result={"content": []}))) == []
+    (answers,) = to_host(relay.receive_host(encoded(method="notifications/cancelled", params={"requestId": 2})))
+    assert [each["id"] for each in answers] == [1]
+
+
 def test_a_line_that_is_no_message_is_reported_and_does_not_reach_the_host() -> None:
     relay = opened()
     (report,) = relay.receive_process(1, b"hello from print")

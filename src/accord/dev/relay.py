@@ -409,6 +409,7 @@ class Relay:
         if exchange is None:
             return
         exchange.cancelled = True
+        self._leave_batch(exchange)  # it may stay without an answer, for which the others do not wait
         process = self._processes.get(exchange.owner) if exchange.owner is not None else None
         if process is None:
             self._drop(exchange)
@@ -568,8 +569,11 @@ class Relay:
         """Forget a request that the host has cancelled."""
         del self._exchanges[exchange.id]
         self._waiting = [each for each in self._waiting if each is not exchange]
-        if exchange.batch is not None:
-            self._complete(exchange.batch)
+
+    def _leave_batch(self, exchange: Exchange) -> None:
+        batch, exchange.batch = exchange.batch, None
+        if batch is not None:
+            self._complete(batch)
 
     def _complete(self, batch: HostBatch) -> None:
         batch.missing -= 1
