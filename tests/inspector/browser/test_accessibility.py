@@ -210,6 +210,21 @@ async def tab_to(page: Page, element: Locator) -> None:
     raise AssertionError("Tab does not reach the element")
 
 
+async def test_the_palette_runs_what_was_typed_although_it_is_not_drawn_yet(page: Page) -> None:
+    await page.goto("#/servers")
+    await page.keyboard.press("Control+k")
+    palette = page.get_by_role("combobox", name="Command")
+    await expect(palette).to_be_focused()
+    await palette.evaluate(
+        """(input) => {
+            input.value = "Open Timeline";
+            input.dispatchEvent(new InputEvent("input"));
+            input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+        }"""
+    )
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Timeline")
+
+
 async def test_the_palette_shows_the_selected_command_and_what_arrives_later(page: Page) -> None:
     await page.set_viewport_size({"width": 1000, "height": 400})
     await page.goto("#/servers")

@@ -18,6 +18,12 @@ def inspected() -> tuple[str, ...]:
     return ("tests/inspector/browser/app_server.py",)
 
 
+async def open_app(page: Page) -> None:
+    await page.goto("#/apps/app_server.py")
+    await page.reload()  # without the app that another test opened
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+
+
 async def test_an_app_gets_its_data_and_nothing_else(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
     await page.goto("#/apps/app_server.py")
@@ -49,8 +55,7 @@ async def test_the_user_approves_a_call_that_may_change_something(
     page: Page, problems: ProblemsOfTest, button: str, outcome: str
 ) -> None:
     problems.expect(BLOCKED)
-    await page.goto("#/apps/app_server.py")
-    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await open_app(page)
     frame = page.frame_locator("iframe")
     await expect(frame.locator("output")).to_contain_text("origin null")
     await frame.get_by_role("button", name="Change").click()
@@ -67,8 +72,7 @@ async def test_an_app_cannot_exchange_the_call_that_the_user_approves(
     page = await open_page((await inspect(*inspected)).link)
     problems.expect(BLOCKED)
     await expect(page.get_by_role("link", name="clock")).to_be_visible()
-    await page.goto("#/apps/app_server.py")
-    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await open_app(page)
     frame = page.frame_locator("iframe")
     await expect(frame.locator("output")).to_contain_text("origin null")
     await page.clock.install()
@@ -95,9 +99,7 @@ ASK = """(to) => {
 
 async def test_an_app_does_not_call_the_tool_of_the_user_again(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
-    await page.goto("#/apps/app_server.py")
-    await page.reload()
-    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await open_app(page)
     output = page.frame_locator("iframe").locator("output")
     await expect(output).to_contain_text("origin null")
     called: list[str] = []
@@ -116,9 +118,7 @@ AGAIN = """async () => {
 
 async def test_an_app_cannot_disguise_what_the_user_approves(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
-    await page.goto("#/apps/app_server.py")
-    await page.reload()
-    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await open_app(page)
     await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
     await page.frames[1].evaluate(DISGUISE)
     dialog = page.get_by_role("alertdialog")
@@ -137,8 +137,7 @@ DISGUISE = """() => {
 
 async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
-    await page.goto("#/apps/app_server.py")
-    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await open_app(page)
     await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
     count = await page.frames[1].evaluate(FLOOD)
     assert count < 10_000
@@ -166,8 +165,7 @@ async def test_no_connection_of_an_app_leaves_its_policy(
         page = await open_page((await inspect(*inspected)).link)
         problems.expect(BLOCKED)
         await expect(page.get_by_role("link", name="clock")).to_be_visible()
-        await page.goto("#/apps/app_server.py")
-        await page.get_by_role("button", name="Call the tool and open its app").click()
+        await open_app(page)
         await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
         await page.frames[1].evaluate(LEAK, listener.getsockname()[1])
         with pytest.raises(BlockingIOError):

@@ -63,8 +63,8 @@ const opened = new Map();
 const errors = { connection: null, action: null, load: null };
 
 /** @type {{ servers: any[], revisions: string[], topics: Record<string, any>, isScheduled: boolean, loaded: string,
- *   screen: string }} */
-const state = { servers: [], revisions: [], topics: {}, isScheduled: false, loaded: "", screen: "" };
+ *   opening: number, screen: string }} `opening` counts the screens that are being opened. */
+const state = { servers: [], revisions: [], topics: {}, isScheduled: false, loaded: "", opening: 0, screen: "" };
 
 function update() {
   if (state.isScheduled) return;
@@ -145,6 +145,18 @@ async function loadScreen(always) {
     const isReady = !screen.perServer || (current.server && !needsConnection(screen, current));
     if (isReady || hasContent(screen, current)) await screen.load?.(current);
   }, "load");
+}
+
+/** Loads the screen of a new address, and moves the focus to it. */
+async function openScreen() {
+  state.opening += 1;
+  try {
+    await loadScreen(false);
+  } finally {
+    state.opening -= 1;
+    draw();
+  }
+  document.getElementById("main")?.focus({ preventScroll: true });
 }
 
 /** @param {Record<string, any>} topics */
@@ -233,7 +245,7 @@ function pageView(entry, current) {
         ${screens.map((each) => navigationItem(each, entry, current))}
       </ul>
     </nav>
-    <main id="main" tabindex="-1" aria-labelledby="title">
+    <main id="main" tabindex="-1" aria-labelledby="title" aria-busy=${state.opening ? "true" : nothing}>
       <h1 id="title">${entry.title}${screen?.perServer && current.server ? html` <small>${current.server.name}</small>` : nothing}</h1>
       ${differentErrors().map(errorView)}
       ${screen ? contentView(screen, current) : nothing}
@@ -379,7 +391,7 @@ function start() {
     const { screen, server } = currentRoute();
     if (`${screen}/${server}` !== state.screen) scrollTo(0, 0);
     state.screen = `${screen}/${server}`;
-    void loadScreen(false).then(() => document.getElementById("main")?.focus({ preventScroll: true }));
+    void openScreen();
   });
   addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {

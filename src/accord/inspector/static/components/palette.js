@@ -62,7 +62,7 @@ export function paletteView(actions, update) {
       update();
     } else if (event.key === "Enter") {
       event.preventDefault();
-      run(found[palette.selected]);
+      run(matches(actions())[palette.selected]); // what was just typed may not be drawn yet
     }
   };
   return html`<dialog id="palette" aria-label="Commands" @cancel=${() => close(update)}>

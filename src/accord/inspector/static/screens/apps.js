@@ -54,6 +54,7 @@ async function end() {
 function open(tool, argumentsText, context) {
   return context.attempt(async () => {
     close();
+    context.update(); // without the frame of the last app, whose messages are not those of this one
     const server = context.server.name;
     const opened = await context.send("apps/open", { server, tool });
     const bridge = new AppBridge(opened, argumentsText, context);
