@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from accord import Context, Limits, Principal, Server, StoreError, Task
+from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task
 from accord.stores import MemoryTasks, TaskRecord
 
+from tests.server.http.speaking import Direct, Modern, text
 from tests.server.raw import raw_peer
 from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, poll
 from tests.waiting import turns, until
@@ -113,17 +114,33 @@ async def test_a_call_that_is_cancelled_while_its_task_is_created_leaves_no_task
         assert desk.ran == []
 
 
+async def stuck(ctx: Context, become: bool = False) -> str:
+    if become:
+        await ctx.run_as_task()
+    await asyncio.get_running_loop().create_future()
+    return ""
+
+
 async def test_a_call_that_is_no_task_yet_has_the_time_limit_of_a_call() -> None:
     server = Server("desk", limits=Limits(tool_seconds=0.05))
-
-    @server.tool(task=Task(after=None))
-    async def hang(ctx: Context) -> str:
-        await asyncio.get_running_loop().create_future()
-        return ""
-
+    server.tool(stuck, task=Task(after=None))
     async with raw_peer(server, EXTENSION) as peer:
-        answer = (await peer.ask("tools/call", {"name": "hang", **DECLARED}))["result"]
+        answer = (await peer.ask("tools/call", {"name": "stuck", **DECLARED}))["result"]
         assert answer["isError"]
+
+
+async def test_a_call_over_http_that_is_no_task_yet_has_the_time_limit_of_a_call_over_http() -> None:
+    server = Server("desk", limits=Limits(http=HTTPLimits(tool_seconds=0.05)))
+    server.tool(stuck, task=Task(after=None))
+    async with asyncio.timeout(100):
+        modern = Modern(Direct(server.app), {"extensions": {"io.modelcontextprotocol/tasks": {}}})
+        task = (await (await modern.call("stuck", {"become": True})).result())["result"]
+        assert task["resultType"] == "task"
+        assert "took longer than 0.05 s" in text(await (await modern.call("stuck")).result())
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        running = runner.tasks[task["taskId"]]  # although it has run for longer
+        assert not running.record.ended
+        await running.cancel()
 
 
 async def test_a_request_to_run_a_hidden_tool_as_a_task_does_not_reveal_it() -> None:

@@ -147,9 +147,13 @@ class Invoker:
             work = self._invoke_with_dependencies(registration.dependencies, registration, args, kwargs, call)
         else:
             work = self.invoke(registration, args, kwargs)
-        is_task = call is not None and call.task is not None  # which its ttl limits
-        seconds = registration.timeout or (None if is_task else self._limits.tool_seconds)
-        return work if seconds is None else self.with_deadline(seconds, work, call)
+        seconds = registration.timeout or self._limits.tool_seconds
+        if call is None or call.task is None:
+            return work if seconds is None else self.with_deadline(seconds, work, call)
+        own_limit = registration.timeout is not None
+        if seconds is None or (call.task.is_task and not own_limit):  # the ttl limits a task
+            return work
+        return call.with_deadline(seconds, work, until_task=not own_limit)
 
     def _invoke_with_dependencies(
         self,

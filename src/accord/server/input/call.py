@@ -34,6 +34,11 @@ T = TypeVar("T")
 class CallTask(Protocol):
     """The task that a call is or may become, as its context uses it; see `RunningTask`."""
 
+    @property
+    def is_task(self) -> bool:
+        """Whether the call is a task, so that its request has been answered."""
+        ...
+
     def set_status(self, message: str) -> None:
         """Set the status message. Callable from any thread."""
 
@@ -49,6 +54,7 @@ class HandlerCall:
         "_limits",
         "_logs",
         "_open_requests",
+        "_request_limits",
         "_roots",
         "_state",
         "_warned",
@@ -87,6 +93,8 @@ class HandlerCall:
         """The timeouts of its handlers (a tool, the resources that it reads), with the remaining seconds while they are
         paused.
         """
+        self._request_limits: set[asyncio.Timeout] = set()
+        """Those of `_limits` that end once the call is a task."""
         self._roots: RootList | None = None
         self._open_requests = 0
         self._logs: ClientLog | None = None
@@ -226,8 +234,9 @@ class HandlerCall:
             self.peer.cache_roots(self.pending, self._roots, changed)
         return self._roots
 
-    async def with_deadline(self, seconds: float, work: Awaitable[T]) -> T:
-        """Await `work` for at most `seconds`, not counting the time that the client takes to answer.
+    async def with_deadline(self, seconds: float, work: Awaitable[T], *, until_task: bool = False) -> T:
+        """Await `work` for at most `seconds`, not counting the time that the client takes to answer; with `until_task`,
+        without limit once the call is a task.
 
         Raises `OutOfTime`.
         """
@@ -237,6 +246,8 @@ class HandlerCall:
             nonlocal own
             own = limit
             self._limits[limit] = 0.0
+            if until_task:
+                self._request_limits.add(limit)
             if self._open_requests:
                 self._pause_deadline(limit)
 
@@ -244,7 +255,15 @@ class HandlerCall:
             return await with_deadline(seconds, work, register)
         finally:
             if own is not None:
-                del self._limits[own]
+                self._limits.pop(own, None)
+                self._request_limits.discard(own)
+
+    def end_request_deadlines(self) -> None:
+        """End the deadlines that apply only until the call is a task."""
+        for limit in self._request_limits:
+            self._limits.pop(limit, None)
+            if not limit.expired():
+                limit.reschedule(None)
 
     def _pause_deadlines(self) -> None:
         self._open_requests += 1

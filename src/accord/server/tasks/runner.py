@@ -19,7 +19,6 @@ from accord.server.core.types import LivingServer
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
 from accord.server.tasks.wire import core_task, detailed_task
 from accord.store.tasks import TaskInput, TaskRecord, Tasks
-from accord.transport.deadlines import OutOfTime
 
 if TYPE_CHECKING:
     from accord.server.core.lifetime import Lifetimes
@@ -137,11 +136,8 @@ class TaskRunner:
 
     # --- the table of running tasks ----------------------------------------------------------------------------
 
-    async def run(
-        self, call: HandlerCall, record: TaskRecord, options: Task, work: Work, seconds: float | None
-    ) -> TaskRecord | Any:
-        """Run a handler, for `seconds` unless its call becomes a task. Return the record of the task, or else the
-        result of the call.
+    async def run(self, call: HandlerCall, record: TaskRecord, options: Task, work: Work) -> TaskRecord | Any:
+        """Run a handler. Return the record of the task that its call has become, or else the result of the call.
 
         Raises `ProtocolError` if the task cannot be created, before the handler runs, and what the handler raises.
         """
@@ -158,14 +154,10 @@ class TaskRunner:
                 raise
             task.start(work)
             return record
-        return await self._wait(task, task.start(work), after, seconds)
+        return await self._wait(task, task.start(work), after)
 
-    async def _wait(
-        self, task: RunningTask, handler: asyncio.Task[Any], after: float | None, seconds: float | None
-    ) -> TaskRecord | Any:
-        """Wait for the handler until its call becomes a task; it does after `after` seconds. Raises `OutOfTime` if it
-        does not within `seconds`.
-        """
+    async def _wait(self, task: RunningTask, handler: asyncio.Task[Any], after: float | None) -> TaskRecord | Any:
+        """Wait for the handler until its call becomes a task; it does after `after` seconds."""
         created = self.loop.create_task(task.created.wait())
         try:
             if after is not None:
@@ -173,10 +165,7 @@ class TaskRunner:
                 if not handler.done():
                     await task.try_create()
             if not task.is_task:
-                await asyncio.wait((handler, created), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if seconds is not None and not task.is_task and not handler.done():
-                self._spawn(task.withdraw())
-                raise OutOfTime(seconds)
+                await asyncio.wait((handler, created), return_when=asyncio.FIRST_COMPLETED)
             return task.record if task.is_task else await handler
         except asyncio.CancelledError:  # the client will not learn the id
             self._spawn(task.withdraw())

@@ -174,6 +174,7 @@ class RunningTask:
         """Give the handler a request that outlives that of the client."""
         self.is_task = True
         self.call.pending = _detached(self.call.pending, self.record.id, is_core=self.is_core)
+        self.call.end_request_deadlines()
         self.created.set()
 
     def resume(self) -> None:

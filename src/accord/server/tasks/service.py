@@ -120,11 +120,9 @@ class TaskService:
         round_trips, encode = self._server.round_trips, encoder.encode_input_required
         if rules.extension_tasks and declares(peer.capabilities(pending), TASKS.capability):
             attempt.becomes_task = True
-            limit = attempt.registration.timeout
-            seconds = self._server.limits.tool_seconds if limit is None else None  # which the call itself limits
 
             async def run_as_task(call: HandlerCall) -> Any:
-                return await self._run_as_task(sent, options, call, encoder, work, None, seconds)
+                return await self._run_as_task(sent, options, call, encoder, work, None)
 
             return await round_trips.run(attempt, pending, peer, encode, run_as_task)
         if sent.task and _requests_task(pending, peer):
@@ -144,13 +142,12 @@ class TaskService:
         encoder: ResultEncoder,
         work: Work,
         requested_ttl: float | None,
-        seconds: float | None = None,
     ) -> Any:
         rules, limits = call.pending.rules, self._server.limits
         record = _new_record(
             sent, options, call, min(options.ttl, limits.tasks.ttl_seconds, requested_ttl or options.ttl)
         )
-        outcome = await self.runner(limits).run(call, record, options, work, seconds)
+        outcome = await self.runner(limits).run(call, record, options, work)
         if outcome is not record:
             return outcome
         if rules.requested_tasks:
