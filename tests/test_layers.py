@@ -50,7 +50,7 @@ OPTIONAL = (
     "ruamel",
 )
 OPTIONAL += ("platformdirs", "rich", "starlette", "textual", "tomlkit", "uvloop", "watchfiles", "yaml", "yarl")
-HEAVY = ("asyncio", "inspect", "jsonschema_rs", "webbrowser")
+HEAVY = ("asyncio", "difflib", "inspect", "jsonschema_rs", "urllib", "webbrowser")
 """Imported when first needed: a program with one tool starts in 60 ms over a bare interpreter."""
 
 REVISION_FILES = ("messages/revision.py", "messages/base.py", "messages/views.py")

@@ -11,7 +11,6 @@ remaining failures are in one message, each argument on its own line:
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -143,6 +142,8 @@ class ArgumentDecoder:
         return None
 
     def _unknown_argument_text(self, key: str) -> str:
+        import difflib
+
         close = difflib.get_close_matches(key, self._known, n=1) if len(key) <= _MAX_GUESS_LENGTH else []
         known = f"known are: {self._known_names}" if self._known else "it takes none"
         hint = f'did you mean "{close[0]}"?' if close else known

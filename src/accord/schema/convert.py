@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Annotated, Any, Union, cast, get_origin
@@ -26,6 +25,7 @@ from accord.schema.hints import (
     EnumNode,
     MapNode,
     Node,
+    PathNode,
     PlainNode,
     PydanticNode,
     RecordNode,
@@ -44,7 +44,6 @@ _UNPREDICTABLE = (
 _KEYS_AT_ONCE = 32
 _MAX_REASONS = 300
 """Length of the joined reasons of all arms of a union."""
-_BEYOND_MSGSPEC = (pathlib.Path, pathlib.PurePath, msgspec.Raw)
 
 
 class _Anything(type):
@@ -118,7 +117,7 @@ class Decodables:
         self._struct_converters: dict[int, type[Converted]] = {}
 
     def of(self, node: Node) -> Any:
-        if isinstance(node, PlainNode) and node.hint not in _BEYOND_MSGSPEC:
+        if isinstance(node, PlainNode) and node.hint is not msgspec.Raw:
             return node.hint
         return node.hint if self.native(node) else _MAKERS[type(node)](self, node)
 
@@ -126,7 +125,7 @@ class Decodables:
         """Return whether msgspec decodes the hint itself, with the same meaning."""
         match node:
             case PlainNode(hint=hint):
-                return hint not in _BEYOND_MSGSPEC
+                return hint is not msgspec.Raw
             case ArrayNode(kind=kind, item=item):
                 if kind in _SETS and _has_predictable_hash(item):
                     return False
@@ -166,9 +165,10 @@ class Decodables:
             return False
         return True
 
-    def plain(self, node: PlainNode) -> Any:
-        if node.hint is msgspec.Raw:
-            return _converted_type(lambda value: msgspec.Raw(msgspec.json.encode(value)))
+    def raw(self, node: PlainNode) -> Any:
+        return _converted_type(lambda value: msgspec.Raw(msgspec.json.encode(value)))
+
+    def path(self, node: PathNode) -> Any:
         return _converted_type(lambda value: node.hint(msgspec.convert(value, str)))
 
     def items(self, node: ArrayNode) -> Any:
@@ -220,7 +220,8 @@ class Decodables:
 
 
 _MAKERS: dict[type[Node], Callable[[Decodables, Any], Any]] = {
-    PlainNode: Decodables.plain,
+    PlainNode: Decodables.raw,
+    PathNode: Decodables.path,
     ArrayNode: Decodables.items,
     TupleNode: Decodables.row,
     MapNode: Decodables.table,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import pathlib
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -28,6 +27,7 @@ from accord.schema.hints import (
     Field,
     MapNode,
     Node,
+    PathNode,
     PlainNode,
     PydanticNode,
     RecordNode,
@@ -52,8 +52,6 @@ _PLAIN: dict[Any, JSONObject] = {
     datetime.timedelta: {"type": "string", "format": "duration"},
     uuid.UUID: {"type": "string", "format": "uuid"},
     decimal.Decimal: {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL}]},
-    pathlib.Path: {"type": "string", "format": "path"},
-    pathlib.PurePath: {"type": "string", "format": "path"},
     msgspec.Raw: {},
     Any: {},
 }
@@ -132,6 +130,9 @@ class _Emitter:
 
     def plain(self, node: PlainNode) -> JSONObject:
         return dict(self._plain[node.hint])
+
+    def path(self, node: PathNode) -> JSONObject:
+        return {"type": "string", "format": "path"}
 
     def items(self, node: ArrayNode) -> JSONObject:
         written: JSONObject = {"type": "array"}
@@ -215,6 +216,7 @@ class _Emitter:
 
 _WRITERS: dict[type[Node], Callable[[Any, Any], JSONObject]] = {
     PlainNode: _Emitter.plain,
+    PathNode: _Emitter.path,
     ArrayNode: _Emitter.items,
     TupleNode: _Emitter.row,
     MapNode: _Emitter.table,

@@ -1,12 +1,13 @@
 """Analysis of type hints: the only reader of hints for schemas, decoders and declaration checks.
 
-    read(hint) -> Node      PlainNode, ArrayNode, TupleNode, MapNode, UnionNode, EnumNode, RecordNode, PydanticNode,
-                            ConstrainedNode
+    read(hint) -> Node      PlainNode, PathNode, ArrayNode, TupleNode, MapNode, UnionNode, EnumNode, RecordNode,
+                            PydanticNode, ConstrainedNode
 
 A node is the meaning of a hint as JSON; `emit` writes it as JSON Schema, `convert` as a type that msgspec can decode. A
 built-in takes about a microsecond, so hints are read when a tool is declared; all else waits. A hint without JSON is a
 `DeclarationError`; a name that does not exist yet is a `NameError`: read it again later. Optional libraries (pydantic,
-attrs, annotated-types, dataclasses) are never imported: a hint can only use them if they are in `sys.modules` already.
+attrs, annotated-types, dataclasses) and pathlib are never imported: a hint can only use them if they are in
+`sys.modules` already.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import collections.abc as abc
 import datetime
 import decimal
 import enum
-import pathlib
+import sys
 import types
 import typing
 import uuid
@@ -39,6 +40,10 @@ class Node(msgspec.Struct, eq=False):
 
 class PlainNode(Node):
     """A type that JSON has, or for which there is a common representation."""
+
+
+class PathNode(Node):
+    """A path: `pathlib.Path` or `pathlib.PurePath`."""
 
 
 class ArrayNode(Node):
@@ -121,7 +126,6 @@ _PLAIN: dict[Any, Node] = {
     for type_ in (
         str, int, float, bool, bytes, uuid.UUID, decimal.Decimal,
         datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
-        pathlib.Path, pathlib.PurePath,
     )
 } | {type(None): NULL, None: NULL, object: ANYTHING, Any: ANYTHING, MISSING: ANYTHING, msgspec.Raw:
 PlainNode(msgspec.Raw)}  # fmt: skip
@@ -230,6 +234,8 @@ class HintReader:
             raise _refusal(hint) from None
         if known is not None:
             return known
+        if "pathlib" in sys.modules and hint in (sys.modules["pathlib"].Path, sys.modules["pathlib"].PurePath):
+            return PathNode(hint)
         if isinstance(hint, typing.TypeVar):
             chosen = self._variables.get(hint, hint.__bound__ or hint.__constraints__ or Any)
             return self._union(chosen, chosen) if isinstance(chosen, tuple) else self.read(chosen)
@@ -346,7 +352,7 @@ def _literal(value: Any) -> Any:
 def _is_key(node: Node) -> bool:
     match node:
         case PlainNode(hint=hint):
-            return hint is not None and hint not in (bool, bytes, msgspec.Raw, pathlib.Path, pathlib.PurePath)
+            return hint is not None and hint not in (bool, bytes, msgspec.Raw)
         case EnumNode(values=values):
             return all(isinstance(value, str) for value, _ in values)
         case ConstrainedNode(node=inner):

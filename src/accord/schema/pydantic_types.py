@@ -6,7 +6,6 @@ pydantic is never imported here. A hint can only need pydantic if it is in `sys.
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 from collections.abc import Awaitable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -82,7 +81,7 @@ def _beginning(value: Any) -> Any:
 
 def dump(value: Any) -> Any:
     """Return a pydantic object or a path as JSON; an `enc_hook` for msgspec. Raises `TypeError`."""
-    if isinstance(value, pathlib.PurePath):
+    if "pathlib" in sys.modules and isinstance(value, sys.modules["pathlib"].PurePath):
         return str(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)

@@ -15,7 +15,6 @@ import threading
 import time
 import traceback
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, LifespanError
@@ -35,7 +34,11 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-_LIBRARY_PATHS = (str(Path(__file__).parent.parent), contextlib.__file__, str(Path(asyncio.__file__).parent))
+_LIBRARY_PATHS = (
+    os.path.dirname(os.path.dirname(__file__)),
+    contextlib.__file__,
+    os.path.dirname(asyncio.__file__),
+)
 """Paths of frames that are omitted from the traceback of a lifespan."""
 
 _EXIT_SECONDS = 1.0

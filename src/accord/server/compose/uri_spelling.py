@@ -11,7 +11,6 @@ import string
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote
 
 from accord.lazy_patterns import lazy_pattern
 from accord.messages.bounds import normalize
@@ -91,6 +90,8 @@ def with_ordered_query(uri: str) -> str:
 
 def decoded(name: str) -> Iterator[str]:
     """Yield the canonical form, and the result of each round of decoding all escapes."""
+    from urllib.parse import unquote
+
     yield canonical(name)
     for _ in range(_ROUNDS):
         text = unquote(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -132,6 +131,8 @@ def _refuse_options(kind: str, given: Mapping[str, Any], known: Sequence[str]) -
     for option in given:
         if option in known:
             continue
+        import difflib
+
         options = [*((*_PARAMETERS, *_TOOL_PARAMETERS) if kind == "tool" else _PARAMETERS[:-3]), *known]
         close = difflib.get_close_matches(option, options, 1)
         if close and option not in _REPLACEMENTS:
