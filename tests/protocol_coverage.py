@@ -20,6 +20,7 @@ def _in(file: str, test: str) -> str:
     return f"tests/{file}.py::test_{test}"
 
 
+_INPUT_TASKS, _TASKS = "client/test_input_tasks", "server/tasks/test_calls"
 _ASKED, _SUBSCRIPTIONS, _LISTS, _BAD, _ALONE, _HTTP_SESSION = (
     "client/test_input_handlers",
     "server/notify/test_subscriptions",
@@ -48,7 +49,11 @@ COVERAGE: dict[str, str] = {
     "client completion/complete": _scenario("completion-complete"),
     "client logging/setLevel": _scenario("logging-set-level"),
     "client subscriptions/listen": _in(_SUBSCRIPTIONS, "a_subscription_is_acknowledged_and_tagged"),
-    **dict.fromkeys((f"client tasks/{verb}" for verb in ("get", "result", "list", "cancel")), SHAPE),
+    **dict.fromkeys(
+        (f"client tasks/{verb}" for verb in ("get", "result")), _in(_TASKS, "a_call_returns_the_result_of_its_task")
+    ),
+    "client tasks/list": SHAPE,
+    "client tasks/cancel": _in(_TASKS, "cancelling_a_task_cancels_its_handler"),
     # what a client tells
     "client notifications/initialized": _in(
         "session/test_handshake", "requests_are_served_as_soon_as_initialize_is_answered_but_our_own_wait"
@@ -58,13 +63,18 @@ COVERAGE: dict[str, str] = {
         "session/test_progress", "a_client_may_report_progress_of_a_request_of_the_server"
     ),
     "client notifications/roots/list_changed": _in(_ASKED, "the_server_is_notified_when_the_roots_change"),
-    "client notifications/tasks/status": SHAPE,
+    "client notifications/tasks/status": _in(_INPUT_TASKS, "a_cancelled_task_ends_its_handler_and_has_no_result"),
     # what a server asks
     "server ping": _in("session/test_handshake", "ping_is_answered_before_the_opening_by_both_sides"),
     "server sampling/createMessage": _scenario("tools-call-sampling"),
     "server elicitation/create": _scenario("tools-call-elicitation"),
     "server roots/list": _scenario("input-required-result-basic-list-roots"),
-    **dict.fromkeys((f"server tasks/{verb}" for verb in ("get", "result", "list", "cancel")), SHAPE),
+    **dict.fromkeys(
+        (f"server tasks/{verb}" for verb in ("get", "result")),
+        _in(_INPUT_TASKS, "a_request_with_a_task_is_answered_at_once_and_has_its_result_later"),
+    ),
+    "server tasks/list": _in(_INPUT_TASKS, "the_list_of_tasks_has_pages"),
+    "server tasks/cancel": _in(_INPUT_TASKS, "a_cancelled_task_ends_its_handler_and_has_no_result"),
     # what a server tells
     "server notifications/cancelled": _in("session/test_requests", "a_server_cancels_its_own_requests_too"),
     "server notifications/progress": _scenario("tools-call-with-progress"),
@@ -79,7 +89,7 @@ COVERAGE: dict[str, str] = {
     "server notifications/elicitation/complete": _in(
         _ASKED, "a_page_is_completed_once_and_only_when_the_user_agreed_to_visit_it"
     ),
-    "server notifications/tasks/status": SHAPE,
+    "server notifications/tasks/status": _in(_TASKS, "the_session_receives_the_states_of_its_tasks"),
     # capabilities
     "capability of a client: elicitation": _in(
         _ASKED, "a_client_declares_what_it_was_given_in_the_words_of_the_revision"
@@ -127,14 +137,26 @@ COVERAGE: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            f"capability of a {who}: tasks{part}"
-            for who, requests in (
-                ("client", (".elicitation", ".elicitation.create", ".sampling", ".sampling.createMessage")),
-                ("server", (".tools", ".tools.call")),
+            f"capability of a client: tasks{part}"
+            for part in (
+                "",
+                ".cancel",
+                ".list",
+                ".requests",
+                ".requests.elicitation",
+                ".requests.elicitation.create",
+                ".requests.sampling",
+                ".requests.sampling.createMessage",
             )
-            for part in ("", ".cancel", ".list", ".requests", *(f".requests{request}" for request in requests))
         ),
-        SHAPE,
+        _in(_INPUT_TASKS, "a_client_declares_tasks_for_the_handlers_that_it_has"),
+    ),
+    **dict.fromkeys(
+        (
+            f"capability of a server: tasks{part}"
+            for part in ("", ".cancel", ".list", ".requests", ".requests.tools", ".requests.tools.call")
+        ),
+        _in(_TASKS, "only_a_tool_with_tasks_may_be_asked_to_run_as_one"),
     ),
     # error codes
     "error -32700": _in(_BAD, "a_bad_message_gets_exactly_one_error_and_the_next_good_one_is_answered"),

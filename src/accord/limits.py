@@ -154,12 +154,12 @@ class ClientLimits(_LimitGroup, frozen=True, kw_only=True):
 
 
 class TaskLimits(_LimitGroup, frozen=True, kw_only=True):
-    """Limits of the tasks of a server. Sizes are in bytes, times in seconds."""
+    """Limits of the tasks of a server, and of those that it requests of a client. Sizes: bytes, times: seconds."""
 
     tasks: int = 10_000
     """Tasks that the server keeps, running or ended; a further one is refused with an error that says so."""
     tasks_per_principal: int = 1_000
-    """`tasks` of one principal, or of one address without authentication."""
+    """`tasks` of one principal, or of one address without authentication. Client: tasks of one connection."""
     running_per_principal: int = 1_000
     """Tasks of one principal, or of one address without authentication, that have not ended; a further one is refused
     with an error that says so."""
@@ -188,7 +188,7 @@ class Limits(_LimitGroup, frozen=True, kw_only=True):
     client: ClientLimits = ClientLimits()
     """Limits of a client alone."""
     tasks: TaskLimits = TaskLimits()
-    """Limits of the tasks of a server."""
+    """Limits of tasks."""
 
     line_bytes: int = 64 << 20
     """One message on a stdio line; a longer one is skipped in linear time and answered with one error. Client: one

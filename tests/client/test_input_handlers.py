@@ -123,6 +123,9 @@ async def test_a_client_declares_what_it_was_given_in_the_words_of_the_revision(
         expected: dict[str, Any] = {"sampling": {}, "roots": {"listChanged": True}}
         if revision in ELICITS:
             expected["elicitation"] = {"form": {}} if revision == "2025-11-25" else {}
+        if revision == "2025-11-25":
+            requests = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
+            expected["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
         if revision == "2026-07-28":
             expected |= {"roots": {}, "elicitation": {"form": {}}}
             expected["extensions"] = {"io.modelcontextprotocol/tasks": {}}
@@ -132,9 +135,10 @@ async def test_a_client_declares_what_it_was_given_in_the_words_of_the_revision(
 async def test_modes_of_elicitation_and_tools_of_sampling_are_declared_when_given() -> None:
     options = {"elicitation_modes": ("form", "url"), "sampling_tools": True}
     async with raw_server("2025-11-25", elicitation=says(None), sampling=says("hm"), **options) as (server, _):
+        del server.declared["tasks"]
         assert server.declared == {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
     async with raw_server("2025-11-25", elicitation=says(None), elicitation_modes="url") as (server, _):
-        assert server.declared == {"elicitation": {"url": {}}}
+        assert server.declared["elicitation"] == {"url": {}}
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

@@ -175,7 +175,18 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
         "model": [["Be brief.", 50, 1, 0], *[[None, 1024, 1, 0]] * 5],
         "server capabilities": [{"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}}],
     },
-    S25C: {},
+    S25C: {
+        "server capabilities": [
+            {
+                **ALIKE["server capabilities"][0],
+                "tasks": {
+                    "list": {},
+                    "cancel": {},
+                    "requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}},
+                },
+            }
+        ]
+    },
     S26: {
         "read": [each if each != [-32002, {"uri": "nothing://here"}] else [-32602, each[1]] for each in ALIKE["read"]],
         "visited": None,  # the notification that the person is done is gone again

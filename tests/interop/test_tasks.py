@@ -79,6 +79,21 @@ async def test_an_unknown_task_of_a_peer_is_an_error(peer: Peer) -> None:
                 await method()
 
 
+async def test_the_client_accepts_elicitation_and_sampling_of_the_official_sdk_as_tasks() -> None:
+    def confirm(params: Any) -> dict[str, bool]:
+        return {"confirm": params.message == "Delete a.txt?"}
+
+    handlers: dict[str, Any] = {"elicitation": confirm, "sampling": lambda params: "Hello."}
+    async with Client(task_peer("mcp1", "server"), timeout=SECONDS, **handlers) as client:
+        assert (await client.call_tool("confirm_as_task")).text == "deleted a.txt"
+        assert (await client.call_tool("think_as_task")).text == "Hello."
+        states = ["completed", "completed"]
+        refused = ["the task is completed already, and cannot be cancelled", UNKNOWN[1]]
+    async with Client(task_peer("mcp1", "server"), timeout=SECONDS, **handlers) as client:
+        seen = json.loads((await client.call_tool("ask_as_tasks")).text)
+        assert seen == ["accept", {"confirm": True}, *states, *refused]
+
+
 async def test_a_failed_task_of_fastmcp_has_the_text_of_its_error() -> None:
     async with client_of("fastmcp") as client:
         result = await client.call_tool("failing_job")

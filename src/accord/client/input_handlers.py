@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -21,6 +22,7 @@ from msgspec import Raw
 
 from accord.client.elicitation import ElicitationHandler, Mode, check_url
 from accord.client.handlers import ClientContext, HandlerThreads, UserHandler
+from accord.client.input_tasks import InputTasks, tasks_capability
 from accord.client.roots import RootsHandler, RootsLike
 from accord.errors import (
     DeclarationError,
@@ -181,6 +183,8 @@ class InputHandlers:
         self._handlers: dict[str, InputHandler] = {
             handler.method: handler for handler in handlers if handler is not None
         }
+        self._tasks: InputTasks | None = None
+        """The tasks of the last connection."""
 
     @property
     def capabilities(self) -> ClientCapabilities:
@@ -189,6 +193,7 @@ class InputHandlers:
             elicitation=self.elicitation.capability if self.elicitation else None,
             sampling=self.sampling.capability if self.sampling else None,
             roots=self.roots.capability if self.roots else None,
+            tasks=tasks_capability(elicitation=self.elicitation is not None, sampling=self.sampling is not None),
         )
 
     def set_roots(self, places: RootsLike) -> None:
@@ -236,17 +241,28 @@ class InputHandlers:
         info = session.peer_info.info if session.peer_info is not None else None
         return ClientContext(server=self._server, server_info=info, revision=session.rules.revision, method=method)
 
-    async def handle(self, request: PendingRequest, connection: Connection) -> Raw:
+    async def handle(self, request: PendingRequest, connection: Connection) -> Any:
         """Answer a request of the server. Raises `ProtocolError`, or CancelledError when it was cancelled."""
         method = request.method.name
+        if (about_tasks := self._tasks_of(connection).methods.get(method)) is not None:
+            return await about_tasks(request)
         if method not in self._handlers:
             raise MethodNotFound(f"this client does not answer {method}")
         try:
             question = self.read(method, request.params, request.rules)
         except NotSupported as exc:  # "a mode not declared in client capabilities: -32602 (Invalid params)"
             raise InvalidParams(str(exc)) from exc
+        answer = partial(self._answer, question, self.context(connection.session))
+        task = getattr(question.params, "task", None)
+        if task is not None and request.rules.requested_tasks:
+            return self._tasks_of(connection).create(task, answer)
         with connection.pause_timers():
-            return await self._answer(question, self.context(connection.session))
+            return await answer()
+
+    def _tasks_of(self, connection: Connection) -> InputTasks:
+        if self._tasks is None or self._tasks.connection is not connection:
+            self._tasks = InputTasks(connection, self._limits)
+        return self._tasks
 
     async def _answer(self, question: IncomingQuestion, context: ClientContext) -> Raw:
         try:

@@ -4,13 +4,15 @@ has those of 2026-07-28.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import field
+import msgspec
+from msgspec import Raw, field
 
 from accord.messages.base import JSONObject, Meta, Model, lives, seen_as
 from accord.messages.bounds import Cursor, Name
-from accord.messages.meta import NotificationMeta, Params, Result, ResultMeta
+from accord.messages.meta import RELATED_TASK, NotificationMeta, Params, Result, ResultMeta
 
 TASK_RESULT = "task"
 """The `resultType` of a call that has become a task."""
@@ -20,6 +22,11 @@ NAMED_BY_ID: dict[str, str] = dict.fromkeys(("tasks/get", "tasks/update", "tasks
 
 TERMINAL_STATUSES = frozenset(("completed", "failed", "cancelled"))
 """The statuses that do not change any more."""
+
+UNKNOWN_TASK = "no such task; it may have expired"
+"""The error for an unknown task, for an expired one and for that of another requestor."""
+
+_SHORTEST_POLL_SECONDS = 0.1
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
@@ -96,3 +103,27 @@ class TaskStatusParams(TaskInfo):
 
 GetTaskPayloadResult: TypeAlias = JSONObject
 """Result of `tasks/result`: the result that the request would have had without a task."""
+
+
+def poll_interval(age: float, longest: float) -> int:
+    """Return the interval at which to poll a task, in milliseconds: as long as the task has run, so that the wait for
+    the end of a short task is short. "The `pollIntervalMs` MAY change over the lifetime of a task".
+    """
+    return round(min(longest, max(_SHORTEST_POLL_SECONDS, age)) * 1_000)
+
+
+def timestamp(seconds: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def related(id: str) -> dict[str, Any]:
+    """Return the `_meta` of the messages of a task of 2025-11-25."""
+    return {RELATED_TASK: {"taskId": id}}
+
+
+def result_with_meta(result: bytes, id: str) -> Raw:
+    """Return the result of a task of 2025-11-25: "The `tasks/result` operation MUST include this metadata"."""
+    fields: dict[str, Any] = msgspec.json.decode(result, type=dict[str, Raw])
+    meta = msgspec.json.decode(fields.pop("_meta", Raw(b"{}")), type=dict[str, Any])
+    return Raw(msgspec.json.encode({**fields, "_meta": {**meta, **related(id)}}))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-from mcp import types
+from mcp import McpError, types
 from mcp.server.experimental.task_context import ServerTaskContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -34,12 +35,26 @@ async def confirm_delete(task: ServerTaskContext) -> types.CallToolResult:
     return text("deleted a.txt" if answer.content and answer.content["confirm"] else "kept a.txt")
 
 
+async def confirm_as_task(task: ServerTaskContext) -> types.CallToolResult:
+    answer = await task.elicit_as_task("Delete a.txt?", CONFIRMATION)
+    return text("deleted a.txt" if answer.content and answer.content["confirm"] else "kept a.txt")
+
+
+async def think_as_task(task: ServerTaskContext) -> types.CallToolResult:
+    prompt = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hi"))
+    answer = await task.create_message_as_task([prompt], max_tokens=10)
+    assert isinstance(answer.content, types.TextContent)
+    return text(answer.content.text)
+
+
 async def endless(task: ServerTaskContext) -> types.CallToolResult:
     await anyio.sleep_forever()
     raise AssertionError
 
 
-WORK: dict[str, Work] = {each.__name__: each for each in (slow_compute, failing_job, confirm_delete, endless)}
+WORK: dict[str, Work] = {
+    each.__name__: each for each in (slow_compute, failing_job, confirm_delete, confirm_as_task, think_as_task, endless)
+}
 
 
 def text(words: str) -> types.CallToolResult:
@@ -49,14 +64,34 @@ def text(words: str) -> types.CallToolResult:
 @server.list_tools()
 async def list_tools() -> list[types.Tool]:
     required = types.ToolExecution(taskSupport="required")
-    return [types.Tool(name=name, inputSchema={"type": "object"}, execution=required) for name in WORK]
+    tasks = [types.Tool(name=name, inputSchema={"type": "object"}, execution=required) for name in WORK]
+    return [*tasks, types.Tool(name="ask_as_tasks", inputSchema={"type": "object"})]
 
 
 @server.call_tool()
-async def call_tool(name: str, arguments: dict[str, Any]) -> types.CreateTaskResult:
+async def call_tool(name: str, arguments: dict[str, Any]) -> types.CreateTaskResult | types.CallToolResult:
+    if name == "ask_as_tasks":
+        return await ask_as_tasks()
     experimental = server.request_context.experimental
     experimental.validate_task_mode("required")
     return await experimental.run_task(WORK[name])
+
+
+async def ask_as_tasks() -> types.CallToolResult:
+    """Ask in a call that is no task itself, and look at the tasks of the client."""
+    features, session = server.request_context.session.experimental, server.request_context.session
+    answer = await features.elicit_as_task("Delete a.txt?", CONFIRMATION)
+    listed = await session.send_request(types.ServerRequest(types.ListTasksRequest()), types.ListTasksResult)
+    (task,) = listed.tasks
+    seen = [answer.action, answer.content, task.status, (await features.get_task(task.taskId)).status]
+    params = types.CancelTaskRequestParams(taskId=task.taskId)
+    request = types.ServerRequest(types.CancelTaskRequest(params=params))
+    for asked in (session.send_request(request, types.CancelTaskResult), features.get_task("unknown")):
+        try:
+            await asked
+        except McpError as error:
+            seen.append(error.error.message)
+    return text(json.dumps(seen))
 
 
 async def main() -> None:

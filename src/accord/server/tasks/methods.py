@@ -26,18 +26,24 @@ from accord.messages.envelope import ErrorObject
 from accord.messages.meta import EmptyResult, PaginatedParams
 from accord.messages.revision import RULES
 from accord.messages.task_extension import TASKS, TaskIdParams, TaskListenParams, UpdateTaskParams
-from accord.messages.tasks import CancelTaskResult, GetTaskResult, ListTasksResult, TaskParams
+from accord.messages.tasks import (
+    UNKNOWN_TASK,
+    CancelTaskResult,
+    GetTaskResult,
+    ListTasksResult,
+    TaskParams,
+    related,
+    result_with_meta,
+)
 from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
 from accord.server.input.direct import checked_params, request_answer
 from accord.server.tasks.runner import TaskRunner, subscription_key
 from accord.server.tasks.running_task import RunningTask, TaskQuestion
-from accord.server.tasks.wire import core_task, detailed_task, related, result_with_meta, task_info
+from accord.server.tasks.wire import core_task, detailed_task, task_info
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 from accord.store.tasks import TaskInput, TaskRecord
-
-UNKNOWN = "no such task; it may have expired"
 
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{43}")
 _POLL_SECONDS = 0.25
@@ -182,7 +188,7 @@ class TaskMethods:
         except AccordError as error:
             raise InternalError(f"the tasks cannot be read: {error}") from error
         if record is None or not self._is_visible(record, pending, peer):
-            raise InvalidParams(UNKNOWN)
+            raise InvalidParams(UNKNOWN_TASK)
         return record
 
     def _is_visible(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> bool:

@@ -15,13 +15,12 @@ from msgspec import Raw
 
 from accord.errors import InternalError, ProtocolError, StoreError, ToolError
 from accord.messages import codec
-from accord.messages.tasks import TaskStatus
+from accord.messages.tasks import TaskStatus, related
 from accord.redaction import describe_redacted
 from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, encode_question
 from accord.server.input.direct import checked_params
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import digest
-from accord.server.tasks.wire import related
 from accord.session.incoming import code_of
 from accord.session.pending_request import PendingRequest
 from accord.store.tasks import AskedQuestion, TaskRecord

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from accord.messages import codec
-from accord.messages.meta import RELATED_TASK
 from accord.messages.task_extension import CreatedTask
-from accord.messages.tasks import TASK_RESULT, TaskInfo
+from accord.messages.tasks import TASK_RESULT, TaskInfo, poll_interval, timestamp
 from accord.store.tasks import TaskRecord
-
-_SHORTEST_POLL_SECONDS = 0.1
 
 
 def created_task(record: TaskRecord) -> CreatedTask:
@@ -45,37 +40,16 @@ def core_task(record: TaskRecord) -> TaskInfo:
     return TaskInfo(**task_info(record))
 
 
-def related(id: str) -> dict[str, Any]:
-    """Return the `_meta` of the messages of a task of 2025-11-25."""
-    return {RELATED_TASK: {"taskId": id}}
-
-
-def result_with_meta(result: bytes, id: str) -> Raw:
-    """Return the result of a task of 2025-11-25: "The `tasks/result` operation MUST include this metadata"."""
-    fields: dict[str, Any] = msgspec.json.decode(result, type=dict[str, Raw])
-    meta = msgspec.json.decode(fields.pop("_meta", Raw(b"{}")), type=dict[str, Any])
-    return Raw(codec.encode({**fields, "_meta": {**meta, **related(id)}}))
-
-
 def _fields(record: TaskRecord, unit: str) -> dict[str, Any]:
     """Return the fields that all states have; `unit` is at the end of the names of durations."""
     return {
         "task_id": record.id,
         "status": record.status,
-        "created_at": _timestamp(record.created_at),
-        "last_updated_at": _timestamp(record.updated_at),
+        "created_at": timestamp(record.created_at),
+        "last_updated_at": timestamp(record.updated_at),
         "status_message": record.message,
         f"ttl{unit}": None if record.ttl is None else round(record.ttl * 1_000),
-        f"poll_interval{unit}": None if record.poll is None else round(_poll_seconds(record, record.poll) * 1_000),
+        f"poll_interval{unit}": None
+        if record.poll is None
+        else poll_interval(time.time() - record.created_at, record.poll),
     }
-
-
-def _poll_seconds(record: TaskRecord, longest: float) -> float:
-    """Return the interval at which to poll: as long as the task has run, so that the wait for the end of a short task
-    is short. "The `pollIntervalMs` MAY change over the lifetime of a task".
-    """
-    return min(longest, max(_SHORTEST_POLL_SECONDS, time.time() - record.created_at))
-
-
-def _timestamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
