@@ -153,12 +153,14 @@ def encode_arguments(arguments: Mapping[str, Any] | None) -> Any:
     """Return the arguments as JSON; None for no arguments. Raises `LocalProtocolError` for another type than a
     mapping, or for values that JSON does not support. A `Raw` in them is sent as it is, on one line.
     """
-    if arguments is not None and not isinstance(arguments, Mapping):
-        raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {arguments!r:.200}')
+    if type(arguments) is not dict and arguments is not None:
+        if not isinstance(arguments, Mapping):
+            raise LocalProtocolError(f'arguments must be a mapping, such as {{"city": "Oslo"}}, not {arguments!r:.200}')
+        arguments = dict(arguments)
     if not arguments:
         return None
     try:
-        data = to_json(dict(arguments))
+        data = to_json(arguments)
         if b"\n" in data or b"\r" in data:  # only a `Raw` has line breaks
             data = data.replace(b"\n", b" ").replace(b"\r", b" ")
         return _checked_json(data)

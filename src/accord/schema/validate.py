@@ -203,7 +203,9 @@ class Validator:
         self._times = PatternTimes(schema, cost, slowest, self._backtracks)
         self._schema = schema
         self._cost = cost
-        self._depth = min(limits.depth, cost.depth)
+        self._depth = int(min(limits.depth, cost.depth))
+        self._width = whole_width(cost, self._depth)
+        self._reads_texts = bool(cost.numbers or cost.reading)
         self._limits = limits
         self._stricter: dict[int, Compiled] = {}
 
@@ -246,16 +248,23 @@ class Validator:
 
     def _check_work(self, value: Any) -> list[int]:
         """Return the number of values on each level. Raise `Mismatch` for a value that takes too long to check."""
-        levels = list(islice(_levels(value), int(self._depth) + 2))
+        levels = list(islice(_levels(value), self._depth + 2))
         if len(levels) > self._depth + 1:
-            raise Mismatch(f"nested more than {int(self._depth)} levels deep, too deep for this schema")
-        if sum(levels) * whole_width(self._cost, len(levels)) > MOST and not self._work.fits(levels):
+            raise Mismatch(f"nested more than {self._depth} levels deep, too deep for this schema")
+        if sum(levels) * self._width > MOST and self._is_too_wide(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
-        if self._cost.numbers and self._compares_too_long_numbers(value, len(levels)):
-            raise Mismatch("its numbers have too many digits for this schema, which compares them with many subschemas")
-        if self._cost.reading and self._reads_too_much(value, len(levels)):
-            raise Mismatch("too much text for this schema, which reads the same texts with too many subschemas")
+        if self._reads_texts:
+            self._check_texts(value, len(levels))
         return levels
+
+    def _is_too_wide(self, levels: list[int]) -> bool:
+        return sum(levels) * whole_width(self._cost, len(levels)) > MOST and not self._work.fits(levels)
+
+    def _check_texts(self, value: Any, levels: int) -> None:
+        if self._cost.numbers and self._compares_too_long_numbers(value, levels):
+            raise Mismatch("its numbers have too many digits for this schema, which compares them with many subschemas")
+        if self._cost.reading and self._reads_too_much(value, levels):
+            raise Mismatch("too much text for this schema, which reads the same texts with too many subschemas")
 
     def _compares_too_long_numbers(self, value: Any, levels: int) -> bool:
         times = self._cost.numbers * float(self._cost.branching) ** levels
