@@ -82,7 +82,7 @@ _HOMES = _COMMON | homes_of(
             "AnswerError AuthorizationError EventsGone HTTPError InternalError InvalidResult LifespanError "
             "LoginNeeded MethodNotFound Mismatch MissingClientCapability ModelError NotConnected NotExecuted "
             "NotSupported OAuthError PolicyError RateLimited RemoteProtocolError SamplingDeclined SchemaError "
-            "SessionEnded SkillChanged StoreError TargetError UrlElicitationRequired"
+            "SessionEnded SkillChanged StoreError StoreFull TargetError UrlElicitationRequired"
         ),
         "accord.auth.credential_store": "CredentialStore",
         "accord.messages.completion": "Completion PromptReference ResourceTemplateReference",

@@ -55,6 +55,7 @@ from accord.errors import (
     SessionEnded as SessionEnded,
     SkillChanged as SkillChanged,
     StoreError as StoreError,
+    StoreFull as StoreFull,
     TargetError as TargetError,
     ToolError as ToolError,
     UrlElicitationRequired as UrlElicitationRequired,

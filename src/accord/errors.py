@@ -24,7 +24,8 @@
     ├── Mismatch                      a value that does not match a JSON Schema (also ValueError)
     ├── LifespanError                 the lifespan of a server failed, or the server is not running
     ├── StoreError                    a store of sessions and events failed: a broken file, a full disk
-    │   └── EventsGone                the events needed to resume a stream are no longer stored
+    │   ├── EventsGone                the events needed to resume a stream are no longer stored
+    │   └── StoreFull                 a store has no room for what it should keep
     ├── ModelError                    a language model of a host did not answer: refused, overloaded, not reached
     ├── SkillChanged                  a file of a skill is not what its entry says
     ├── ToolError                     a tool failed: raised in a tool, its text goes to the model without a traceback
@@ -221,6 +222,10 @@ class StoreError(AccordError):
 
 class EventsGone(StoreError):
     """A stream cannot be resumed: it has ended, has expired, or has lost events that were not read in time."""
+
+
+class StoreFull(StoreError):
+    """A store has no room for what it should keep; the text names the limit."""
 
 
 class ModelError(AccordError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from accord.errors import StoreError
+from accord.errors import StoreError, StoreFull
 from accord.limits import Limits, TaskLimits
 from accord.store.sqlite_tasks import SQLiteTasks
-from accord.store.tasks import MemoryTasks, TaskInput, TaskRecord, Tasks
+from accord.store.tasks import MAX_INPUTS, MemoryTasks, TaskInput, TaskRecord, Tasks
 
 NOW = 1_000.0
 
@@ -112,6 +114,93 @@ async def test_memory_is_bounded() -> None:
         await store.create(record("b"))
 
 
+async def test_memory_is_bounded_for_results_and_answers_too() -> None:
+    store = MemoryTasks(Limits(tasks=TaskLimits(kept_bytes=4_000)), clock=lambda: NOW)
+    await store.create(record("a"))
+    await store.create(record("b"))
+    with pytest.raises(StoreFull, match="kept_bytes"):
+        await store.save(record("a", once={"key": b"x" * 3_000}))
+    with pytest.raises(StoreFull, match="kept_bytes"):
+        await store.save(record("a", status="completed", result=b"x" * 3_000))
+    with pytest.raises(StoreFull, match="kept_bytes"):
+        await store.send(TaskInput("a", {"key": b"x" * 3_000}))
+    await store.save(record("a", status="failed", error=b"x" * 500))  # the end itself always has room
+    await store.save(record("b", once={"key": b"x" * 500}))
+
+
+async def test_the_inputs_of_one_task_are_bounded(closed: Tasks) -> None:
+    async with opened(closed) as store:
+        await store.create(record("a"))
+        await store.create(record("b"))
+        for _ in range(MAX_INPUTS):
+            await store.send(TaskInput("a"))
+        with pytest.raises(StoreFull, match="too many answers"):
+            await store.send(TaskInput("a"))
+        await store.send(TaskInput("b"))
+        assert (await store.take("here"))[-1] == TaskInput("b")
+        await store.send(TaskInput("a"))
+
+
+async def test_a_task_that_has_ended_takes_no_inputs(closed: Tasks, times: Times) -> None:
+    async with opened(closed) as store:
+        for id in ("a", "b"):
+            await store.create(record(id))
+            await store.send(TaskInput(id))
+        await store.save(record("a", status="completed"))
+        await store.send(TaskInput("a"))
+        await store.send(TaskInput("unknown"))
+        times.now += 61
+        assert await store.count("ann") == (0, 0)
+        assert list(await store.take("here")) == []
+        if isinstance(store, SQLiteTasks):
+            with sqlite3.connect(store._path) as db:
+                assert db.execute("SELECT * FROM inputs").fetchall() == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_several_event_loops_use_one_store(kind: str, tmp_path: Path) -> None:
+    store: Tasks = MemoryTasks() if kind == "memory" else SQLiteTasks(tmp_path / "tasks.db")
+    count, taken = 50 if kind == "sqlite" else 3_000, []
+    ready, sent = threading.Event(), threading.Event()
+
+    async def take() -> None:
+        await store.open("here")
+        await store.create(record("a", ttl=None))
+        for number in range(20 if kind == "memory" else 1):  # that others have much to look through
+            await store.create(record(f"b{number}", runner="elsewhere", ttl=None))
+            for _ in range(80):
+                await store.send(TaskInput(f"b{number}"))
+        ready.set()
+        while not sent.is_set():
+            taken.extend(await store.take("here"))
+        taken.extend(await store.take("here"))
+        await store.close("here")
+
+    async def send() -> None:
+        await store.open("there")
+        for number in range(count):
+            while True:
+                try:
+                    await store.send(TaskInput("a", {"key": str(number).encode()}))
+                    break
+                except StoreFull:
+                    await asyncio.sleep(0)
+        await store.close("there")
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        taker = threading.Thread(target=lambda: asyncio.run(take()))
+        taker.start()
+        assert ready.wait(100)
+        asyncio.run(send())
+        sent.set()
+        taker.join(100)
+    finally:
+        sys.setswitchinterval(interval)
+    assert [each.answers["key"] for each in taken if each.answers] == [str(each).encode() for each in range(count)]
+
+
 async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"SQLiteTasks|could not be"):
         await SQLiteTasks(tmp_path).open("here")
@@ -152,3 +241,79 @@ async def test_the_tasks_of_a_killed_process_are_adopted_by_one_other(tmp_path: 
     assert list(await store.adopt("other")) == []
     await store.close("here")
     assert not glob("*runner*", root_dir=tmp_path)
+
+
+@asynccontextmanager
+async def with_damage(path: Path, *changes: tuple[str, tuple[object, ...]]) -> AsyncIterator[SQLiteTasks]:
+    """Open a store with the tasks `good` and `bad` of a process that has ended, after these changes of its tables."""
+    store = SQLiteTasks(path, clock=lambda: NOW)
+    await store.open("there")
+    for id in ("bad", "good"):
+        await store.create(record(id, runner="there"))
+        await store.send(TaskInput(id))
+    await store.close("there")
+    with sqlite3.connect(path) as db:
+        for change, values in changes:
+            db.execute(change, values)
+    async with opened(store):
+        yield store
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xc1", b"\x80", b"\x91" * 5_000, "text", 7])
+async def test_a_damaged_record_fails_and_stops_no_other_task(damage: object, tmp_path: Path) -> None:
+    change = "UPDATE tasks SET record = ? WHERE id = 'bad'", (damage,)
+    async with with_damage(tmp_path / "tasks.db", change) as store:
+        found = await store.load("bad")
+        assert found is not None
+        assert found.status == "failed"
+        assert b"record of this task cannot be read" in (found.error or b"")
+        assert [each.id for each in await store.page("ann", "", 10)] == ["bad", "good"]
+        assert [each.id for each in await store.adopt("here")] == ["good"]
+        assert await store.load("bad") == found
+        await store.save(record("good", status="completed"))
+        assert await store.count("ann") == (2, 2)
+
+
+async def test_a_damaged_input_is_dropped(tmp_path: Path) -> None:
+    change = "UPDATE inputs SET input = ? WHERE task = 'bad'", (b"\xc1",)
+    async with with_damage(tmp_path / "tasks.db", change) as store:
+        assert len(await store.adopt("here")) == 2
+        assert list(await store.take("here")) == [TaskInput("good")]
+        assert list(await store.take("here")) == []
+
+
+@pytest.mark.parametrize("runner", ["../other", "a/b", "", "x" * 5_000, b"\xff", 7])
+async def test_a_runner_with_a_foreign_name_has_ended(runner: object, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "tasks.db-runner-..").mkdir()
+    change = "UPDATE tasks SET runner = ? WHERE id = 'bad'", (runner,)
+    async with with_damage(tmp_path / "tasks.db", change) as store:
+        assert sorted(each.id for each in await store.adopt("here")) == ["bad", "good"]
+        assert (tmp_path / "other").read_text() == "mine"
+
+
+async def test_a_lock_that_is_no_database_is_held_by_nobody(tmp_path: Path) -> None:
+    async with with_damage(tmp_path / "tasks.db") as store:
+        (tmp_path / "tasks.db-runner-there").write_bytes(b"no database" * 1_000)
+        assert [each.id for each in await store.adopt("here")] == ["bad", "good"]
+
+
+async def test_a_lock_that_cannot_be_removed_does_not_stop_the_end(tmp_path: Path) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db")
+    async with opened(store):
+        (tmp_path / "tasks.db-runner-here-shm").mkdir()  # as on Windows, while another process has the file open
+    assert not (tmp_path / "tasks.db-runner-here").exists()
+
+
+async def test_the_locks_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    store = SQLiteTasks(path, clock=lambda: NOW)
+    async with opened(store):
+        (tmp_path / "tasks.db-runner-gone").write_bytes(b"")
+        other = SQLiteTasks(path, clock=lambda: NOW)
+        await other.open("other")
+        assert {name.removesuffix("-journal") for name in glob("*runner*", root_dir=tmp_path)} == {
+            "tasks.db-runner-here",
+            "tasks.db-runner-other",
+        }
+        await other.close("other")

@@ -6,19 +6,28 @@ the record; other processes read it, and send their clients' answers and cancell
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from accord.errors import StoreError
+from accord.errors import INTERNAL_ERROR, StoreFull
 from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages import codec
 from accord.messages.tasks import TERMINAL_STATUSES, TaskStatus
 
 _RECORD_BYTES = 1_024
 """What a record counts in addition to its JSON."""
+
+MAX_INPUTS = 100
+"""Limit of the inputs of one task that its runner has not taken."""
+
+UNREADABLE = (
+    "the record of this task cannot be read: it is damaged, or of another version of accord; "
+    "whether the task took effect is unknown"
+)
 
 
 class AskedQuestion(msgspec.Struct, array_like=True):
@@ -38,6 +47,7 @@ class TaskRecord(msgspec.Struct):
     account: str
     """The principal or the address whose limits it uses."""
     revision: str
+    """Empty for a record that could not be read."""
     tool: str
     params: bytes
     """The params of the call."""
@@ -78,7 +88,9 @@ class TaskRecord(msgspec.Struct):
     @property
     def size(self) -> int:
         """The bytes that it counts."""
-        held = len(self.params) + len(self.result or b"") + len(self.error or b"")
+        held = sum(
+            map(len, (self.params, self.capabilities, self.result or b"", self.error or b"", self.message or ""))
+        )
         texts = (*self.questions.values(), *self.once.values(), *(each.answer or b"" for each in self.asked))
         return _RECORD_BYTES + held + sum(map(len, texts))
 
@@ -89,12 +101,44 @@ class TaskInput(msgspec.Struct, frozen=True):
     id: str
     answers: dict[str, bytes] | None = None
 
+    @property
+    def size(self) -> int:
+        """The bytes that it counts."""
+        return _RECORD_BYTES + sum(map(len, (self.answers or {}).values()))
+
+
+def unreadable_record(id: str, owner: str, account: str, now: float, expires_at: float) -> TaskRecord:
+    """Return what stands for a record that cannot be read: a task that has failed, and says why."""
+    return TaskRecord(
+        id=id,
+        owner=owner,
+        account=account,
+        revision="",
+        tool="",
+        params=b"",
+        capabilities=b"{}",
+        created_at=now,
+        updated_at=now,
+        ttl=None if expires_at == float("inf") else expires_at - now,
+        poll=None,
+        status="failed",
+        message=UNREADABLE,
+        error=codec.encode({"code": INTERNAL_ERROR, "message": UNREADABLE}),
+    )
+
+
+def too_many_inputs() -> StoreFull:
+    """Return the error for a task with `MAX_INPUTS` inputs that its runner has not taken."""
+    return StoreFull(f"too many answers: {MAX_INPUTS} wait for the process that runs the task; try again later")
+
 
 class Tasks(Protocol):
     """A store of tasks. The public contract for custom stores.
 
-    Every method may raise `StoreError`, and then has no effect. A record is durable once `create` or `save` returns. A
-    record is dropped after its `expires_at`.
+    Every method may raise `StoreError`, and then has no effect; `create`, `save` and `send` raise `StoreFull` where
+    there is no room. A record is durable once `create` or `save` returns, and is dropped after its `expires_at`. One
+    that cannot be read is a task that has failed, with an error that says so. Several event loops call the methods at
+    once.
     """
 
     @property
@@ -109,7 +153,7 @@ class Tasks(Protocol):
         """Finish pending calls; the runner has ended."""
 
     async def create(self, record: TaskRecord) -> None:
-        """Store a new record. Raises `StoreError`, also if there is no room."""
+        """Store a new record."""
 
     async def save(self, record: TaskRecord) -> None:
         """Store a record in place of the previous one, if its runner is still the same."""
@@ -132,7 +176,9 @@ class Tasks(Protocol):
         ...
 
     async def send(self, input: TaskInput) -> None:
-        """Store what a client sends to a task whose runner is another process, until that takes it."""
+        """Store what a client sends to a task whose runner is another process, until that takes it. A task that has
+        ended takes nothing.
+        """
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
         """Remove and return what clients have sent to the tasks of a runner, in order."""
@@ -147,11 +193,14 @@ class MemoryTasks:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, clock: Callable[[], float] = time.time) -> None:
         self._most_bytes = limits.tasks.kept_bytes
         self._clock = clock
-        self._records: OrderedDict[str, TaskRecord] = OrderedDict()
+        self._lock = threading.Lock()
+        """Lock for all fields: the event loops of a server have one store. It is held only briefly."""
+        self._records: dict[str, TaskRecord] = {}
         self._sizes: dict[str, int] = {}
         self._bytes = 0
         self._by_account: dict[str, dict[str, None]] = {}
-        self._inputs: list[TaskInput] = []
+        self._inputs: dict[str, list[TaskInput]] = {}
+        """What the runners have not taken, by the id of the task."""
         self._next_expiry = float("inf")
         """No record expires before this time."""
 
@@ -163,19 +212,30 @@ class MemoryTasks:
 
     async def create(self, record: TaskRecord) -> None:
         """See `Tasks.create`."""
-        self._drop_expired()
-        if self._bytes + record.size > self._most_bytes:
-            raise StoreError(f"the tasks in memory have over {self._most_bytes:,} bytes (TaskLimits.kept_bytes)")
-        self._records[record.id] = record
-        self._by_account.setdefault(record.account, {})[record.id] = None
-        self._next_expiry = min(self._next_expiry, record.expires_at)
-        self._count(record)
+        with self._lock:
+            self._drop_expired()
+            self._check_room(record.size)
+            self._records[record.id] = record
+            self._by_account.setdefault(record.account, {})[record.id] = None
+            self._next_expiry = min(self._next_expiry, record.expires_at)
+            self._count(record)
 
     async def save(self, record: TaskRecord) -> None:
-        """See `Tasks.save`."""
-        if record.id in self._records:
+        """See `Tasks.save`. The end of a task always has room, without a large result."""
+        with self._lock:
+            if record.id not in self._records:
+                return
+            growth = record.size - self._sizes[record.id]
+            if not record.ended or growth > _RECORD_BYTES:
+                self._check_room(growth)
             self._records[record.id] = record
             self._count(record)
+            if record.ended:
+                self._drop_inputs(record.id)
+
+    def _check_room(self, growth: int) -> None:
+        if growth > 0 and self._bytes + growth > self._most_bytes:
+            raise StoreFull(f"the tasks in memory have over {self._most_bytes:,} bytes (TaskLimits.kept_bytes)")
 
     def _count(self, record: TaskRecord) -> None:
         size = record.size
@@ -184,18 +244,21 @@ class MemoryTasks:
 
     async def load(self, id: str) -> TaskRecord | None:
         """See `Tasks.load`."""
-        self._drop_expired()
-        return self._records.get(id)
+        with self._lock:
+            self._drop_expired()
+            return self._records.get(id)
 
     async def count(self, account: str) -> tuple[int, int]:
         """See `Tasks.count`."""
-        self._drop_expired()
-        return len(self._by_account.get(account, ())), len(self._records)
+        with self._lock:
+            self._drop_expired()
+            return len(self._by_account.get(account, ())), len(self._records)
 
     async def page(self, owner: str, after: str, most: int) -> Sequence[TaskRecord]:
         """See `Tasks.page`."""
-        self._drop_expired()
-        own = (self._records[id] for id in self._by_account.get(owner, ()) if id > after)
+        with self._lock:
+            self._drop_expired()
+            own = [self._records[id] for id in self._by_account.get(owner, ()) if id > after]
         return sorted((each for each in own if each.owner == owner), key=lambda each: each.id)[:most]
 
     async def adopt(self, runner: str) -> Sequence[TaskRecord]:
@@ -204,17 +267,28 @@ class MemoryTasks:
 
     async def send(self, input: TaskInput) -> None:
         """See `Tasks.send`."""
-        self._inputs.append(input)
+        with self._lock:
+            record = self._records.get(input.id)
+            if record is None or record.ended:
+                return
+            if len(self._inputs.get(input.id, ())) >= MAX_INPUTS:
+                raise too_many_inputs()
+            self._check_room(input.size)
+            self._inputs.setdefault(input.id, []).append(input)
+            self._bytes += input.size
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
         """See `Tasks.take`."""
-        taken = [each for each in self._inputs if self._runner_of(each.id) == runner]
-        self._inputs = [each for each in self._inputs if self._runner_of(each.id) not in (runner, None)]
-        return taken
+        if not self._inputs:
+            return ()
+        with self._lock:
+            own = [id for id in self._inputs if self._records[id].runner == runner]
+            return [input for id in own for input in self._drop_inputs(id)]
 
-    def _runner_of(self, id: str) -> str | None:
-        record = self._records.get(id)
-        return None if record is None or record.ended else record.runner
+    def _drop_inputs(self, id: str) -> Sequence[TaskInput]:
+        dropped = self._inputs.pop(id, ())
+        self._bytes -= sum(each.size for each in dropped)
+        return dropped
 
     def _drop_expired(self) -> None:
         now = self._clock()
@@ -223,6 +297,7 @@ class MemoryTasks:
         for id in [id for id, record in self._records.items() if record.expires_at <= now]:
             record = self._records.pop(id)
             self._bytes -= self._sizes.pop(id)
+            self._drop_inputs(id)
             own = self._by_account[record.account]
             del own[id]
             if not own:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task
+from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task, TaskLimits
 from accord.stores import MemoryTasks, TaskRecord
 
 from tests.server.http.speaking import Direct, Modern, text
@@ -141,6 +141,49 @@ async def test_a_call_over_http_that_is_no_task_yet_has_the_time_limit_of_a_call
         running = runner.tasks[task["taskId"]]  # although it has run for longer
         assert not running.record.ended
         await running.cancel()
+
+
+async def test_a_result_without_room_in_the_store_fails_the_task_with_the_name_of_the_limit() -> None:
+    server = Server("desk", limits=Limits(tasks=TaskLimits(kept_bytes=20_000)))
+
+    @server.tool(task=True)
+    def large(count: int) -> str:
+        return "x" * count
+
+    async with raw_peer(server, EXTENSION) as peer:
+        for count in (1_000, 50_000, 1_000):
+            called = {"name": "large", "arguments": {"count": count}, **DECLARED}
+            id = (await peer.ask("tools/call", called))["result"]["taskId"]
+            ended = await poll(peer, {"taskId": id, **DECLARED})
+            assert ended["status"] == ("failed" if count == 50_000 else "completed")
+            assert count != 50_000 or "TaskLimits.kept_bytes" in ended["error"]["message"]
+
+
+async def test_a_long_status_message_is_cut() -> None:
+    server = Server("desk")
+
+    @server.tool(task=True)
+    async def long(ctx: Context) -> None:
+        ctx.status("x" * 1_000_000)
+        await asyncio.get_running_loop().create_future()
+
+    async with raw_peer(server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "long", **DECLARED}))["result"]["taskId"]
+        while "statusMessage" not in (state := (await peer.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]):
+            pass
+        assert state["statusMessage"] == "x" * 1_000
+
+
+async def test_the_poll_rate_of_one_client_survives_many_others() -> None:
+    server = Server("desk", limits=Limits(tasks=TaskLimits(polls_per_second=0.001), principals=3))
+    server.tool(stuck, task=True)
+    async with raw_peer(server, EXTENSION, Principal("ann")) as ann:
+        about = {"taskId": (await ann.ask("tools/call", {"name": "stuck", **DECLARED}))["result"]["taskId"], **DECLARED}
+        assert "result" in await ann.ask("tasks/get", about)
+        for number in range(9):
+            async with raw_peer(server, EXTENSION, Principal(f"other {number}")) as other:
+                await other.ask("tasks/get", about)
+            assert (await ann.ask("tasks/get", about))["error"]["code"] == 429
 
 
 async def test_a_request_to_run_a_hidden_tool_as_a_task_does_not_reveal_it() -> None:

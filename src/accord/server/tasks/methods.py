@@ -48,7 +48,6 @@ from accord.store.tasks import TaskInput, TaskRecord
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{43}")
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
-_MAX_LIMITERS = 10_000
 
 RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
 
@@ -192,8 +191,8 @@ class TaskMethods:
         return record
 
     def _is_visible(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> bool:
-        same_protocol = RULES[record.revision].requested_tasks == pending.rules.requested_tasks
-        return record.owner == peer.principal and same_protocol
+        rules = RULES.get(record.revision, pending.rules)  # a record that cannot be read belongs to neither protocol
+        return record.owner == peer.principal and rules.requested_tasks == pending.rules.requested_tasks
 
     async def _wait_elsewhere(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
         """Return a task of another process once it has ended."""
@@ -205,16 +204,20 @@ class TaskMethods:
 
     def _check_rate(self, peer: Peer) -> None:
         """Raise `RateLimited` for too many polls: "Servers MAY rate-limit clients"."""
-        limiter = self._limiters.get(peer.account)
-        if limiter is None:
-            if len(self._limiters) >= _MAX_LIMITERS:
-                self._limiters.clear()
-            limiter = self._limiters[peer.account] = RateLimiter(self._limits.tasks.polls_per_second)
+        limiter = self._limiter_of(peer.account)
         now = self._runner.loop.time()
         if not limiter.allow(now):
             most = self._limits.tasks.polls_per_second
             what = f"too many tasks/get requests: the limit is {most:g} a second (TaskLimits.polls_per_second)"
             raise limiter.refusal(now, what)
+
+    def _limiter_of(self, account: str) -> RateLimiter:
+        """Return the limiter of an account. Beyond the limit, the least recently used one is dropped."""
+        limiter = self._limiters.pop(account, None) or RateLimiter(self._limits.tasks.polls_per_second)
+        self._limiters[account] = limiter
+        if len(self._limiters) > self._limits.principals:
+            del self._limiters[next(iter(self._limiters))]
+        return limiter
 
 
 def _task_id(pending: PendingRequest) -> str:

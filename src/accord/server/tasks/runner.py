@@ -6,9 +6,11 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from accord.errors import INTERNAL_ERROR, AccordError, InternalError, RateLimited, StoreError
 from accord.limits import Limits
@@ -18,7 +20,7 @@ from accord.redaction import describe_redacted
 from accord.server.core.types import LivingServer
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
 from accord.server.tasks.wire import core_task, detailed_task
-from accord.store.tasks import TaskInput, TaskRecord, Tasks
+from accord.store.tasks import UNREADABLE, TaskInput, TaskRecord, Tasks
 
 if TYPE_CHECKING:
     from accord.server.core.lifetime import Lifetimes
@@ -72,8 +74,8 @@ class TaskRunner:
         self._running_by_account: dict[str, int] = {}
         self._changed: dict[RunningTask, None] = {}
         """Tasks with changes that are not stored yet."""
-        self._unstored: dict[RunningTask, None] = {}
-        """Tasks that have ended, whose end the store has not taken yet."""
+        self._unstored: dict[str, TaskRecord] = {}
+        """Tasks that have ended, whose end the store has not taken yet, by id."""
         self._notified: dict[RunningTask, asyncio.TimerHandle | None] = {}
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the tasks."""
@@ -202,8 +204,7 @@ class TaskRunner:
         if record.ttl is not None:
             seconds = record.expires_at - time.time()
             task.expiry = self.loop.call_later(max(0, seconds), lambda: self._spawn(task.expire()))
-        if self._turns is None:
-            self._turns = self.loop.create_task(self._take_turns())
+        self._start_turns()
 
     async def save(self, record: TaskRecord) -> None:
         """See `TaskTable.save`."""
@@ -212,12 +213,10 @@ class TaskRunner:
     def remove(self, task: RunningTask, *, is_stored: bool) -> None:
         """See `TaskTable.remove`."""
         record = task.record
-        if record.id not in self.tasks:
+        if self.tasks.pop(record.id, None) is None:
             return
-        if is_stored:
-            del self.tasks[record.id]
-        else:
-            self._unstored[task] = None
+        if not is_stored:
+            self._store_later(record)
         self._stop_timers(task)
         self._changed.pop(task, None)
         left = self._running_by_account[record.account] = self._running_by_account[record.account] - 1
@@ -271,32 +270,45 @@ class TaskRunner:
             if subscriber.queue.principal == record.owner:
                 subscriber.notify("notifications/tasks", params)
 
+    def _start_turns(self) -> None:
+        if self._turns is None:
+            self._turns = self.loop.create_task(self._take_turns())
+
     async def _take_turns(self) -> None:
         """Store the changes, and take what other processes have received for the tasks, while there are tasks."""
         try:
-            while self.tasks:
+            while self.tasks or self._unstored:
                 await asyncio.sleep(_TURN_SECONDS)
-                try:
-                    await self._take_turn()
-                except Exception as error:  # of any store: the next turn tries again
-                    log.error("accord: the states of tasks cannot be stored: %s", describe_redacted(error))
+                for step in (self._store_ends, self._store_changes, self._take_inputs):
+                    await self._try(step)
         finally:
             self._turns = None
 
-    async def _take_turn(self) -> None:
-        await self._store_ends()
+    async def _try(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except Exception as error:  # of any store: the next turn tries again
+            log.error("accord: the states of tasks cannot be stored: %s", describe_redacted(error))
+
+    async def _store_changes(self) -> None:
         for task in list(self._changed):
-            self._changed.pop(task, None)
             if task.ending is None:
                 await self.store.save(task.record)
+            self._changed.pop(task, None)
+
+    async def _take_inputs(self) -> None:
         for input in await self.store.take(self.id):
             await self._receive(input)
 
+    def _store_later(self, record: TaskRecord) -> None:
+        self._unstored[record.id] = record
+        self._start_turns()
+
     async def _store_ends(self) -> None:
-        for task in list(self._unstored):
-            if task.record.expires_at > time.time():
-                await self.store.save(task.record)
-            del self._unstored[task], self.tasks[task.record.id]
+        for id, record in list(self._unstored.items()):
+            if record.expires_at > time.time():
+                await self.store.save(record)
+            self._unstored.pop(id, None)
 
     async def _receive(self, input: TaskInput) -> None:
         task = self.tasks.get(input.id)
@@ -312,16 +324,20 @@ class TaskRunner:
 
     async def load(self, id: str) -> TaskRecord | None:
         """Return a task that runs anywhere. Raises `StoreError`."""
-        task = self.tasks.get(id)
-        if task is not None:
-            return task.record
+        here = self._find(id)
+        if here is not None:
+            return here
         await self.open()
         record = await self.store.load(id)
         if record is None or record.ended or record.runner == self.id:
             return record
         await self.adopt()
-        adopted = self.tasks.get(id)
-        return await self.store.load(id) if adopted is None else adopted.record
+        return self._find(id) or await self.store.load(id)
+
+    def _find(self, id: str) -> TaskRecord | None:
+        """Return a task that runs here, or that has ended here and is not stored yet."""
+        task = self.tasks.get(id)
+        return self._unstored.get(id) if task is None else task.record
 
     async def adopt(self) -> None:
         """Run again, or fail, the tasks whose processes have ended. Raises `StoreError`."""
@@ -333,12 +349,14 @@ class TaskRunner:
             await self._run_again(record)
 
     async def _run_again(self, record: TaskRecord) -> None:
-        again = self.recover(record)
+        try:
+            again = self.recover(record)
+        except (AccordError, msgspec.MsgspecError, KeyError) as error:  # damaged, or of another version
+            log.error("accord: the record of a task of %r cannot be used: %s", record.tool, describe_redacted(error))
+            await self._fail(record, UNREADABLE)
+            return
         if again is None:
-            record.status, record.message, record.updated_at = "failed", STOPPED, time.time()
-            record.questions = {}
-            record.error = codec.encode({"code": INTERNAL_ERROR, "message": STOPPED})
-            await self.store.save(record)
+            await self._fail(record, STOPPED)
             return
         call, work = again
         task = call.task = RunningTask(self, record, call)
@@ -346,3 +364,14 @@ class TaskRunner:
         task.resume()
         self._include(task)
         task.start(work)
+
+    async def _fail(self, record: TaskRecord, reason: str) -> None:
+        """Store that an adopted task has failed, now or later."""
+        record.status, record.message, record.updated_at = "failed", reason, time.time()
+        record.questions = {}
+        record.error = codec.encode({"code": INTERNAL_ERROR, "message": reason})
+        try:
+            await self.store.save(record)
+        except StoreError as error:
+            log.error("accord: the end of a task of %r cannot be stored yet: %s", record.tool, error)
+            self._store_later(record)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from accord.errors import InternalError, ProtocolError, StoreError, ToolError
+from accord.errors import INTERNAL_ERROR, InternalError, ProtocolError, StoreError, StoreFull, ToolError
 from accord.messages import codec
 from accord.messages.tasks import TaskStatus, related
 from accord.redaction import describe_redacted
@@ -52,8 +52,8 @@ class _FailedResult(msgspec.Struct):
 _read_result = msgspec.json.Decoder(_ToolResult).decode
 _read_failed_result = msgspec.json.Decoder(_FailedResult).decode
 
-_MAX_ERROR_CHARS = 1_000
-"""The length of the text of an error in the status message."""
+_MAX_MESSAGE_CHARS = 1_000
+"""The length of a status message."""
 
 
 class TaskTable(Protocol):
@@ -231,7 +231,9 @@ class RunningTask:
     async def _end_with_error(self, error: ProtocolError) -> None:
         fields: dict[str, Any] = {"code": code_of(error, self.call.pending.rules), "message": error.message}
         encoded = codec.encode(fields if error.data is None else {**fields, "data": error.data})
-        await self._end("failed", error.message, error=encoded)
+        if len(encoded) > self._table.result_bytes:
+            encoded = codec.encode({**fields, "message": error.message[:_MAX_MESSAGE_CHARS]})
+        await self._end("failed", error.message[:_MAX_MESSAGE_CHARS], error=encoded)
 
     async def _end(
         self, status: TaskStatus, message: str | None = None, result: bytes | None = None, error: bytes | None = None
@@ -244,7 +246,11 @@ class RunningTask:
                 self.record,
                 status=status,
                 message=message or self.record.message,
+                params=b"",
+                capabilities=b"{}",
                 questions={},
+                asked=[],
+                once={},
                 result=result,
                 error=error,
                 updated_at=time.time(),
@@ -261,7 +267,7 @@ class RunningTask:
     async def _store_end(self, final: TaskRecord) -> None:
         is_stored = True
         try:
-            await self._table.save(final)
+            final = await self._save_end(final)
         except Exception as error:  # of any store: the task ends, and the client gets its result
             is_stored = False
             text = describe_redacted(error)
@@ -272,6 +278,17 @@ class RunningTask:
         self._table.changed(self)
         self.ended.set()
         self._table.remove(self, is_stored=is_stored)
+
+    async def _save_end(self, final: TaskRecord) -> TaskRecord:
+        """Store the end of the task, and return it: a task whose result has no room fails. Raises `StoreError`."""
+        try:
+            await self._table.save(final)
+        except StoreFull as full:
+            reason = f"the result cannot be kept: {full}"[:_MAX_MESSAGE_CHARS]
+            error = codec.encode({"code": INTERNAL_ERROR, "message": reason})
+            final = msgspec.structs.replace(final, status="failed", message=reason, result=None, error=error)
+            await self._table.save(final)
+        return final
 
     # --- ending it from outside --------------------------------------------------------------------------------
 
@@ -407,6 +424,7 @@ class RunningTask:
                 self._loop.call_soon_threadsafe(self._set_status, message)
 
     def _set_status(self, message: str) -> None:
+        message = message[:_MAX_MESSAGE_CHARS]
         if self.ending is None and message != self.record.message:
             self.record.message = message
             self._table.changed(self)
@@ -443,4 +461,4 @@ def _detached(pending: PendingRequest, id: str, *, is_core: bool) -> PendingRequ
 
 def _error_text(result: Raw) -> str:
     """Return the text of a result with `isError`, for the status message: some clients show only that."""
-    return "\n".join(each.text for each in _read_failed_result(result).content if each.text)[:_MAX_ERROR_CHARS]
+    return "\n".join(each.text for each in _read_failed_result(result).content if each.text)[:_MAX_MESSAGE_CHARS]
