@@ -287,7 +287,9 @@ async def test_requests_over_the_bound_are_refused_by_its_name(monkeypatch: pyte
             peer.say(call(n, "waits"))
         answers = await peer.next_answers(5)
         assert [answer["id"] for answer in answers] == [110, 111, 112, 113, 114]
-        assert {answer["error"]["message"] for answer in answers} == {"too many requests in flight: the limit is 10"}
+        assert {answer["error"]["message"] for answer in answers} == {
+            "too many requests in flight: the limit is 10 (Limits.requests_in_flight)"
+        }
         peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}})
         assert await peer.only({"jsonrpc": "2.0", "method": "notifications/un/heard"}) == []
         for n in range(101, 110):

@@ -271,7 +271,7 @@ class Requests:
         limits = self._limits.client
         raise RemoteProtocolError(
             f"{method} is too long: {len(collected):,} items in {size:,} bytes so far (limits: {limits.pages:,} pages, "
-            f"{limits.items:,} items, {limits.list_bytes:,} bytes)"
+            f"{limits.items:,} items, {limits.list_bytes:,} bytes: ClientLimits.pages, items, list_bytes)"
         )
 
     # --- log level ---------------------------------------------------------------------------------------------

@@ -176,7 +176,9 @@ class _CostWalk:
         if not isinstance(schema, dict):
             return _SubschemaCost()
         if depth > self._limits.schema_depth:
-            raise SchemaError(f"the schema is nested more than {self._limits.schema_depth} subschemas deep")
+            raise SchemaError(
+                f"the schema is nested more than {self._limits.schema_depth} subschemas deep (Limits.schema_depth)"
+            )
         base = schema if is_resource(schema) else base
         key = id(schema), id(base)
         if key in self._open:
@@ -235,7 +237,8 @@ class _CostWalk:
         limit = self._limits.schema_nodes
         if total.nodes > limit or references > limit:
             raise SchemaError(
-                f"the schema costs more than {limit} subschemas, with its references expanded and its patterns weighed"
+                f"the schema costs more than {limit:,} subschemas (Limits.schema_nodes), with its references expanded "
+                "and its patterns weighed"
             )
 
     def _close(self, target: int, total: _SubschemaCost) -> None:

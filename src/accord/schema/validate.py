@@ -250,7 +250,8 @@ class Validator:
         """Return the number of values on each level. Raise `Mismatch` for a value that takes too long to check."""
         levels = list(islice(_levels(value), self._depth + 2))
         if len(levels) > self._depth + 1:
-            raise Mismatch(f"nested more than {self._depth} levels deep, too deep for this schema")
+            name = " (Limits.depth)" if self._depth == self._limits.depth else ""
+            raise Mismatch(f"nested more than {self._depth} levels deep, too deep for this schema{name}")
         if sum(levels) * self._width > MOST and self._is_too_wide(levels):
             raise Mismatch("too large for this schema, which looks at its parts with too many subschemas")
         if self._reads_texts:

@@ -105,7 +105,7 @@ class ServerHandshake:
         """
         state, limit = self._state, self._state.limits.hello_bytes
         if isinstance(request.params, Raw) and len(request.params) > limit:
-            raise InvalidParams(f"the params of initialize are over {limit:,} bytes; declare less")
+            raise InvalidParams(f"the params of initialize are over {limit:,} bytes (Limits.hello_bytes); declare less")
         params = codec.decode_params(InitializeParams, request.params)
         if answer_initialize(params.protocol_version, state.revisions) is None:
             raise UnsupportedVersion(

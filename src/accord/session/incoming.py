@@ -132,13 +132,18 @@ class IncomingRequests:
             raise InternalError("shutting down; no new requests are accepted")
         if method.stays:
             if self.subscription_count >= limits.subscriptions:
-                raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions}")
+                raise InternalError(
+                    f"too many subscriptions: the limit is {limits.subscriptions:,} (Limits.subscriptions)"
+                )
             if batch is not None:
                 raise InvalidRequest("a request that stays open must not be part of a batch")
             if self.subscription_load is not None:
                 self.subscription_load.check()
         elif len(self.in_flight) - self.subscription_count >= limits.requests_in_flight:
-            raise InternalError(f"too many requests in flight: the limit is {limits.requests_in_flight}")
+            most = limits.requests_in_flight
+            shared = self.load is not None and most >= min(limits.http.requests, limits.http.requests_per_address)
+            name = "HTTPLimits.requests" if shared else "Limits.requests_in_flight"
+            raise InternalError(f"too many requests in flight: the limit is {most:,} ({name})")
         elif self.load is not None and method.name not in self.built_in:
             self.load.check()
 

@@ -83,10 +83,16 @@ class RateLimiter:
 
     def refusal(self, now: float, what: str) -> RateLimited:
         """Return the error for an event that is not allowed: `what` is wrong, and when to try again, if ever."""
-        wait = self.delay(now)
-        if wait == inf:
-            return RateLimited(what)
-        return RateLimited(f"{what}; try again in {wait:.2g} s", retry_after=wait)
+        return rate_limited(what, self.delay(now))
+
+
+def rate_limited(what: str, seconds: float) -> RateLimited:
+    """Return the error for an event that is not allowed: `what` is wrong, and after how many seconds to try again
+    (`inf`: never).
+    """
+    if seconds == inf:
+        return RateLimited(what)
+    return RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
 
 
 MANY = 256
@@ -119,11 +125,14 @@ class RequestLoad:
         whole = self.whole
         if self.running >= self.most:
             whose = "yours" if whole is None else "this address"
-            raise InternalError(f"too many requests in flight of {whose}: the limit is {self.most:,}")
+            what = f"too many requests in flight of {whose}: the limit is {self.most:,}"
+            raise InternalError(f"{what} (HTTPLimits.requests_per_address)")
         if whole is None or whole.running < whole.most:
             return
         if self.running >= (MANY if whole.running < 2 * whole.most else FEW):
-            raise InternalError("too many requests in flight of all clients together; try again later")
+            raise InternalError(
+                "too many requests in flight of all clients together (HTTPLimits.requests); try again later"
+            )
 
     def add(self, count: int) -> None:
         """Count requests that begin, or with a negative number those that end."""
@@ -135,9 +144,13 @@ class RequestLoad:
         """Raise `InternalError` if a further response that waits for its batch would exceed the limit."""
         whole, held = self.whole, self.held_bytes + size
         if held > self.batch_bytes:
-            raise InternalError(f"the answers in batches are over {self.batch_bytes:,} bytes; ask one by one")
+            raise InternalError(
+                f"the answers in batches are over {self.batch_bytes:,} bytes (HTTPLimits.bodies_bytes); ask one by one"
+            )
         if whole is not None and held > largest_share(whole.held_bytes + size, whole.batch_bytes):
-            raise InternalError("the answers in batches of all clients together are too large; ask one by one")
+            raise InternalError(
+                "the answers in batches of all clients together are too large (HTTPLimits.bodies_bytes); ask one by one"
+            )
 
     def add_batch_bytes(self, size: int) -> None:
         """Count bytes of responses that wait for their batch, or with a negative number those that are sent."""

@@ -109,7 +109,8 @@ class Session(SessionState):
             return lost or [self.ignore("end of an unreadable message", "", log=False)]
         self.stats.received += 1
         if not lost:
-            return self._handle_malformed(MalformedMessage(InvalidRequest(reason), answerable=self.role == "server"))
+            error = InvalidRequest(f"{reason} (Limits.line_bytes)")
+            return self._handle_malformed(MalformedMessage(error, answerable=self.role == "server"))
         self.stats.malformed += 1
         return lost
 
@@ -174,7 +175,7 @@ class Session(SessionState):
         if not self.rules.batches:
             return "this revision has no batches"
         if len(items) > self.limits.batch_items:
-            return f"a batch of {len(items):,} messages; the limit is {self.limits.batch_items:,}"
+            return f"a batch of {len(items):,} messages; the limit is {self.limits.batch_items:,} (Limits.batch_items)"
         return None if items else "an empty batch"
 
     def _receive_batch_item(self, item: Raw, batch: Batch) -> list[Event]:

@@ -19,15 +19,18 @@ T = TypeVar("T")
 class OutOfTime(AccordError, TimeoutError):
     """The deadline of `with_deadline` itself, not one inside the work."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"took longer than {seconds:g} s and was stopped")
+    def __init__(self, seconds: float, limit: str = "") -> None:
+        super().__init__(f"took longer than {seconds:g} s and was stopped{limit and f' ({limit})'}")
 
 
 async def with_deadline(
-    seconds: float | None, work: Awaitable[T], started: Callable[[asyncio.Timeout], None] | None = None
+    seconds: float | None,
+    work: Awaitable[T],
+    started: Callable[[asyncio.Timeout], None] | None = None,
+    limit: str = "",
 ) -> T:
     """Await `work`, at most `seconds` from its first suspension. `started` gets the timeout, which it may reschedule.
-    Raise `OutOfTime`, and the errors of `work`."""
+    Raise `OutOfTime`, which names the `limit`, and the errors of `work`."""
     running: Coroutine[Any, Any, T] = work if type(work) is CoroutineType else _await_work(work)
     try:
         rest = resume(running, running.send(None))
@@ -43,7 +46,7 @@ async def with_deadline(
             return await rest
     except TimeoutError:
         if timeout.expired():
-            raise OutOfTime(seconds) from None
+            raise OutOfTime(seconds, limit) from None
         raise
 
 

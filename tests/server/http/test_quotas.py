@@ -574,7 +574,9 @@ async def test_requests_in_flight_of_all_sessions_of_one_principal_are_bounded_t
         await until(lambda: sum(map(len, here.busy())) == 3)
         for client in (await Stateful(here.raw, **ann).open(), Modern(here.raw, **ann)):
             refused = await (await client.call("waits")).json()
-            assert refused["error"]["message"] == "too many requests in flight of yours: the limit is 3"
+            assert refused["error"]["message"] == (
+                "too many requests in flight of yours: the limit is 3 (HTTPLimits.requests_per_address)"
+            )
         honest = asyncio.create_task((await Stateful(here.raw, **bob).open()).call("waits"))
         await until(lambda: sum(map(len, here.busy())) == 4)
         release.set()

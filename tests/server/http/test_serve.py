@@ -264,7 +264,7 @@ def test_a_head_over_the_bound_in_one_piece_is_refused() -> None:
     with serving("http_head_bytes=10_000") as it, it.ask("/x", "x-flood: " + "x" * 20_000) as flood:
         answer = rest(flood)
         assert b" 431 " in answer
-        assert b"at most 10000 bytes" in answer
+        assert b"at most 10,000 bytes" in answer
 
 
 def test_a_large_body_is_no_large_head() -> None:

@@ -163,7 +163,7 @@ def test_a_head_of_just_the_bound_is_read_and_a_byte_more_is_431(most: int) -> N
     with pytest.raises(UnacceptableRequest) as refused:
         HeadReader(most, 100).read(of_size(most + 1), 0)
     assert refused.value.status == 431
-    assert str(most) in refused.value.text
+    assert f"{most:,}" in refused.value.text
 
 
 def test_a_head_that_begins_amid_other_bytes_is_read_there() -> None:

@@ -107,7 +107,7 @@ async def identify(auth: Auth, request: AuthRequest, seconds: float | None = Non
     are logged, and not sent to the client.
     """
     try:
-        principal = await with_deadline(seconds, auth.authenticate(request))
+        principal = await with_deadline(seconds, auth.authenticate(request), limit="HTTPLimits.auth_seconds")
         if not isinstance(principal, Principal):
             raise TypeError(f"authenticate returned {type(principal).__name__}: it must return a Principal, or raise")
     except AuthRefused:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError, RateLimited
+from accord.errors import DeclarationError, InternalError, InvalidParams, ProtocolError
 from accord.limits import Limits
 from accord.messages import codec
 from accord.messages.bounds import URI_LENGTH
@@ -132,9 +132,11 @@ class CompletionHandler:
         """Raise `RateLimited` for too many requests: "Servers SHOULD rate limit completion requests"."""
         now = asyncio.get_running_loop().time()
         if not peer.completion_limiter.allow(now):
-            seconds = peer.completion_limiter.delay(now)
-            what = f"more than {self._limits.completions_per_second:g} completions a second"
-            raise RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
+            limits = peer.channel.session.limits
+            shared = limits.completions_per_second != self._limits.completions_per_second
+            name = f"{'HTTPLimits' if shared else 'Limits'}.completions_per_second"
+            what = f"too many completions: the limit is {limits.completions_per_second:g} a second ({name})"
+            raise peer.completion_limiter.refusal(now, what)
 
     async def _call_completer(
         self, completer: Completer, params: CompleteParams, pending: PendingRequest, peer: Peer

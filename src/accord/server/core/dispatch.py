@@ -299,7 +299,10 @@ class Dispatcher:
         now = asyncio.get_running_loop().time()
         if not rate.allow(now):
             most = self._limits.tool_calls_per_second
-            raise rate.refusal(now, f"too many tool calls: the limit is {most:g} a second for one principal")
+            what = (
+                f"too many tool calls: the limit is {most:g} a second for one principal (Limits.tool_calls_per_second)"
+            )
+            raise rate.refusal(now, what)
 
     async def _run_tool(
         self,

@@ -42,6 +42,7 @@ class Invoker:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the server; plain `def` handlers run in threads beside it."""
         self._limits = limits
+        self._time_limit = "HTTPLimits.tool_seconds" if server.limits.tool_seconds is None else "Limits.tool_seconds"
         self._workers = WorkerPool(limits)
 
     def close(self) -> None:
@@ -147,13 +148,15 @@ class Invoker:
             work = self._invoke_with_dependencies(registration.dependencies, registration, args, kwargs, call)
         else:
             work = self.invoke(registration, args, kwargs)
-        seconds = registration.timeout or self._limits.tool_seconds
+        seconds, limit = registration.timeout, ""
+        if seconds is None:
+            seconds, limit = self._limits.tool_seconds, self._time_limit
         if call is None or call.task is None:
-            return work if seconds is None else self.with_deadline(seconds, work, call)
+            return work if seconds is None else self.with_deadline(seconds, work, call, limit)
         own_limit = registration.timeout is not None
         if seconds is None or (call.task.is_task and not own_limit):  # the ttl limits a task
             return work
-        return call.with_deadline(seconds, work, until_task=not own_limit)
+        return call.with_deadline(seconds, work, limit, until_task=not own_limit)
 
     def _invoke_with_dependencies(
         self,
@@ -201,11 +204,13 @@ class Invoker:
         await entered.close()
         return value
 
-    def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
+    def with_deadline(
+        self, seconds: float, work: Awaitable[T], call: HandlerCall | None, limit: str = ""
+    ) -> Awaitable[T]:
         """Await `work` for at most `seconds`, not counting the time that the client takes to answer. Raises
-        `OutOfTime`.
+        `OutOfTime`, which names the `limit`.
         """
-        return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
+        return with_deadline(seconds, work, None, limit) if call is None else call.with_deadline(seconds, work, limit)
 
     def invoke(self, registration: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
         """Call the function with all of its arguments."""

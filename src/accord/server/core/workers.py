@@ -52,8 +52,8 @@ class WorkerPool:
         """
         if self._busy >= self._limits.workers + self._limits.worker_queue:
             raise InternalError(
-                f"all {self._limits.workers} worker threads are busy and {self._limits.worker_queue} calls wait; "
-                "try again later"
+                f"all {self._limits.workers} worker threads are busy and {self._limits.worker_queue} calls wait "
+                "(Limits.workers, worker_queue); try again later"
             )
         future: asyncio.Future[Outcome] = self._loop.create_future()
         context = copy_context()

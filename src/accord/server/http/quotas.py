@@ -151,8 +151,12 @@ class BodyBudget:
         """
         of_one = self._of.get(account, 0) + size
         if of_one > self._most_of_one or of_one > largest_share(self.total + size, self._most):
-            suffix = "" if of_one <= self._most_of_one else " of this address" if is_address(account) else " of yours"
-            raise RequestRejected(503, f"too many large requests{suffix} are in progress; try again later", _LATER)
+            suffix, limit = "", "bodies_bytes"
+            if of_one > self._most_of_one:
+                suffix = " of this address" if is_address(account) else " of yours"
+                limit = "bodies_bytes_per_address"
+            what = f"too many large requests{suffix} are in progress (HTTPLimits.{limit}); try again later"
+            raise RequestRejected(503, what, _LATER)
         self.total += size
         self._of[account] = of_one
 
@@ -189,7 +193,9 @@ class PendingAuthentications:
             of_one = self._of.get(account, 0)
             share = self._most if self.total < self._most else MANY if self.total < 2 * self._most else FEW
             if of_one >= min(share, self._most_of_one):
-                raise RequestRejected(503, "too many requests wait for authentication; try again later", _LATER)
+                limit = "requests_per_address" if of_one >= self._most_of_one else "requests"
+                what = f"too many requests wait for authentication (HTTPLimits.{limit}); try again later"
+                raise RequestRejected(503, what, _LATER)
             self._of[account] = of_one + 1
         self.total += 1
         return account

@@ -170,7 +170,8 @@ class HTTPSession(BaseHTTPSession):
         """
         max_streams = self.context.limits.http.streams
         if self.open_requests >= max_streams:
-            raise RequestRejected(429, f"too many streams are open: the limit is {max_streams}", _LATER)
+            what = f"too many streams are open: the limit is {max_streams:,} (HTTPLimits.streams)"
+            raise RequestRejected(429, what, _LATER)
         self.peer.identity = request.principal  # only what this token may read is notified on its stream
         with self, self.with_stream():
             stream = SSEResponse(request.send, self.context.limits, self.headers, self.driver.on_unsent)

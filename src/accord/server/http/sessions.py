@@ -32,6 +32,11 @@ _AT_ONCE = 16
 _LATER = ((b"retry-after", b"30"),)
 
 
+def _limit_of(account: str) -> str:
+    """Return the name of the limit on the sessions of one account."""
+    return "sessions_per_address" if is_address(account) else "sessions_per_principal"
+
+
 class SessionTable(Generic[V]):
     """A table of sessions of one kind."""
 
@@ -61,7 +66,9 @@ class SessionTable(Generic[V]):
                 limits = self._context.limits
                 owner = "" if not full else " of this address" if is_address(full) else f" of {full!r}"
                 most = self._max_sessions(full) if full else limits.http.sessions
-                raise RequestRejected(503, f"too many sessions{owner}: the limit is {most:,}", _LATER)
+                name = "sessions" if not full else _limit_of(full)
+                what = f"too many sessions{owner}: the limit is {most:,} (HTTPLimits.{name})"
+                raise RequestRejected(503, what, _LATER)
             await self.end(spare, "the session was idle, and others need its room")
 
     def _full(self, account: str) -> str | None:
@@ -71,8 +78,8 @@ class SessionTable(Generic[V]):
         return "" if len(self._by_id) >= self._context.limits.http.sessions else None
 
     def _max_sessions(self, account: str) -> int:
-        limits = self._context.limits
-        return limits.http.sessions_per_address if is_address(account) else limits.http.sessions_per_principal
+        most: int = getattr(self._context.limits.http, _limit_of(account))
+        return most
 
     def _oldest_unused(self, account: str) -> V | None:
         """Return the oldest unused session of an account, or of all for an empty string."""

@@ -208,9 +208,11 @@ class StatelessHandler:
 
     async def _listen(self, pending: PendingRequest, client: StatelessClient, request: ASGIRequest) -> None:
         limits = self._context.limits.http
-        most = min(limits.sessions, limits.sessions_per_address) if request.principal is None else limits.streams
+        name = "sessions" if limits.sessions <= limits.sessions_per_address else "sessions_per_address"
+        name = name if request.principal is None else "streams"
+        most: int = getattr(limits, name)
         if client.session.incoming_requests.subscription_count > most:
-            error = InternalError(f"too many streams are open: the limit is {most:,}")
+            error = InternalError(f"too many streams are open: the limit is {most:,} (HTTPLimits.{name})")
             return await send_json(request.send, 200, client.session.fail(pending, error) or b"")
         response = PostResponse([pending], client.driver, request)
         # A subscription is a client of its own, whose notifications are sent on its response.

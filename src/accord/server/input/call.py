@@ -234,25 +234,27 @@ class HandlerCall:
             self.peer.cache_roots(self.pending, self._roots, changed)
         return self._roots
 
-    async def with_deadline(self, seconds: float, work: Awaitable[T], *, until_task: bool = False) -> T:
+    async def with_deadline(
+        self, seconds: float, work: Awaitable[T], limit: str = "", *, until_task: bool = False
+    ) -> T:
         """Await `work` for at most `seconds`, not counting the time that the client takes to answer; with `until_task`,
         without limit once the call is a task.
 
-        Raises `OutOfTime`.
+        Raises `OutOfTime`, which names the `limit`.
         """
         own: asyncio.Timeout | None = None
 
-        def register(limit: asyncio.Timeout) -> None:
+        def register(timeout: asyncio.Timeout) -> None:
             nonlocal own
-            own = limit
-            self._limits[limit] = 0.0
+            own = timeout
+            self._limits[timeout] = 0.0
             if until_task:
-                self._request_limits.add(limit)
+                self._request_limits.add(timeout)
             if self._open_requests:
-                self._pause_deadline(limit)
+                self._pause_deadline(timeout)
 
         try:
-            return await with_deadline(seconds, work, register)
+            return await with_deadline(seconds, work, register, limit)
         finally:
             if own is not None:
                 self._limits.pop(own, None)

@@ -168,7 +168,7 @@ class SuspendedCalls:
             if not self._evict_first(max(held, key=held.__getitem__), call):
                 break
         if held[call.account] + size > min(most_of_one, largest_share(held.total() + size, most)):
-            raise ToolError("too many large calls are in progress; try again later")
+            raise ToolError("too many large calls are in progress (HTTPLimits.bodies_bytes); try again later")
 
     def _release(self, call: SuspendedCall) -> None:
         """Release the memory counted for a handler."""

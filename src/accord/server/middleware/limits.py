@@ -25,7 +25,7 @@ from accord.messages.resources import ReadResourceResult
 from accord.messages.tools import CallToolResult
 from accord.server.core.principal import id_of
 from accord.server.middleware.request import CallNext, Request
-from accord.session.rate import Pace
+from accord.session.rate import Pace, rate_limited
 from accord.store.database_thread import DatabaseThread
 
 
@@ -242,9 +242,7 @@ class RateLimit:
 
     def _too_many(self, request: Request, seconds: float) -> RateLimited:
         what = f"more than {self._per_second:g} a second: {request.method} {request.asked_for}".rstrip()
-        if seconds == inf:
-            return RateLimited(f"{what} is not allowed")
-        return RateLimited(f"{what}; try again in {seconds:.3f} s", retry_after=seconds)
+        return rate_limited(f"{what} is not allowed" if seconds == inf else what, seconds)
 
 
 def _principal(request: Request) -> str:

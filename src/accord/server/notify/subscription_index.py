@@ -99,19 +99,28 @@ class SubscriptionIndex:
         """Raise `InternalError` if these resources exceed the limits of a client."""
         limits, queue = self._limits, self._clients[peer].queue
         if queue.uris + len(uris) > limits.subscriptions:
-            raise InternalError(f"too many subscriptions: the limit is {limits.subscriptions} resources")
+            raise InternalError(
+                f"too many subscriptions: the limit is {limits.subscriptions:,} resources (Limits.subscriptions)"
+            )
         more, used = sum(map(_cost, uris)), self._bytes[queue.principal]
         whose = "yours" if queue.principal else "of this connection"
         if (used if queue.principal else queue.bytes) + more > limits.subscribed_bytes:
-            raise InternalError(f"too many subscriptions: the limit is {limits.subscribed_bytes:,} bytes, {whose}")
+            raise InternalError(
+                f"too many subscriptions: the limit is {limits.subscribed_bytes:,} bytes, {whose} "
+                "(Limits.subscribed_bytes)"
+            )
         if not queue.principal and used + more > limits.subscribed_total_bytes:
-            raise InternalError("too many subscriptions of all clients together: come back later")
+            raise InternalError(
+                "too many subscriptions of all clients together (Limits.subscribed_total_bytes); try again later"
+            )
 
     def check_length(self, uri: str) -> None:
         """Raise `InvalidParams` for a URI that is too long."""
         limit = self._limits.uri_bytes
         if len(uri) > limit or len(uri.encode()) > limit:
-            raise InvalidParams(f"the URI {uri[:100]!r}... has more than {limit:,} bytes: subscribe to one above it")
+            raise InvalidParams(
+                f"the URI {uri[:100]!r}... has more than {limit:,} bytes (Limits.uri_bytes): subscribe to one above it"
+            )
 
     def subscribe(self, peer: Peer, uri: str) -> None:
         """Subscribe the session of a client to a resource. Raises `InternalError` beyond the limit."""

@@ -125,7 +125,9 @@ class ASGIRequest:
             else:
                 body = await with_deadline(seconds, _read_parts(self.receive, limit, message, charge))
         except TimeoutError:
-            raise RequestRejected(408, f"the body did not arrive within {seconds:g} s", _CLOSE) from None
+            raise RequestRejected(
+                408, f"the body did not arrive within {seconds:g} s (HTTPLimits.body_seconds)", _CLOSE
+            ) from None
         if len(body) > limit:
             raise _too_large(limit)
         self.size = len(body)
@@ -189,4 +191,4 @@ async def _read_parts(receive: Receive, limit: int, message: Any, charge: Charge
 
 
 def _too_large(limit: int) -> RequestRejected:
-    return RequestRejected(413, f"the body has more than {limit:,} bytes", _CLOSE)
+    return RequestRejected(413, f"the body has more than {limit:,} bytes (HTTPLimits.body_bytes)", _CLOSE)

@@ -81,7 +81,8 @@ class GetStream:
     async def _wait(self, delay: float) -> bool:
         limit = self._limits.client.retry_seconds
         if delay > limit:
-            return self._stop(f"the server asks to reconnect in {delay:g} s; the limit is {limit:g} s")
+            what = f"the server asks to reconnect in {delay:g} s; the limit is {limit:g} s (ClientLimits.retry_seconds)"
+            return self._stop(what)
         await asyncio.sleep(delay)
         return True
 

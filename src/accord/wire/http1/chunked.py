@@ -119,6 +119,5 @@ class ChunkedReader:
             raise self._too_much()
 
     def _too_much(self) -> UnacceptableRequest:
-        return UnacceptableRequest(
-            431, f"head, chunk extensions and trailers have at most {self._most_bytes} bytes here"
-        )
+        what = f"head, chunk extensions and trailers have at most {self._most_bytes:,} bytes here"
+        return UnacceptableRequest(431, f"{what} (HTTPLimits.head_bytes)")

@@ -193,7 +193,9 @@ class HeadReader:
             self._check_line(data[line:end])
             line = seen = end + 2
         if len(data) >= stop:
-            raise UnacceptableRequest(431, f"the head of a request is at most {self._most_bytes} bytes here")
+            raise UnacceptableRequest(
+                431, f"the head of a request is at most {self._most_bytes:,} bytes here (HTTPLimits.head_bytes)"
+            )
         self._line, self._seen = line - at, max(line, len(data) - 1) - at
 
     def _check_line(self, line: bytes) -> None:
@@ -208,7 +210,9 @@ class HeadReader:
 def check_field(line: bytes, number: int, limit: int) -> None:
     """Check the line of header or trailer field `number`. Raises `UnacceptableRequest`."""
     if number > limit:
-        raise UnacceptableRequest(431, f"a request has at most {limit} header and trailer fields here")
+        raise UnacceptableRequest(
+            431, f"a request has at most {limit:,} header and trailer fields here (HTTPLimits.head_fields)"
+        )
     if _FIELD.fullmatch(line) is None:
         raise UnacceptableRequest(400, "a header field must be `name: value`, on one line")
 

@@ -21,7 +21,9 @@ def refusal(status: int, sentence: str, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, b"", body])
 
 
-BUSY: bytes = refusal(503, "too many connections; try again", b"retry-after: 1")
+BUSY: bytes = refusal(
+    503, "too many connections (HTTPLimits.connections, connections_per_address); try again", b"retry-after: 1"
+)
 """The response to a connection over the limit."""
 
 

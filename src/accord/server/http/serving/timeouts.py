@@ -138,5 +138,5 @@ def _close(connection: MonitoredConnection, wait: _WaitState) -> None:
         transport.abort()
         return
     if connection.http.state == HEAD and connection.http.unparsed:  # on others no request has begun
-        transport.write(refusal(408, "the head of the request did not come in time"))
+        transport.write(refusal(408, "the head of the request did not come in time (HTTPLimits.head_seconds)"))
     transport.close()
