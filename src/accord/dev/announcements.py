@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from accord.check.surface.changes import surface_changes
 from accord.check.surface.schema_changes import Change
-from accord.dev.host_session import Exchange
+from accord.dev.exchange import Exchange
 from accord.dev.rewriting import LIST_KINDS, members, notification
 from accord.messages.base import JSONObject
 from accord.messages.meta import SUBSCRIPTION_ID
-
-LISTENING = "subscriptions/listen"
 
 _KIND_OF_PLACE = {"tools": "tools", "prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
 

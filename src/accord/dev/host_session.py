@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from accord.dev.rewriting import declaring_list_changes, edit_result, members
-from accord.messages.base import JSONObject, RequestId
+from accord.messages.base import JSONObject
 from accord.messages.envelope import Incoming
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.messages.revision import PER_REQUEST, RULES
@@ -101,27 +101,3 @@ class HostSession:
             return declaring_list_changes(result)
 
         return edit_result(message, note)
-
-
-class Exchange(msgspec.Struct):
-    """A request of the host that waits for its answer."""
-
-    id: RequestId
-    method: str
-    message: bytes
-    params: Raw
-    per_request: bool
-    """Whether the request carries its revision."""
-    owner: int | None = None
-    """The generation of the process that answers it; None while it waits for one."""
-    cancelled: bool = False
-    acknowledged: bool = False
-    """Whether the host has received the acknowledgement of a subscription."""
-    batch: HostBatch | None = None
-
-
-class HostBatch(msgspec.Struct):
-    """A batch of the host, whose answers are sent together."""
-
-    missing: int
-    answers: list[bytes] = []

@@ -13,17 +13,9 @@ from msgspec import UNSET
 
 from accord.check.surface.surface import LISTS
 from accord.dev.host_session import HostSession
-from accord.dev.rewriting import members, notification, request
+from accord.dev.rewriting import LIST_METHODS, members, notification, request
 from accord.messages.base import JSONObject, RequestId
 from accord.messages.envelope import Incoming
-
-LIST_METHODS = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-}
-"""The methods of the lists, with the member of the result that has the items."""
 
 _MOST_PAGES = 1_000
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
+from accord.dev import search as search_tools
 from accord.messages.base import JSONObject, RequestId
 from accord.messages.codec import encode
 from accord.messages.envelope import Incoming
@@ -19,6 +20,15 @@ from accord.messages.meta import PROGRESS_TOKEN
 LIST_KINDS = ("tools", "prompts", "resources")
 """The capabilities with a list whose change can be announced."""
 
+LIST_METHODS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+"""The methods of the lists, with the member of the result that has the items."""
+
+_CACHEABLE = {*LIST_METHODS, "server/discover", "resources/read"}
 _decode = msgspec.json.Decoder().decode
 _decode_raw_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -84,8 +94,18 @@ def edit_result(message: bytes, edit: Any) -> bytes:
     return encode({**raw, "result": edit(result)})
 
 
-def never_cached(result: JSONObject) -> JSONObject:
-    """Return a list that must be fetched each time."""
+def result_for_host(method: str, message: bytes, *, search: bool) -> bytes:
+    """Return a response of a process as the host receives it; with `search`, a list has the tools for searching."""
+    if method == "server/discover":
+        message = edit_result(message, declaring_list_changes)
+    if search and method == "tools/list":
+        message = edit_result(message, search_tools.with_search_tools)
+    if b'"ttlMs"' in message and method in _CACHEABLE:
+        message = edit_result(message, _never_cached)
+    return message
+
+
+def _never_cached(result: JSONObject) -> JSONObject:
     return {**result, "ttlMs": 0}
 
 

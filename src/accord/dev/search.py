@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -45,8 +44,14 @@ def with_search_tools(result: JSONObject) -> JSONObject:
     return {**result, "tools": [*tools, *_TOOLS]}
 
 
-def search(tools: Mapping[str, JSONObject], arguments: Any) -> JSONObject:
-    """Return the result of `search_tools`: the tools with the most words of the query, at most 20."""
+def answer(params: JSONObject, tools: Mapping[str, JSONObject]) -> JSONObject | None:
+    """Return the result of `search_tools`: the tools with the most words of the query, at most 20.
+
+    Return None for a call of any other tool.
+    """
+    if params.get("name") != SEARCH:
+        return None
+    arguments = params.get("arguments")
     query = arguments.get("query") if isinstance(arguments, dict) else None
     words = query.lower().split() if isinstance(query, str) else []
 
@@ -60,8 +65,8 @@ def search(tools: Mapping[str, JSONObject], arguments: Any) -> JSONObject:
 
 
 def called(params: JSONObject) -> JSONObject | None:
-    """Return the params of the call that `call_tool` asks for, or None for arguments that name no tool."""
-    arguments = params.get("arguments")
+    """Return the params of the call that `call_tool` asks for, or None for any other call."""
+    arguments = params.get("arguments") if params.get("name") == CALL else None
     name = arguments.get("name") if isinstance(arguments, dict) else None
     if not isinstance(arguments, dict) or not isinstance(name, str):
         return None

@@ -7,9 +7,8 @@ reason, so that the next good version reaches it without a restart of the host.
 from __future__ import annotations
 
 from accord import __version__
-from accord.dev.host_session import Exchange
-from accord.dev.preparation import LIST_METHODS
-from accord.dev.rewriting import error_response, members, notification, response
+from accord.dev.exchange import Exchange
+from accord.dev.rewriting import LIST_METHODS, error_response, members, notification, response
 from accord.errors import INTERNAL_ERROR
 from accord.messages.base import JSONObject
 from accord.messages.meta import SERVER_INFO, SUBSCRIPTION_ID
@@ -23,6 +22,16 @@ _CAPABILITIES: JSONObject = {
     "completions": {},
 }
 _EMPTY = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
+
+def expired_reason() -> str:
+    """Return why a call failed whose process has used up its grace."""
+    return "reloaded: the process of the earlier version was ended during this call; whether it took effect is unknown"
+
+
+def ended_reason(reason: str) -> str:
+    """Return why a call failed whose process has ended."""
+    return f"the program ended during this call; whether it took effect is unknown: {reason}"
 
 
 def failed_call(exchange: Exchange, reason: str) -> bytes:
