@@ -139,6 +139,50 @@ def test_a_process_that_starts_during_the_handshake_takes_over_after_it() -> Non
     assert [each.generation for each in of_type(actions, TookOver)] == [2]
 
 
+def test_a_process_that_starts_before_the_first_message_of_the_host_takes_over_when_it_has_answered_a_ping() -> None:
+    relay = Relay("weather.py")
+    relay.start(1)
+    actions = relay.start(2)
+    (ping,) = to_process(actions, 2)
+    assert ping["method"] == "ping"
+    assert not of_type(actions, TookOver)
+    actions = relay.receive_process(2, encoded(id=ping["id"], result={}))
+    assert of_type(actions, TookOver) == [TookOver(2, 1)]
+    assert to_host(actions) == []
+
+
+def test_a_broken_version_before_the_first_message_of_the_host_leaves_the_one_that_runs() -> None:
+    relay = Relay("weather.py")
+    relay.start(1)
+    relay.start(2)
+    assert relay.process_ended(2, "invalid syntax") == [StartFailed(2, "invalid syntax")]
+    call = encoded(id=1, method="ping")
+    assert relay.receive_host(call) == [ToProcess(1, call)]
+
+
+def test_a_process_that_waits_for_a_handshake_that_fails_answers_a_ping_after_it() -> None:
+    relay = Relay("weather.py")
+    relay.start(1)
+    relay.receive_host(encoded(id=0, method="initialize", params={"protocolVersion": "2025-06-18"}))
+    assert relay.start(2) == []
+    actions = relay.receive_process(1, encoded(id=0, error={"code": -32602, "message": "no"}))
+    (ping,) = to_process(actions, 2)
+    assert ping["method"] == "ping"
+
+
+def test_a_host_that_speaks_during_the_ping_is_continued_by_the_new_process() -> None:
+    relay = Relay("weather.py")
+    relay.start(1)
+    (ping,) = to_process(relay.start(2), 2)
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}}
+    relay.receive_host(encoded(id=0, method="initialize", params=params))
+    assert relay.receive_process(2, encoded(id=ping["id"], result={})) == []
+    actions = relay.receive_process(1, encoded(id=0, result=handshake_result("2025-06-18")))
+    assert to_host(actions)[0]["id"] == 0
+    actions = serve(relay, 2, actions, "2025-06-18")
+    assert [each.generation for each in of_type(actions, TookOver)] == [2]
+
+
 def test_only_what_really_changed_is_announced() -> None:
     relay = opened()
     actions = serve(relay, 2, relay.start(2), "2025-11-25", MORE_TOOLS)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from accord import Client
 
-from tests.dev.test_stdio import Program, text_of
+from tests.dev.programs import Program, text_of
 
 TASKS = """
 from accord import ToolAnnotations
@@ -53,8 +51,7 @@ async def check_story(program: Program, client: Client) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_a_task_outlives_an_edit_and_a_crash_of_its_server(revision: str, tmp_path: Path) -> None:
-    program = Program(tmp_path)
+async def test_a_task_outlives_an_edit_and_a_crash_of_its_server(revision: str, program: Program) -> None:
     write(program, "one")
     async with program.connected(revision) as client:
         await check_story(program, client)

@@ -18,22 +18,21 @@ from typing import Any
 from accord.check.surface.surface import surface
 from accord.client.client import Client
 from accord.client.target import Command
-from accord.dev import terminal_lines
+from accord.dev import attach_server
 from accord.dev.actions import TookOver
-from accord.dev.change_loop import watch_changes
-from accord.dev.file_watcher import FileWatcher
-from accord.dev.http_proxy import HTTPProcess, ReloadingProxy
-from accord.dev.import_report import VARIABLE
+from accord.dev.attach_server import AttachServer
+from accord.dev.http_processes import HTTPProcess, HTTPProcesses
+from accord.dev.http_proxy import ReloadingProxy
+from accord.dev.program import Program
+from accord.dev.reporter import Reporter
 from accord.dev.settings import DevSettings
-from accord.dev.stdio import command_files
-from accord.dev.unavailable import failed_call
+from accord.dev.unavailable import expired_reason, failed_call
 from accord.errors import AccordError, ConnectError, TargetError
 from accord.limits import DEFAULT_LIMITS
 from accord.server.http.serving.address import bind, bound_address, is_loopback, parse_address
 from accord.server.http.serving.serve import serving
 from accord.transport.subprocess import SubprocessTransport
 
-_REPORT = "imports"
 _STARTED = re.compile(r" at http://127\.0\.0\.1:(\d+)(/\S*?)[,;]")
 
 
@@ -53,18 +52,22 @@ class HTTPReloader:
             raise TargetError(f"{command}: --http needs FILE.py; any other command is served over stdio")
         self.reloads: int = 0
         """The number of times that a process has taken over from another."""
+        self.starts: int = 0
+        """The number of processes that were started; each has its number as its generation."""
         self.url: str = ""
         self._command = command
         self._address = address
         self._settings = settings
         self._show = show
         self._show_stderr = show_stderr
-        self._proxy = ReloadingProxy(str(command), settings.start_seconds, self._show_call)
+        self._processes = HTTPProcesses(str(command), settings.start_seconds)
+        self._proxy: ReloadingProxy
+        self._attached: AttachServer
+        self._reporter: Reporter
         self._folder = Path()  # private files of this run
+        self._program: Program
         self._transports: dict[HTTPProcess, SubprocessTransport] = {}
         self._starting: asyncio.Task[None] | None = None
-        self._generation = 0
-        self._surface: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.started: asyncio.Event = asyncio.Event()
         """Set when the address is bound."""
@@ -83,6 +86,10 @@ class HTTPReloader:
         self.url = f"http://{bound_address(parsed, sockets)}/mcp"
         with tempfile.TemporaryDirectory(prefix="accord-dev-") as folder:
             self._folder = Path(folder)
+            self._program = Program(self._command, self._settings, self._folder)
+            self._attached = await attach_server.opened(self._program, self._show)
+            self._reporter = Reporter(self._program.name, self._show, self._attached.publish)
+            self._proxy = ReloadingProxy(self._processes, self._reporter, search=self._settings.search)
             try:
                 await self._serve(sockets)
             finally:
@@ -90,17 +97,17 @@ class HTTPReloader:
 
     async def _serve(self, sockets: Sequence[socket]) -> None:
         async with serving(self._proxy, sockets, DEFAULT_LIMITS):
-            self._show(f"{self._command} at {self.url}")
+            self._reporter.line(f"{self._command} at {self.url}")
             self.started.set()
             self._begin_start()
-            paths = [*command_files(self._command), *self._settings.watch]
-            await watch_changes(FileWatcher(paths, self._folder / _REPORT), self._files_changed)
+            await self._program.watch(self.reload)
 
-    async def _files_changed(self, changed: set[str]) -> None:
+    async def reload(self) -> None:
+        """Start a new process, which takes over when it is ready."""
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
-        if self._settings.stop_first and (current := self._proxy.current) is not None:
-            self._proxy.lose(current, "it was stopped", is_expected=True)
+        if self._settings.stop_first and (current := self._processes.current) is not None:
+            self._processes.lose(current, "it was stopped", is_expected=True)
             await self._retire(current)
         self._begin_start()
 
@@ -111,10 +118,10 @@ class HTTPReloader:
 
     async def _start(self) -> None:
         began = asyncio.get_running_loop().time()
-        self._generation += 1
-        process = HTTPProcess(self._generation)
-        if self._proxy.current is None:
-            self._proxy.is_expected = True
+        self.starts += 1
+        process = HTTPProcess(self.starts)
+        if self._processes.current is None:
+            self._processes.is_expected = True
         listening = asyncio.Event()
         transport = self._transport(process, listening)
         try:
@@ -142,15 +149,8 @@ class HTTPReloader:
             else:
                 self._show_stderr(line)
 
-        events = self._folder / "events.db"
-        return SubprocessTransport(
-            [*self._command.argv, "--http", "127.0.0.1:0", "--events", f"sqlite:{events}"],
-            name=str(self._command),
-            env={**(self._command.env or {}), VARIABLE: str(self._folder / _REPORT), "PYTHONDONTWRITEBYTECODE": "1"},
-            cwd=self._command.cwd,
-            inherit_env=True,
-            on_stderr=on_stderr,
-        )
+        events = f"sqlite:{self._folder / 'events.db'}"
+        return self._program.transport(on_stderr, "--http", "127.0.0.1:0", "--events", events)
 
     async def _wait_listening(self, listening: asyncio.Event, transport: SubprocessTransport) -> None:
         """Wait until the process listens. Raises `_Ended` if it ends first."""
@@ -169,25 +169,24 @@ class HTTPReloader:
             pass  # it writes nothing to stdout
         if process not in self._transports:
             return
-        reason, is_current = str(transport.lost()), process is self._proxy.current
+        reason, is_current = str(transport.lost()), process is self._processes.current
         restarts = is_current and process.answered
-        self._proxy.lose(process, reason, is_expected=restarts)
+        self._processes.lose(process, reason, is_expected=restarts)
         process.ended.set()
         if restarts:
-            self._show(f"{self._command} ended and starts again: {reason}")
+            self._reporter.restarts(reason)
             self._begin_start()
         elif is_current:
             self._failed(reason)
         await self._end(process)
 
     def _take_over(self, process: HTTPProcess, seconds: float) -> None:
-        old = self._proxy.current
-        changes, announced = self._proxy.take_over(process)
+        old = self._processes.current
+        changes, announced = self._processes.take_over(process)
         if process.generation > 1:
             self.reloads += 1
             took_over = TookOver(process.generation, None if old is None else old.generation, changes, announced)
-            for line in terminal_lines.reload_lines(str(self._command), took_over, seconds):
-                self._show(line)
+            self._reporter.reloaded(took_over, seconds, lambda: self._proxy.list_requests)
         if old is not None:
             self._spawn(self._retire(old))
 
@@ -195,24 +194,21 @@ class HTTPReloader:
         """Let a process finish its calls within the grace, and end it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.grace_seconds):
-                while not process.is_finished:
+                while not self._processes.is_finished(process):
                     process.progressed.clear()
                     await process.progressed.wait()
         for request in process.calls:
             if request.exchange is not None:
-                reason = "reloaded: the process of the earlier version was ended during this call; whether it took "
-                request.stop(failed_call(request.exchange, reason + "effect is unknown"))
+                request.stop(failed_call(request.exchange, expired_reason()))
+        self._processes.lose(process, "it was replaced", is_expected=True)
         await self._end(process)
-        if process in self._proxy.retired:
-            self._proxy.retired.remove(process)
 
     def _failed(self, reason: str) -> None:
-        runs = self._proxy.current is not None
+        runs = self._processes.current is not None
         if not runs:
-            self._proxy.failure = f"{self._command} does not run: {reason}"
-            self._proxy.is_expected = False
-            self._proxy.changed.set()
-        self._show(terminal_lines.failed_line(str(self._command), reason, runs=runs))
+            self._processes.is_expected = False
+            self._processes.fail(reason)
+        self._reporter.start_failed(reason, runs=runs)
 
     async def _end(self, process: HTTPProcess) -> None:
         if (transport := self._transports.pop(process, None)) is not None:
@@ -220,13 +216,11 @@ class HTTPReloader:
             await transport.close()
 
     async def _close(self) -> None:
+        self._reporter.close()
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._attached.close(), return_exceptions=True)
         await asyncio.gather(*(self._end(process) for process in list(self._transports)), return_exceptions=True)
-
-    def _show_call(self, what: str, outcome: str, seconds: float) -> None:
-        self._show(terminal_lines.call_line(what, outcome, seconds))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -12,6 +12,7 @@ from accord.dev.host_requests import HostRequests
 from accord.dev.preparation import Preparation, PreparationFailed
 from accord.dev.relay_state import RelayState
 from accord.dev.relayed_process import ProcessPhase, RelayedProcess
+from accord.dev.rewriting import request
 from accord.dev.unavailable import ended_reason, expired_reason
 from accord.messages.base import JSONObject
 from accord.messages.envelope import Incoming
@@ -32,8 +33,10 @@ class ProcessLifecycle:
         self._state.is_expected = True
         if self._state.session.is_known:
             self.prepare(process, replays=True)
-        elif self._state.active is None or self._requests.is_empty:
-            self._take_over(process)  # nothing to replay
+        elif self._state.active is None:
+            self._take_over(process)  # nothing to compare with
+        elif self._requests.is_empty:
+            self._check_runs(process)
 
     def retire(self) -> None:
         """Stop sending requests to the active process before the next one is started (`--stop-first`)."""
@@ -106,9 +109,22 @@ class ProcessLifecycle:
 
     def prepare_waiting(self) -> None:
         """Begin with a process that was started before the host had said who it is."""
-        for each in self._state.starting if self._state.session.is_known else ():
-            if each.preparation is None:
+        for each in self._state.starting:
+            if self._state.session.is_known and each.preparation is None:
                 self.prepare(each, replays=True)
+            elif not self._state.session.is_known and self._requests.is_empty and each.ping is None:
+                self._check_runs(each)
+
+    def _check_runs(self, process: RelayedProcess) -> None:
+        """Send a ping, the one request that a process answers before a handshake."""
+        process.ping = self._state.new_id()
+        self._state.send(process, request(process.ping, "ping"))
+
+    def answered_ping(self, process: RelayedProcess) -> None:
+        """Let a process take over that runs, if the host has still sent nothing to replay."""
+        process.ping = None
+        if process.phase is ProcessPhase.STARTING and not self._state.session.is_known and self._requests.is_empty:
+            self._take_over(process)
 
     def receive_preparation(self, process: RelayedProcess, preparation: Preparation, incoming: Incoming) -> None:
         """Process the answer to a request of a preparation."""

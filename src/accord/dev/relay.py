@@ -166,6 +166,8 @@ class Relay:
             self._state.emit(ToHost(message))  # an error for a message whose id could not be read
         elif id in process.ignored:
             process.ignored.discard(id)
+        elif id == process.ping:
+            self._lifecycle.answered_ping(process)
         elif process.preparation is not None and process.preparation.owns(id):
             self._lifecycle.receive_preparation(process, process.preparation, incoming)
         else:

@@ -23,6 +23,8 @@ class RelayedProcess:
         self.generation: int = generation
         self.phase: ProcessPhase = ProcessPhase.STARTING
         self.preparation: Preparation | None = None
+        self.ping: RequestId | None = None
+        """The id of the ping that it has to answer before it takes over, if the host has sent nothing yet."""
         self.is_initialized: bool = False
         """Whether it has received `notifications/initialized`."""
         self.is_stale: bool = False

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accord.client.target import Command
-from accord.dev import terminal_lines
+from accord.dev import attach_server
 from accord.dev.actions import (
     Action,
     CallEnded,
@@ -24,10 +24,10 @@ from accord.dev.actions import (
     TookOver,
     ToProcess,
 )
-from accord.dev.change_loop import watch_changes
-from accord.dev.file_watcher import FileWatcher
-from accord.dev.import_report import VARIABLE
+from accord.dev.attach_server import AttachServer
+from accord.dev.program import Program
 from accord.dev.relay import Relay
+from accord.dev.reporter import Reporter
 from accord.dev.settings import DevSettings
 from accord.errors import ConnectError
 from accord.limits import DEFAULT_LIMITS, Limits
@@ -60,10 +60,11 @@ class StdioReloader:
         self._show = show
         self._show_stderr = show_stderr
         self._limits = limits
-        self._report = Path()  # the file with the imports
+        self._program: Program
+        self._attached: AttachServer
+        self._reporter: Reporter
         self._transports: dict[int, SubprocessTransport] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}  # of a start, or of a grace
-        self._began: dict[object, tuple[str, float]] = {}  # of calls
         self._starts: dict[int, float] = {}
         self.starts: int = 0
         """The number of processes that were started; each has its number as its generation."""
@@ -76,14 +77,15 @@ class StdioReloader:
         """Serve the host until it closes the connection."""
         await self._host.open()
         with tempfile.TemporaryDirectory(prefix="accord-dev-") as folder:
-            self._report = Path(folder) / "imports"
+            self._program = Program(self._command, self._settings, Path(folder))
+            self._attached = await attach_server.opened(self._program, self._show)
+            self._reporter = Reporter(self._program.name, self._show, self._attached.publish)
             await self._serve()
 
     async def _serve(self) -> None:
         try:
             await self._start()
-            watcher = FileWatcher([*command_files(self._command), *self._settings.watch], self._report)
-            self._spawn(watch_changes(watcher, self._files_changed))
+            self._spawn(self._program.watch(self.reload))
             await self._read_host()
             await self._finish()
         finally:
@@ -107,25 +109,13 @@ class StdioReloader:
         for generation in list(self._transports):
             await self._end(generation)
 
-    async def _files_changed(self, changed: set[str]) -> None:
-        await self.reload()
-
     # --- processes ------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         self.starts += 1
         generation, loop = self.starts, asyncio.get_running_loop()
         self._starts[generation] = loop.time()
-        environment = {**(self._command.env or {}), VARIABLE: str(self._report), "PYTHONDONTWRITEBYTECODE": "1"}
-        transport = SubprocessTransport(
-            self._command.argv,
-            name=str(self._command),
-            env=environment,
-            cwd=self._command.cwd,
-            inherit_env=True,
-            limits=self._limits,
-            on_stderr=self._show_stderr,
-        )
+        transport = self._program.transport(self._show_stderr, limits=self._limits)
         self._starting = generation
         self._timers[generation] = loop.call_later(self._settings.start_seconds, self._start_timed_out, generation)
         try:
@@ -174,7 +164,7 @@ class StdioReloader:
                 if isinstance(message, bytes):
                     self._perform(self.relay.receive_host(message))
                 else:
-                    self._show(f"a message of the host was skipped: {message}")
+                    self._reporter.line(f"a message of the host was skipped: {message}")
             for transport in list(self._transports.values()):
                 transport.flush()
                 await transport.drain()
@@ -186,7 +176,7 @@ class StdioReloader:
                 if isinstance(message, bytes):
                     self._perform(self.relay.receive_process(generation, message))
                 else:
-                    self._show(f"a message of the program was skipped: {message}")
+                    self._reporter.line(f"a message of the program was skipped: {message}")
             self._host.flush()
             transport.flush()
             await self._host.drain()
@@ -206,12 +196,10 @@ class StdioReloader:
         self._progressed.set()
 
     def _report_action(self, action: Action) -> None:
-        loop = asyncio.get_running_loop()
         if isinstance(action, CallStarted):
-            self._began[action.id] = action.what, loop.time()
+            self._reporter.call_started(action.id, action.what, action.message)
         elif isinstance(action, CallEnded):
-            what, began = self._began.pop(action.id, ("a call", loop.time()))
-            self._show(terminal_lines.call_line(what, action.outcome, loop.time() - began))
+            self._reporter.call_ended(action.id, action.outcome, action.message)
         elif isinstance(action, TookOver):
             self._took_over(action)
         elif isinstance(action, StartFailed):
@@ -220,10 +208,10 @@ class StdioReloader:
             self._spawn(self._end(action.generation))
         elif isinstance(action, Restart):
             self._has_active = False
-            self._show(f"{self._command} ended and starts again: {action.reason}")
+            self._reporter.restarts(action.reason)
             self._spawn(self._start())
         elif isinstance(action, ShowLine):
-            self._show(action.text)
+            self._reporter.line(action.text)
 
     def _took_over(self, action: TookOver) -> None:
         loop = asyncio.get_running_loop()
@@ -234,24 +222,17 @@ class StdioReloader:
         began = self._starts.pop(action.generation)
         if action.generation > 1:
             self.reloads += 1
-            for line in terminal_lines.reload_lines(str(self._command), action, loop.time() - began):
-                self._show(line)
+            self._reporter.reloaded(action, loop.time() - began, lambda: self.relay.list_requests)
         if action.retired is not None:
             grace = loop.call_later(self._settings.grace_seconds, self._expire, action.retired)
             self._timers[action.retired] = grace
-        if action.announced:
-            loop.call_later(terminal_lines.LIST_SECONDS, self._check_listed, self.relay.list_requests, action.announced)
-
-    def _check_listed(self, before: int, kinds: tuple[str, ...]) -> None:
-        if self.relay.list_requests == before and self._transports:
-            self._show(terminal_lines.not_listed_line(kinds))
 
     def _start_failed(self, action: StartFailed) -> None:
         if action.generation == self._starting:
             self._starting = None
         else:
             self._has_active = False
-        self._show(terminal_lines.failed_line(str(self._command), action.reason, runs=self._has_active))
+        self._reporter.start_failed(action.reason, runs=self._has_active)
         self._spawn(self._end(action.generation, at_once=True))
 
     # --- the end --------------------------------------------------------------------------------------------------
@@ -262,23 +243,18 @@ class StdioReloader:
         await self._host.drain()
 
     async def _close(self) -> None:
+        self._reporter.close()
         for timer in self._timers.values():
             timer.cancel()
         transports, self._transports = list(self._transports.values()), {}
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*(each.close() for each in transports), self._host.close(), return_exceptions=True)
+        await asyncio.gather(
+            *(each.close() for each in transports), self._host.close(), self._attached.close(), return_exceptions=True
+        )
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def command_files(command: Command) -> list[Path]:
-    """Return the files that a command line names: of a FILE.py target the file itself, else all that exist."""
-    cwd = Path(command.cwd or ".")
-    words = (command.argv[-1].partition(".py:")[0] + ".py",) if command.is_file and ".py:" in command.argv[-1] else ()
-    named = (cwd / word for word in (*words, *command.argv[1:]))
-    return [path for path in named if path.is_file()]

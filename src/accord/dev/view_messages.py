@@ -1,0 +1,61 @@
+"""The messages between a running `accord dev` and the views that are attached to it: one JSON object on each line."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """The first message to a view: what runs here."""
+
+    target: str
+    """The name for people."""
+    identity: str
+    """The file, or the command line with its directory."""
+    pid: int
+    started: float
+
+
+class CallStarted(msgspec.Struct, frozen=True, tag="call_started"):
+    """A call went to the program; `number` counts the calls."""
+
+    number: int
+    at: float
+    """Seconds since 1970."""
+    title: str
+    """Method and name: `tools/call forecast`."""
+    request: str
+    """The JSON-RPC message; redacted when it is sent to a view."""
+
+
+class CallEnded(msgspec.Struct, frozen=True, tag="call_ended"):
+    """A call has ended."""
+
+    number: int
+    seconds: float
+    outcome: str
+    """`ok`, `tool error`, `error -32602: ...`, `cancelled`."""
+    response: str
+
+
+class Line(msgspec.Struct, frozen=True, tag="line"):
+    """A line that the developer was shown."""
+
+    at: float
+    text: str
+
+
+class Dropped(msgspec.Struct, frozen=True, tag="dropped"):
+    """The view was too slow: so many messages were not sent to it."""
+
+    count: int
+
+
+class ReloadCommand(msgspec.Struct, frozen=True, tag="reload"):
+    """A view asks for a reload."""
+
+
+ViewEvent: TypeAlias = CallStarted | CallEnded | Line
+ToView: TypeAlias = Hello | CallStarted | CallEnded | Line | Dropped

@@ -1,0 +1,193 @@
+"""Views that are attached to a running `accord dev`: real processes, real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from accord.client.target import Command
+from accord.dev import attach_server
+from accord.dev.attach_client import Attachment, attach
+from accord.dev.attach_server import QUEUE_BYTES, AttachServer
+from accord.dev.attach_socket import check_private, peer_user
+from accord.dev.program import Program as WatchedProgram
+from accord.dev.settings import DevSettings
+from accord.dev.view_messages import CallEnded, CallStarted, Dropped, Line, ToView
+from accord.errors import TargetError
+
+from tests.dev.programs import Program, text_of
+from tests.waiting import until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no Unix sockets on Windows")
+
+LOGIN = "\n@server.tool()\ndef login(password: str) -> dict[str, str]:\n    return {'access_token': password}\n"
+SECRET = "correct-horse-battery"
+
+
+async def received(view: Attachment, count: int) -> list[ToView]:
+    """Return the next events, so many or more."""
+    found: list[ToView] = []
+    while len(found) < count:
+        found += await asyncio.to_thread(view.receive)
+        assert not view.is_closed, found
+    return found
+
+
+@asynccontextmanager
+async def attached(command: Command, folder: Path | None = None) -> AsyncIterator[Attachment]:
+    view = await asyncio.to_thread(attach, command, folder=folder)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+async def test_a_view_receives_each_call_with_its_messages_without_secrets(program: Program) -> None:
+    program.write("one", LOGIN)
+    async with program.connected() as client:
+        await text_of(client, "version")
+        async with attached(program.command) as view:
+            await client.call_tool("login", {"password": SECRET})
+            events = [each for each in await received(view, 4) if not isinstance(each, Line)]
+    first, first_end, second, second_end = events
+    assert isinstance(first, CallStarted)
+    assert first.title == "tools/call version"
+    assert isinstance(first_end, CallEnded)
+    assert (first_end.number, first_end.outcome) == (first.number, "ok")
+    assert '"one"' in first_end.response
+    assert isinstance(second, CallStarted)
+    assert isinstance(second_end, CallEnded)
+    assert '"login"' in second.request
+    assert "access_token" in second_end.response
+    assert SECRET not in f"{second}{second_end}"
+
+
+async def test_a_view_asks_for_a_reload(program: Program) -> None:
+    program.write("one")
+    async with program.connected() as client, attached(program.command) as view:
+        await text_of(client, "version")
+        view.reload()
+        await program.until_reloaded()
+        assert await text_of(client, "version") == "one"
+
+
+async def test_a_view_ends_with_what_it_is_attached_to(program: Program) -> None:
+    program.write("one")
+    async with program.connected():
+        view = await asyncio.to_thread(attach, program.command)
+    while await asyncio.to_thread(view.receive):
+        pass
+    assert view.is_closed
+    view.close()
+
+
+async def test_what_sends_no_command_is_detached(program: Program) -> None:
+    program.write("one")
+    async with program.connected() as client:
+        async with attached(program.command) as view:
+            os.write(view.fileno(), b"x" * 100_000)
+            while await asyncio.to_thread(view.receive):
+                pass
+            assert view.is_closed
+        assert await text_of(client, "version") == "one"
+
+
+def watched(folder: Path) -> WatchedProgram:
+    return WatchedProgram(Command(("program",), cwd=str(folder)), DevSettings(), folder)
+
+
+async def test_a_view_that_does_not_read_loses_events_with_their_count(tmp_path: Path) -> None:
+    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+    await server.open()
+    command, line = watched(tmp_path).command, Line(1.0, "x" * 10_000)
+    count = 3 * QUEUE_BYTES // 10_000
+    try:
+        async with attached(command, tmp_path / "sockets") as slow, attached(command, tmp_path / "sockets") as quick:
+            for _ in range(count):
+                server.publish(line)  # returns at once
+            found: list[ToView] = []
+            while not found or not isinstance(found[-1], Dropped):
+                found += await received(slow, 1)
+            dropped = found[-1]
+            assert isinstance(dropped, Dropped)
+            assert len(found) - 1 + dropped.count == count
+            assert dropped.count > 0
+            assert sum(len(each.text) for each in found[:-1] if isinstance(each, Line)) <= QUEUE_BYTES
+            assert await received(quick, 1)
+    finally:
+        await server.close()
+    assert list((tmp_path / "sockets").iterdir()) == []
+
+
+async def test_what_is_kept_for_later_views_is_bounded(tmp_path: Path) -> None:
+    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+    await server.open()
+    try:
+        for number in range(20_000):
+            server.publish(Line(1.0, str(number)))
+        async with attached(watched(tmp_path).command, tmp_path / "sockets") as view:
+            found = await received(view, 1_000)
+            assert [each.text for each in found if isinstance(each, Line)] == [str(n) for n in range(19_000, 20_000)]
+    finally:
+        await server.close()
+
+
+async def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert peer_user(ours) == os.getuid()
+    monkeypatch.setattr(attach_server, "peer_user", lambda connection: os.getuid() + 1)
+    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+    await server.open()
+    try:
+        with pytest.raises(TargetError, match="runs; its host starts it"):
+            await asyncio.to_thread(attach, watched(tmp_path).command, folder=tmp_path / "sockets")
+    finally:
+        await server.close()
+
+
+def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
+    check_private(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    for name in ("open", "link"):
+        with pytest.raises(OSError, match="only you can enter; remove it"):
+            check_private(tmp_path / name)
+
+
+def test_the_socket_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:
+    check_private(tmp_path / "sockets")
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(tmp_path / "sockets" / "1-a.sock"))
+    with pytest.raises(TargetError, match="no `accord dev program` of this user runs"):
+        attach(watched(tmp_path).command, folder=tmp_path / "sockets")
+    assert list((tmp_path / "sockets").iterdir()) == []
+
+
+async def test_the_error_names_what_runs(program: Program) -> None:
+    program.write("one")
+    async with program.connected():
+        with pytest.raises(TargetError, match=r"these run: .*weather\.py"):
+            await asyncio.to_thread(attach, Command(("other",)))
+
+
+async def test_a_reload_goes_on_while_a_view_does_not_read(program: Program) -> None:
+    program.write("one", "\n@server.tool()\ndef big() -> str:\n    return 'x' * 200_000\n")
+    async with program.connected() as client, attached(program.command) as view:
+        for _ in range(20):
+            assert len(await text_of(client, "big")) == 200_000
+        program.write("two")
+        await program.until_reloaded()
+        assert await text_of(client, "version") == "two"
+        found: list[ToView] = []
+        await until(lambda: view.fileno() > 0)
+        while not any(isinstance(each, Dropped) for each in found):
+            found += await received(view, 1)
