@@ -23,18 +23,26 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Terminal:
-    """Runs Python, by default `accord`, with stdin and stderr on a pseudo-terminal, as the leader of its session."""
+    """Runs Python, by default `accord`, with stdin and stderr on a pseudo-terminal, as the leader of its session.
+
+    With `is_whole`, stdout is on it too.
+    """
 
     def __init__(
-        self, *arguments: str, cwd: Path, python: Sequence[str] = ("-m", "accord"), **environment: str
+        self,
+        *arguments: str,
+        cwd: Path,
+        python: Sequence[str] = ("-m", "accord"),
+        is_whole: bool = False,
+        **environment: str,
     ) -> None:
         self._ours, theirs = os.openpty()
-        self._shown = ""
+        self.shown = ""
         self._seen = 0
         self.process = subprocess.Popen(
             [sys.executable, "-c", TAKE_THE_TERMINAL, sys.executable, *python, *arguments],
             stdin=theirs,
-            stdout=subprocess.PIPE,
+            stdout=theirs if is_whole else subprocess.PIPE,
             stderr=theirs,
             cwd=cwd,
             env={**os.environ, "TERM": "xterm", **environment},
@@ -50,17 +58,17 @@ class Terminal:
     ) -> None:
         self.process.kill()
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         os.close(self._ours)
 
     def expect(self, text: str) -> str:
         """Wait until `text` is shown, after what was expected before; everything shown up to there."""
         deadline = time.monotonic() + SECONDS
-        while (found := self._shown.find(text, self._seen)) < 0:
+        while (found := self.shown.find(text, self._seen)) < 0:
             more = time.monotonic() < deadline and self._read()
-            assert more, f"{text!r} is not shown:\n{self._shown[self._seen :]}"
-        before, self._seen = self._shown[self._seen : found], found + len(text)
+            assert more, f"{text!r} is not shown:\n{self.shown[self._seen :]}"
+        before, self._seen = self.shown[self._seen : found], found + len(text)
         return before
 
     def type(self, text: str) -> None:
@@ -77,12 +85,11 @@ class Terminal:
 
     def end(self) -> tuple[int, str, str]:
         """The exit code, stdout, and the rest of what is shown."""
-        assert self.process.stdout is not None
-        said = self.process.stdout.read().decode()
+        said = "" if self.process.stdout is None else self.process.stdout.read().decode()
         code = self.process.wait(SECONDS)
         while self._read():
             continue
-        return code, said, self._shown[self._seen :]
+        return code, said, self.shown[self._seen :]
 
     def _read(self) -> bool:
         if not select.select([self._ours], [], [], SECONDS)[0]:
@@ -91,5 +98,5 @@ class Terminal:
             data = os.read(self._ours, 65536)
         except OSError:  # Linux ends a terminal this way
             return False
-        self._shown += data.decode(errors="replace").replace("\r\n", "\n")
+        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)

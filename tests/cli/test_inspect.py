@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -64,10 +66,18 @@ def send(link: tuple[str, str], command: str, **params: Any) -> tuple[int, Any]:
 
 
 @contextmanager
-def inspecting(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+def inspecting(
+    folder: Path, *arguments: str, command: tuple[str, ...] = ("inspect", "--no-open"), **environment: str
+) -> Iterator[tuple[str, str]]:
     """Run the command without a terminal, and yield its link; it ends with SIGTERM, and leaves nothing behind."""
-    command = [sys.executable, "-m", "accord", "inspect", "--no-open", *arguments]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "accord", *command, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **environment},
+    ) as process:
         try:
             assert process.stdout is not None
             yield parts(process.stdout.readline())
@@ -83,6 +93,25 @@ def test_the_servers_of_the_command_line_connect_when_the_page_asks(folder: Path
         assert (status, server["state"], server["revision"]) == (200, "connected", "2026-07-28")
         assert (folder / "started").exists()
         assert send((link[0], "wrong"), "servers/list")[0] == 401
+
+
+def test_a_program_under_live_reload_is_inspected(folder: Path) -> None:
+    opened = folder / "opened"
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o700)
+    with inspecting(folder, "shop.py", "--inspect", "--grace", "1", command=("dev",), BROWSER=str(browser)) as link:
+        (name,) = [each["name"] for each in send(link, "servers/list")[1]["servers"]]
+        assert send(link, "servers/connect", server=name)[1]["state"] == "connected"
+        call: Any = {"kind": "tool", "name": "price", "server": name}
+        assert send(link, "calls/start", argumentsJson='{"item": "tea"}', **call)[0] == 200
+        (folder / "shop.py").write_text(
+            SHOP.replace("len(item)", "len(item)\n\n\n@server.tool\ndef added() -> int:\n    return 1")
+        )
+        deadline = time.monotonic() + SECONDS
+        while "added" not in str(send(link, "tools/list", server=name)):
+            assert time.monotonic() < deadline
+    assert opened.read_text().startswith("file://")
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from accord.cli import completion
 from accord.cli.failures import EXIT_CODES
@@ -16,7 +19,12 @@ from accord.cli.settings import positive_seconds, traceback_option
 from accord.client.target import Command, parse
 from accord.dev.settings import DevSettings
 from accord.errors import TargetError
+from accord.messages.base import JSONObject
 from accord.transport.hangup import write_stderr_nowait
+
+if TYPE_CHECKING:
+    from accord.dev.attach_client import Attachment
+    from accord.dev.view_messages import ToView
 
 
 @click.command(epilog=EXIT_CODES)
@@ -40,6 +48,7 @@ from accord.transport.hangup import write_stderr_nowait
 @click.option("--stop-first", is_flag=True, help="End the old process before the new one starts.")
 @click.option("--search", is_flag=True, help="Add the tools search_tools and call_tool, which reach new tools at once.")
 @click.option("--inspect", is_flag=True, help="Open the inspector, with the program as its server.")
+@click.option("--attach", is_flag=True, help="Show the calls of `accord dev TARGET`, which runs already.")
 @click.option("--http", metavar="ADDRESS", help="Serve FILE.py over HTTP there, such as :8000, instead of over stdio.")
 @traceback_option
 def command(
@@ -49,6 +58,7 @@ def command(
     stop_first: bool,
     search: bool,
     inspect: bool,
+    attach: bool,
     http: str | None,
 ) -> int:
     """Serve a program to a host, and replace its process when its files change.
@@ -56,16 +66,54 @@ def command(
     TARGET is FILE.py, or any command line of a stdio server. The host keeps its connection: put `accord dev TARGET`
     into its configuration in place of the command. Watched are the modules that FILE.py imports, the files that the
     command line names, and --watch.
+
+    With --attach, in a second terminal, the calls are listed, and Enter opens their messages, without secrets. If
+    stdout is no terminal, each event is a line of JSON.
     """
     program = parse(target)
     if not isinstance(program, Command):
         raise TargetError(f"{target!r} is no program to start; give FILE.py or the command line of a stdio server")
-    if http is not None and (search or inspect):
-        raise click.UsageError("--search and --inspect are for a program over stdio; leave --http out")
+    if attach:
+        return _attach(program)
+    if http is not None and inspect:
+        raise click.UsageError("--inspect is for a program over stdio; leave --http out")
     if inspect:
         _inspect()
     settings = DevSettings(watch=watch, grace_seconds=grace, stop_first=stop_first, search=search)
     return _serve_stdio(program, settings) if http is None else _serve_http(program, http, settings)
+
+
+def _attach(program: Command) -> int:
+    from accord.dev.attach_client import attach
+
+    attachment = attach(program)
+    try:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            from accord.cli import dev_view  # curses, which Windows does not have
+
+            dev_view.show(attachment)
+        else:
+            _print_events(attachment)
+    finally:
+        attachment.close()
+    return 0
+
+
+def _print_events(attachment: Attachment) -> None:
+    """Print each event as a line of JSON, until `accord dev` ends."""
+    while messages := attachment.receive():
+        for each in messages:
+            sys.stdout.buffer.write(msgspec.json.encode(_with_json(each)) + b"\n")
+        sys.stdout.flush()
+
+
+def _with_json(message: ToView) -> JSONObject:
+    """Return an event for other programs, in which the JSON-RPC messages are JSON."""
+    fields: JSONObject = msgspec.to_builtins(message)
+    for name in ("request", "response"):
+        with suppress(KeyError, msgspec.DecodeError):
+            fields[name] = msgspec.json.decode(fields[name])
+    return fields
 
 
 def _inspect() -> None:
