@@ -19,7 +19,7 @@ from accord.dev.attach_server import QUEUE_BYTES, AttachServer
 from accord.dev.attach_socket import check_private, peer_user
 from accord.dev.program import Program as WatchedProgram
 from accord.dev.settings import DevSettings
-from accord.dev.view_messages import CallEnded, CallStarted, Dropped, Line, ToView
+from accord.dev.view_messages import Dropped, EndedCall, Line, StartedCall, ToView
 from accord.errors import TargetError
 
 from tests.dev.programs import Program, text_of
@@ -57,13 +57,13 @@ async def test_a_view_receives_each_call_with_its_messages_without_secrets(progr
             await client.call_tool("login", {"password": SECRET})
             events = [each for each in await received(view, 4) if not isinstance(each, Line)]
     first, first_end, second, second_end = events
-    assert isinstance(first, CallStarted)
+    assert isinstance(first, StartedCall)
     assert first.title == "tools/call version"
-    assert isinstance(first_end, CallEnded)
+    assert isinstance(first_end, EndedCall)
     assert (first_end.number, first_end.outcome) == (first.number, "ok")
     assert '"one"' in first_end.response
-    assert isinstance(second, CallStarted)
-    assert isinstance(second_end, CallEnded)
+    assert isinstance(second, StartedCall)
+    assert isinstance(second_end, EndedCall)
     assert '"login"' in second.request
     assert "access_token" in second_end.response
     assert SECRET not in f"{second}{second_end}"
@@ -126,7 +126,7 @@ async def test_a_view_that_does_not_read_loses_events_with_their_count(tmp_path:
     assert list((tmp_path / "sockets").iterdir()) == []
 
 
-async def test_what_is_kept_for_later_views_is_bounded(tmp_path: Path) -> None:
+async def test_the_history_for_later_views_is_bounded(tmp_path: Path) -> None:
     server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
     await server.open()
     try:

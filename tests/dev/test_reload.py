@@ -158,7 +158,7 @@ async def test_a_host_that_does_not_request_a_changed_list_is_named(
         await program.until_shown("probably ignores list_changed")
 
 
-async def test_what_a_session_cannot_be_told_is_shown(program: Program) -> None:
+async def test_changes_that_a_session_is_not_notified_of_are_shown(program: Program) -> None:
     program.write("one")
     async with program.connected() as client:
         await text_of(client, "version")

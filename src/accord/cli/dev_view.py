@@ -13,7 +13,7 @@ import msgspec
 
 from accord.cli.columns import one_line, wrapped
 from accord.dev.attach_client import Attachment
-from accord.dev.call_list import Call, CallList
+from accord.dev.viewed_calls import Call, ViewedCalls
 from accord.visible_text import visible
 
 _KEYS = "up/down select   Enter open   / filter   p pause   r reload   q quit"
@@ -27,18 +27,18 @@ _MOST_LINES = 10_000
 def show(attachment: Attachment) -> None:
     """Show the calls until the user quits or `accord dev` ends."""
     with suppress(KeyboardInterrupt):
-        curses.wrapper(lambda screen: _View(screen, attachment).run())
+        curses.wrapper(lambda screen: _CallScreen(screen, attachment).run())
     if attachment.is_closed:
         click.echo(f"accord dev {attachment.hello.target} has ended", err=True)
 
 
-class _View:
+class _CallScreen:
     """The screen: the list, or one call that is open."""
 
     def __init__(self, screen: curses.window, attachment: Attachment) -> None:
         self._screen = screen
         self._attachment = attachment
-        self._calls = CallList()
+        self._calls = ViewedCalls()
         self._selected: int | None = None  # the number of a call; None follows the newest
         self._open: list[str] | None = None
         self._top = 0  # the first line that is shown of an open call

@@ -12,13 +12,13 @@ import msgspec
 
 from accord.client.target import Command
 from accord.dev.attach_socket import check_private, default_folder, identity, peer_user
-from accord.dev.view_messages import CallEnded, CallStarted, Dropped, Hello, Line, ReloadCommand, ToView
+from accord.dev.view_messages import Dropped, EndedCall, Hello, Line, ReloadCommand, StartedCall, ToView
 from accord.errors import TargetError
 
 _CONNECT_SECONDS = 5.0
 _READ_BYTES = 1 << 16
 
-_decode = msgspec.json.Decoder(Hello | CallStarted | CallEnded | Line | Dropped).decode
+_decode = msgspec.json.Decoder(Hello | StartedCall | EndedCall | Line | Dropped).decode
 
 
 class Attachment:

@@ -21,7 +21,7 @@ import msgspec
 
 from accord.dev.attach_socket import check_private, default_folder, identity, peer_user
 from accord.dev.program import Program
-from accord.dev.view_messages import CallEnded, CallStarted, Dropped, Hello, Line, ReloadCommand, ToView, ViewEvent
+from accord.dev.view_messages import Dropped, EndedCall, Hello, Line, ReloadCommand, StartedCall, ToView, ViewEvent
 from accord.wire.session_redaction import SessionRedaction
 
 QUEUE_BYTES = 1 << 20
@@ -46,7 +46,7 @@ class AttachServer:
         self._redaction = SessionRedaction()
         self._history: deque[tuple[ViewEvent, int]] = deque()
         self._history_bytes = 0
-        self._views: dict[_View, asyncio.Task[None]] = {}
+        self._views: dict[_ViewQueue, asyncio.Task[None]] = {}
 
     async def open(self) -> None:
         """Accept views. Raises `OSError`."""
@@ -83,7 +83,7 @@ class AttachServer:
         if peer_user(connection) not in (None, os.getuid()) or len(self._views) >= _MOST_VIEWS or task is None:
             writer.close()
             return
-        view = _View()
+        view = _ViewQueue()
         self._views[view] = task
         sending = asyncio.ensure_future(self._send(view, writer))
         try:
@@ -102,7 +102,7 @@ class AttachServer:
                 decode(line)
                 self._program.request_reload()
 
-    async def _send(self, view: _View, writer: asyncio.StreamWriter) -> None:
+    async def _send(self, view: _ViewQueue, writer: asyncio.StreamWriter) -> None:
         history = [event for event, _ in self._history]
         target = self._program.name
         with suppress(OSError):
@@ -116,9 +116,9 @@ class AttachServer:
                 await writer.drain()
 
     def _redacted(self, event: ViewEvent) -> ViewEvent:
-        if isinstance(event, CallStarted):
+        if isinstance(event, StartedCall):
             return msgspec.structs.replace(event, request=self._text(event.request))
-        if isinstance(event, CallEnded):
+        if isinstance(event, EndedCall):
             outcome = self._redaction.text(event.outcome)
             return msgspec.structs.replace(event, outcome=outcome, response=self._text(event.response))
         return msgspec.structs.replace(event, text=self._redaction.text(event.text))
@@ -131,7 +131,7 @@ class AttachServer:
         return _encode(message) + b"\n"
 
 
-class _View:
+class _ViewQueue:
     """What waits for one view."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class _View:
 
 
 def _size(event: ViewEvent) -> int:
-    if isinstance(event, CallStarted):
+    if isinstance(event, StartedCall):
         return len(event.request) + len(event.title)
     return len(event.text) if isinstance(event, Line) else len(event.response) + len(event.outcome)
 

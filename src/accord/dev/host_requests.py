@@ -85,7 +85,7 @@ class HostRequests:
             self._state.emit(CallStarted(id, exchange.title, message))
         if self._search and method == "tools/call" and self._answer_search(exchange, incoming):
             return
-        exchange.owner = self._state.request_states.claim(message, params)
+        exchange.owner = self._state.retry_owners.claim(message, params)
         owner = self._state.processes.get(exchange.owner) if exchange.owner is not None else None
         if owner is not None:
             self._state.send(owner, exchange.message)
@@ -191,7 +191,7 @@ class HostRequests:
         if exchange.method in STATEFUL:
             return self._state.session.note_result(exchange.method, exchange.params, message)
         if exchange.owner is not None:
-            self._state.request_states.note(exchange.owner, message)
+            self._state.retry_owners.note(exchange.owner, message)
         return result_for_host(exchange.method, message, search=self._search)
 
     def reply(self, exchange: Exchange, message: bytes) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from accord.check.surface.schema_changes import Change
 from accord.dev import announcements
 from accord.dev.proxied_request import ProxiedRequest
-from accord.dev.request_states import RequestStates
+from accord.dev.retry_owners import RetryOwners
 from accord.messages.base import JSONObject
 
 
@@ -52,7 +52,7 @@ class HTTPProcesses:
         """The process that new requests go to."""
         self.retired: list[HTTPProcess] = []
         """The processes that finish their calls."""
-        self.request_states: RequestStates = RequestStates()
+        self.retry_owners: RetryOwners = RetryOwners()
         self.failure: str = f"{target} does not run"
         """Why no process is current."""
         self.is_expected: bool = True
@@ -73,7 +73,7 @@ class HTTPProcesses:
 
     def lose(self, process: HTTPProcess, reason: str, *, is_expected: bool) -> None:
         """Note that a process is gone."""
-        self.request_states.release(process.generation)
+        self.retry_owners.release(process.generation)
         if process in self.retired:
             self.retired.remove(process)
         if process is self.current:
@@ -87,13 +87,13 @@ class HTTPProcesses:
 
     def is_finished(self, process: HTTPProcess) -> bool:
         """Return whether no call of a process is in progress, nor waits for answers."""
-        return not process.calls and not self.request_states.is_awaited_by(process.generation)
+        return not process.calls and not self.retry_owners.is_awaited_by(process.generation)
 
     def owner_of_state(self, request: ProxiedRequest) -> HTTPProcess | None:
         """Return the process that waits for a retry with answers."""
         if request.exchange is None:
             return None
-        owner = self.request_states.claim(request.body, request.exchange.params)
+        owner = self.retry_owners.claim(request.body, request.exchange.params)
         running = [*self.retired, self.current]
         return next((each for each in running if each is not None and each.generation == owner), None)
 

@@ -124,7 +124,7 @@ class ProxiedResponse:
                 raise Stopped(final)
             return
         body = reading.result()
-        self._processes.request_states.note(process.generation, body)
+        self._processes.retry_owners.note(process.generation, body)
         if request.exchange is not None and response.status == 200:
             body = request.answer = result_for_host(request.exchange.method, body, search=self._search)
         elif request.exchange is not None:
@@ -171,7 +171,7 @@ class ProxiedResponse:
                 self._request.last_event_id = match[1]
         for answer in self._answers_in(whole):
             self._request.answer = answer
-            self._processes.request_states.note(process.generation, answer)
+            self._processes.retry_owners.note(process.generation, answer)
         if whole:
             await self._write(whole)
 

@@ -93,7 +93,7 @@ class ProcessLifecycle:
 
     def _release(self, process: RelayedProcess, reason: str) -> None:
         """End all that depends on a process that is gone."""
-        self._state.request_states.release(process.generation)
+        self._state.retry_owners.release(process.generation)
         for message in self._state.questions.release(process.generation, reason):
             self._state.emit(ToHost(message))
         self._requests.release(process, reason)
@@ -200,6 +200,6 @@ class ProcessLifecycle:
 
     def check_finished(self, process: RelayedProcess) -> None:
         """Let a retiring process end that has no requests, and no call that waits for answers to its questions."""
-        is_needed = self._state.request_states.is_awaited_by(process.generation)
+        is_needed = self._state.retry_owners.is_awaited_by(process.generation)
         if process.phase is ProcessPhase.RETIRING and not is_needed and not self._requests.is_answered_by(process):
             self._state.emit(Finished(process.generation))

@@ -9,7 +9,7 @@ from accord.dev.actions import Action, ToProcess
 from accord.dev.host_session import HostSession
 from accord.dev.questions import Addressed, ProcessQuestions
 from accord.dev.relayed_process import ProcessPhase, RelayedProcess
-from accord.dev.request_states import RequestStates
+from accord.dev.retry_owners import RetryOwners
 from accord.dev.rewriting import request
 from accord.messages.base import JSONObject, RequestId
 
@@ -29,7 +29,7 @@ class RelayState:
         self.failure: str = f"{target} does not run"
         """Why no process is active."""
         self.questions: ProcessQuestions = ProcessQuestions()
-        self.request_states: RequestStates = RequestStates()
+        self.retry_owners: RetryOwners = RetryOwners()
         self._ids = count(1)
         self._prefix = prefix
         self._actions: list[Action] = []

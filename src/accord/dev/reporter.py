@@ -9,7 +9,7 @@ from itertools import count
 
 from accord.check.surface.schema_changes import Change
 from accord.dev.actions import TookOver
-from accord.dev.view_messages import CallEnded, CallStarted, Line, ViewEvent
+from accord.dev.view_messages import EndedCall, Line, StartedCall, ViewEvent
 from accord.visible_text import single_line
 
 LIST_SECONDS = 5.0
@@ -30,7 +30,7 @@ class Reporter:
         self._target = target
         self._show = show
         self._publish = publish
-        self._calls: dict[object, tuple[CallStarted, float]] = {}
+        self._calls: dict[object, tuple[StartedCall, float]] = {}
         self._numbers = count(1)
         self._timers: set[asyncio.TimerHandle] = set()
 
@@ -48,7 +48,7 @@ class Reporter:
 
     def call_started(self, key: object, title: str, request: bytes) -> None:
         """Note a call; `key` identifies it until it ends."""
-        started = CallStarted(next(self._numbers), time.time(), title, _text(request))
+        started = StartedCall(next(self._numbers), time.time(), title, _text(request))
         self._calls[key] = started, time.perf_counter()
         self._publish(started)
 
@@ -59,7 +59,7 @@ class Reporter:
         started, began = found
         seconds = time.perf_counter() - began
         self._show(single_line(f"{started.title}: {outcome}, {seconds * 1000:.0f} ms"))
-        self._publish(CallEnded(started.number, seconds, outcome, _text(response)))
+        self._publish(EndedCall(started.number, seconds, outcome, _text(response)))
 
     # --- reloads --------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     started: float
 
 
-class CallStarted(msgspec.Struct, frozen=True, tag="call_started"):
+class StartedCall(msgspec.Struct, frozen=True, tag="call_started"):
     """A call went to the program; `number` counts the calls."""
 
     number: int
@@ -30,7 +30,7 @@ class CallStarted(msgspec.Struct, frozen=True, tag="call_started"):
     """The JSON-RPC message; redacted when it is sent to a view."""
 
 
-class CallEnded(msgspec.Struct, frozen=True, tag="call_ended"):
+class EndedCall(msgspec.Struct, frozen=True, tag="call_ended"):
     """A call has ended."""
 
     number: int
@@ -57,5 +57,5 @@ class ReloadCommand(msgspec.Struct, frozen=True, tag="reload"):
     """A view asks for a reload."""
 
 
-ViewEvent: TypeAlias = CallStarted | CallEnded | Line
-ToView: TypeAlias = Hello | CallStarted | CallEnded | Line | Dropped
+ViewEvent: TypeAlias = StartedCall | EndedCall | Line
+ToView: TypeAlias = Hello | StartedCall | EndedCall | Line | Dropped

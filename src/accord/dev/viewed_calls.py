@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from accord.dev.view_messages import CallEnded, CallStarted, Dropped, Line, ToView
+from accord.dev.view_messages import Dropped, EndedCall, Line, StartedCall, ToView
 
 _MOST_CALLS = 1_000
 
@@ -35,7 +35,7 @@ class Call(msgspec.Struct):
         return time.strftime("%H:%M:%S", time.localtime(self.at)), duration, f"{self.title}: {self.outcome}"
 
 
-class CallList:
+class ViewedCalls:
     """The state of a view."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class CallList:
     @property
     def waiting(self) -> int:
         """Return the number of calls that have started since the pause."""
-        return sum(isinstance(each, CallStarted) for each in self._paused or ())
+        return sum(isinstance(each, StartedCall) for each in self._paused or ())
 
     def toggle_pause(self) -> None:
         """Let the list stand still, or show what has happened since."""
@@ -73,16 +73,16 @@ class CallList:
             elif self._paused is not None:
                 self._paused.append(each)
                 del self._paused[: -2 * _MOST_CALLS]
-            elif isinstance(each, CallStarted):
+            elif isinstance(each, StartedCall):
                 self._calls[each.number] = Call(each.number, each.at, each.title, each.request)
                 if len(self._calls) > _MOST_CALLS:
                     del self._calls[next(iter(self._calls))]
-            elif isinstance(each, CallEnded):
+            elif isinstance(each, EndedCall):
                 self._end(each)
             elif isinstance(each, Line):
                 self.last_line = each.text
 
-    def _end(self, ended: CallEnded) -> None:
+    def _end(self, ended: EndedCall) -> None:
         if (call := self._calls.get(ended.number)) is not None:
             call.seconds, call.outcome, call.response = ended.seconds, ended.outcome, ended.response
 

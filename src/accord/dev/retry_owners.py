@@ -12,7 +12,7 @@ from accord.dev.rewriting import members
 _MOST = 1_000
 
 
-class RequestStates:
+class RetryOwners:
     """The generation of the process that waits for a retry, by `requestState`; the oldest is dropped after 1,000."""
 
     def __init__(self) -> None:
