@@ -52,7 +52,7 @@ COVERAGE: dict[str, str] = {
     **dict.fromkeys(
         (f"client tasks/{verb}" for verb in ("get", "result")), _in(_TASKS, "a_call_returns_the_result_of_its_task")
     ),
-    "client tasks/list": SHAPE,
+    "client tasks/list": _in("server/http/test_tasks", "principals_cannot_see_the_tasks_of_each_other_in_sessions"),
     "client tasks/cancel": _in(_TASKS, "cancelling_a_task_cancels_its_handler"),
     # what a client tells
     "client notifications/initialized": _in(

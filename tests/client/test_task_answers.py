@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ from accord import Client, StoreError
 from accord.errors import InternalError
 from accord.stores import MemoryTasks, TaskRecord
 
+from tests.client.raw import raw_server
+from tests.clock import Clock
 from tests.server.tasks.test_calls import BOTH, EXTENSION, Desk
 from tests.waiting import until
+
+SUPPORT = {"taskSupport": "required"}
 
 
 class FailingOnce(MemoryTasks):
@@ -56,3 +61,21 @@ async def test_a_call_whose_elicitation_handler_fails_leaves_no_task(revision: s
             assert (await client.call_tool("ask")).is_error
         runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
         await until(lambda: not runner.tasks)
+
+
+async def test_a_task_that_works_on_after_its_question_outlasts_the_timeout_of_a_request() -> None:
+    clock, offers = Clock(), {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    state = {"taskId": "t", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+    async with raw_server("2025-11-25", offers=offers) as (server, client):
+        call = asyncio.ensure_future(client.call_tool("ask", timeout=10))
+        server.answer(await server.hear(), tools=[{"name": "ask", "inputSchema": {}, "execution": SUPPORT}])
+        server.answer(await server.hear(), task={**state, "status": "working"})
+        server.answer(await server.hear(), **state, status="input_required")
+        waiting = await server.hear()
+        assert waiting["method"] == "tasks/result"
+        await clock.jump(11)
+        assert (await server.hear())["params"]["requestId"] == waiting["id"]
+        await clock.jump(2)
+        server.answer(await server.hear(), **state, status="completed")
+        server.done(await server.hear())
+        assert (await call).text == "done"

@@ -233,8 +233,8 @@ class _Polling:
         handle._has_ended = task.status in TERMINAL_STATUSES
         if task.status == "cancelled":
             raise ProtocolError(f"{name}: the task was cancelled: {task.status_message or 'no reason given'}")
-        if session.rules.requested_tasks and (task.status == "input_required" or task.status in TERMINAL_STATUSES):
-            return await self._timed(handle._result_in_core(**self._options))
+        if session.rules.requested_tasks and (task.status == "input_required" or handle._has_ended):
+            return await self._result_in_core()
         if task.status == "input_required":
             await handle._answer(task.input_requests or {}, **self._options)
         elif task.status == "failed":
@@ -243,6 +243,17 @@ class _Polling:
         elif task.status == "completed":
             return handle._tasks.requests.decode("tasks/get", self._type, task.result)
         return None
+
+    async def _result_in_core(self) -> ToolResult | None:
+        """Return the result of a task of 2025-11-25, and answer its questions meanwhile; None if it works on for longer
+        than the timeout of a request.
+        """
+        try:
+            return await self._timed(self._handle._result_in_core(**self._options))  # type: ignore[no-any-return]
+        except RequestTimeout:
+            if self._handle._has_ended or (self._left is not None and self._left <= 0):
+                raise
+            return None
 
     async def _sleep(self, seconds: float) -> None:
         await self._timed(asyncio.sleep(min(max(seconds, _SHORTEST_POLL_SECONDS), _LONGEST_POLL_SECONDS)))

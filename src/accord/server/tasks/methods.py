@@ -18,6 +18,7 @@ from accord.errors import (
     InternalError,
     InvalidParams,
     MethodNotFound,
+    NotConnected,
     StoreError,
 )
 from accord.limits import Limits
@@ -238,6 +239,8 @@ class QuestionSender:
         self._peer = peer
         self._seconds = seconds
         self._sending: set[asyncio.Task[None]] = set()
+        self._is_lost = False
+        """Whether the client cannot be asked here any more."""
 
     async def send_until_end(self) -> None:
         """Return when the task has ended. What was not answered when the request ends, a later request asks again."""
@@ -246,7 +249,7 @@ class QuestionSender:
             while not ended.done():
                 self._task.asks.clear()
                 for key, question in list(self._task.questions.items()):
-                    if not question.is_sent:
+                    if not (question.is_sent or self._is_lost):
                         self._start(key, question)
                 asks = asyncio.ensure_future(self._task.asks.wait())
                 try:
@@ -270,10 +273,12 @@ class QuestionSender:
             params = checked_params(question, task.call.pending, self._peer)
             raw, _ = await request_answer(question, params, self._pending, self._peer, self._seconds)
             await task.receive_answers({key: raw})
-        except (asyncio.CancelledError, ConnectionLost):
+        except (asyncio.CancelledError, ConnectionLost, NotConnected) as error:  # a later request asks again
             open.is_sent = False
             task.asks.set()
-            raise
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            self._is_lost = True
         except AccordError as error:  # the handler learns why it gets no answer
             if not open.answer.done():
                 open.answer.set_exception(error)
