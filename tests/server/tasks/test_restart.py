@@ -1,7 +1,11 @@
-"""Servers that are killed at each operation of their task store: nothing unsafe runs twice, no result is lost."""
+"""Servers that are killed at each operation of their task store: nothing unsafe runs twice, no result is lost.
+
+`ACCORD_KILLS=20` repeats each point 20 times.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -36,9 +40,12 @@ async def outcome(client: Client, id: str, tool: str) -> str:
     return ""
 
 
+@pytest.mark.parametrize("run", range(int(os.environ.get("ACCORD_KILLS", "1"))))
 @pytest.mark.parametrize("point", POINTS, ids="-".join)
 @pytest.mark.parametrize("tool", ["safe", "unsafe"])
-async def test_a_task_survives_the_kill_of_its_server(tool: str, point: tuple[str, ...], tmp_path: Path) -> None:
+async def test_a_task_survives_the_kill_of_its_server(
+    tool: str, point: tuple[str, ...], run: int, tmp_path: Path
+) -> None:
     id, result = "", ""
     try:
         async with client(tmp_path, *point) as first:
