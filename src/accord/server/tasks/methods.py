@@ -39,7 +39,8 @@ from accord.messages.tasks import (
 from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
 from accord.server.input.direct import checked_params, request_answer
-from accord.server.tasks.runner import TaskRunner, subscription_key
+from accord.server.tasks.notifier import subscription_key
+from accord.server.tasks.runner import TaskRunner
 from accord.server.tasks.running_task import RunningTask, TaskQuestion
 from accord.server.tasks.wire import core_task, detailed_task, task_info
 from accord.session.pending_request import PendingRequest
@@ -162,12 +163,12 @@ class TaskMethods:
         if wanted is None:
             return {}, []
         peer.channel.session.require_client_capability(pending, TASKS.capability)
-        granted = [id for id in dict.fromkeys(wanted) if await self._is_known(id, pending, peer)]
+        granted = [id for id in dict.fromkeys(wanted) if await self._grant_one(id, pending, peer)]
         return {"taskIds": granted}, [subscription_key(id) for id in granted]
 
-    async def _is_known(self, id: str, pending: PendingRequest, peer: Peer) -> bool:
+    async def _grant_one(self, id: str, pending: PendingRequest, peer: Peer) -> bool:
         with suppress(InvalidParams):
-            await self._find(id, pending, peer)
+            self._runner.watch(await self._find(id, pending, peer))
             return True
         return False
 

@@ -15,11 +15,10 @@ import msgspec
 from accord.errors import INTERNAL_ERROR, AccordError, InternalError, RateLimited, StoreError
 from accord.limits import Limits
 from accord.messages import codec
-from accord.messages.revision import RULES
 from accord.redaction import describe_redacted
 from accord.server.core.types import LivingServer
+from accord.server.tasks.notifier import TaskNotifier
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
-from accord.server.tasks.wire import core_task, detailed_task
 from accord.store.tasks import UNREADABLE, TaskInput, TaskRecord, Tasks
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 _TURN_SECONDS = 0.25
 """The interval at which changes are stored, and inputs from other processes are taken."""
-
-_NOTIFY_SECONDS = 0.05
-"""The shortest interval between two notifications about one task, but for its end."""
 
 _ADOPT_SECONDS = 1.0
 """The shortest interval between two searches for tasks of processes that have ended."""
@@ -54,11 +50,6 @@ Recover = Callable[[TaskRecord], "tuple[HandlerCall, Work] | None"]
 """Returns what runs the handler of an adopted task again; None if it must not run again."""
 
 
-def subscription_key(id: str) -> str:
-    """Return the key of a task in the subscription index, which no URI can be."""
-    return f" task {id}"
-
-
 class TaskRunner:
     """The runner of the tasks on one event loop. It opens the store for the lifetime of the server there."""
 
@@ -76,9 +67,9 @@ class TaskRunner:
         """Tasks with changes that are not stored yet."""
         self._unstored: dict[str, TaskRecord] = {}
         """Tasks that have ended, whose end the store has not taken yet, by id."""
-        self._notified: dict[RunningTask, asyncio.TimerHandle | None] = {}
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the tasks."""
+        self._notifier = TaskNotifier(server.change_bus, self._load_elsewhere)
         self._turns: asyncio.Task[None] | None = None
         self._adopted = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
@@ -127,6 +118,7 @@ class TaskRunner:
             self._stop_timers(task)
         with suppress(StoreError):
             await self._store_ends()
+        self._notifier.close()
         for background in (*self._background, *([self._turns] if self._turns else ())):
             background.cancel()
         await self.store.close(self.id)
@@ -226,49 +218,28 @@ class TaskRunner:
     def _stop_timers(self, task: RunningTask) -> None:
         if task.expiry is not None:
             task.expiry.cancel()
-        timer = self._notified.pop(task, None)
-        if timer is not None:
-            timer.cancel()
+        self._notifier.forget(task)
 
     # --- changes -----------------------------------------------------------------------------------------------
 
     def changed(self, task: RunningTask) -> None:
         """See `TaskTable.changed`."""
-        if task.record.ended:
-            self._notify(task)
-            return
-        task.record.updated_at = time.time()
-        if not task.is_task:
-            return
-        self._changed[task] = None
-        if task not in self._notified:
-            self._notified[task] = self.loop.call_later(_NOTIFY_SECONDS, self._after_interval, task)
-            self._notify(task)
-        else:
-            task.has_news = True
-
-    def _after_interval(self, task: RunningTask) -> None:
-        del self._notified[task]
-        if task.has_news:
-            task.has_news = False
-            self.changed(task)
-
-    def _notify(self, task: RunningTask) -> None:
-        """Send the state of a task: to the session that has created it, or to its subscribers."""
-        record = task.record
-        with suppress(AccordError):  # a client that has disconnected
-            if task.is_core:
-                channel = task.call.peer.channel
-                channel.notify("notifications/tasks/status", core_task(record), rules=RULES[record.revision])
+        if not task.record.ended:
+            task.record.updated_at = time.time()
+            if not task.is_task:
                 return
-        index = self._server.change_bus.indexes.get(self.loop)
-        if index is None:
-            return
-        subscribers = index.subscribers(subscription_key(record.id))
-        params = codec.encode(detailed_task(record)) if subscribers else b""
-        for subscriber in subscribers:
-            if subscriber.queue.principal == record.owner:
-                subscriber.notify("notifications/tasks", params)
+            self._changed[task] = None
+        self._notifier.changed(task)
+
+    def watch(self, record: TaskRecord) -> None:
+        """Notify the subscribers of a task, also if it runs elsewhere."""
+        if not record.ended and record.id not in self.tasks:
+            self._notifier.watch(record)
+
+    async def _load_elsewhere(self, id: str) -> TaskRecord | None:
+        """Return a task that does not run here. Raises `StoreError`."""
+        record = await self.load(id)
+        return None if id in self.tasks else record
 
     def _start_turns(self) -> None:
         if self._turns is None:

@@ -126,8 +126,6 @@ class RunningTask:
         self.once_cache: OnceCache = StoredOnceCache(self)
         self.handler: asyncio.Task[Any] | None = None
         self.expiry: asyncio.TimerHandle | None = None
-        self.has_news: bool = False
-        """Whether it has changed since its last notification."""
         self._table = table
         self.ending: asyncio.Task[None] | None = None
         """Stores its final status; set from then on."""

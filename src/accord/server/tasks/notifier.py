@@ -1,0 +1,156 @@
+"""Notifications about tasks: to the session that has created a task (2025-11-25), or to its subscribers (2026-07-28).
+
+A task that runs here announces each change. One that runs elsewhere (another process, another event loop) is looked up
+in the store at an interval, as long as it has a subscriber here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from accord.errors import AccordError
+from accord.messages import codec
+from accord.messages.revision import RULES
+from accord.redaction import describe_redacted
+from accord.server.tasks.wire import core_task, detailed_task
+
+if TYPE_CHECKING:
+    from accord.server.notify.change_bus import ChangeBus
+    from accord.server.notify.subscriber import Subscriber
+    from accord.server.tasks.running_task import RunningTask
+    from accord.store.tasks import TaskRecord
+
+log: logging.Logger = logging.getLogger("accord.server")
+
+_NOTIFY_SECONDS = 0.05
+"""The shortest interval between two notifications about one task, but for its end."""
+
+_LOOK_SECONDS = 0.5
+"""The interval at which subscribed tasks that run elsewhere are looked up."""
+
+_MISSED_LOOKS = 10
+"""How often a task may be found without a subscriber before it is looked up no longer: a subscription begins only after
+its tasks are granted."""
+
+
+def subscription_key(id: str) -> str:
+    """Return the key of a task in the subscription index, which no URI can be."""
+    return f" task {id}"
+
+
+class _Watched(msgspec.Struct):
+    """A subscribed task that runs elsewhere."""
+
+    state: tuple[Any, ...]
+    """The state that its subscribers know."""
+    missed: int = 0
+    """How often it had no subscriber."""
+
+
+class TaskNotifier:
+    """Sends the notifications about tasks on one event loop. `load` returns a task that runs elsewhere; None for one
+    that is gone, or runs here now.
+    """
+
+    def __init__(self, change_bus: ChangeBus, load: Callable[[str], Awaitable[TaskRecord | None]]) -> None:
+        self._change_bus = change_bus
+        self._load = load
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[RunningTask, asyncio.TimerHandle] = {}
+        """Tasks with a recent notification."""
+        self._late: set[RunningTask] = set()
+        """Those of them that have changed since."""
+        self._watched: dict[str, _Watched] = {}
+        self._watching: asyncio.Task[None] | None = None
+
+    # --- tasks that run here -----------------------------------------------------------------------------------
+
+    def changed(self, task: RunningTask) -> None:
+        """Send the state of a task: its end at once, other changes at an interval."""
+        if task.record.ended:
+            self._notify(task)
+        elif task in self._timers:
+            self._late.add(task)
+        else:
+            self._timers[task] = self._loop.call_later(_NOTIFY_SECONDS, self._after_interval, task)
+            self._notify(task)
+
+    def _after_interval(self, task: RunningTask) -> None:
+        del self._timers[task]
+        if task in self._late:
+            self._late.discard(task)
+            self.changed(task)
+
+    def forget(self, task: RunningTask) -> None:
+        """Send nothing more about a task."""
+        self._late.discard(task)
+        timer = self._timers.pop(task, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _notify(self, task: RunningTask) -> None:
+        if not task.is_core:
+            self._notify_subscribers(task.record)
+            return
+        with suppress(AccordError):  # a client that has disconnected
+            rules = RULES[task.record.revision]
+            task.call.peer.channel.notify("notifications/tasks/status", core_task(task.record), rules=rules)
+
+    def _subscribers(self, id: str) -> list[Subscriber]:
+        index = self._change_bus.indexes.get(self._loop)
+        return [] if index is None else index.subscribers(subscription_key(id))
+
+    def _notify_subscribers(self, record: TaskRecord) -> None:
+        subscribers = self._subscribers(record.id)
+        params = codec.encode(detailed_task(record)) if subscribers else b""
+        for subscriber in subscribers:
+            if subscriber.queue.principal == record.owner:
+                subscriber.notify("notifications/tasks", params)
+
+    # --- tasks that run elsewhere ------------------------------------------------------------------------------
+
+    def watch(self, record: TaskRecord) -> None:
+        """Notify the subscribers of a task that runs elsewhere, until it has ended or has no subscriber."""
+        self._watched[record.id] = _Watched(_state(record))
+        if self._watching is None:
+            self._watching = self._loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            while self._watched:
+                await asyncio.sleep(_LOOK_SECONDS)
+                try:
+                    await asyncio.gather(*(self._look(id, each) for id, each in list(self._watched.items())))
+                except Exception as error:  # of any store: the next look tries again
+                    log.error("accord: subscribed tasks cannot be read: %s", describe_redacted(error))
+        finally:
+            self._watching = None
+
+    async def _look(self, id: str, watched: _Watched) -> None:
+        watched.missed = 0 if self._subscribers(id) else watched.missed + 1
+        if watched.missed:
+            if watched.missed > _MISSED_LOOKS:
+                self._watched.pop(id, None)
+            return
+        record = await self._load(id)
+        if record is not None and _state(record) != watched.state:
+            watched.state = _state(record)
+            self._notify_subscribers(record)
+        if record is None or record.ended:
+            self._watched.pop(id, None)
+
+    def close(self) -> None:
+        """Stop looking up tasks."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+
+def _state(record: TaskRecord) -> tuple[Any, ...]:
+    """Return what changes with each notification."""
+    return record.status, record.message, record.updated_at, tuple(record.questions)
