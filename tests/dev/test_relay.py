@@ -218,6 +218,14 @@ def test_a_call_that_outlives_the_grace_fails_with_the_reason() -> None:
     assert relay.receive_process(1, encoded(id=1, result={})) == []
 
 
+def test_a_cancelled_call_has_ended_even_if_the_process_answers_it() -> None:
+    relay = opened()
+    relay.receive_host(encoded(id=1, method="tools/call", params={"name": "add"}))
+    actions = relay.receive_host(encoded(method="notifications/cancelled", params={"requestId": 1}))
+    assert of_type(actions, CallEnded) == [CallEnded(1, "cancelled", b"")]
+    assert not of_type(relay.receive_process(1, encoded(id=1, result={"content": []})), CallEnded)
+
+
 def test_questions_of_two_processes_have_distinct_ids() -> None:
     relay = opened()
     relay.receive_host(encoded(id=1, method="tools/call", params={"name": "add"}))

@@ -61,11 +61,11 @@ class CallStarted(msgspec.Struct, frozen=True):
 
 
 class CallEnded(msgspec.Struct, frozen=True):
-    """A call was answered."""
+    """A call was answered, or cancelled."""
 
     id: RequestId
     outcome: str
-    """`ok`, `tool error`, `error -32602`."""
+    """`ok`, `tool error`, `error -32602: ...`, `cancelled`."""
     message: bytes
 
 

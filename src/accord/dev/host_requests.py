@@ -150,6 +150,8 @@ class HostRequests:
         exchange = self._exchanges.get(id) if isinstance(id, int | str) else None
         if exchange is None:
             return None
+        if exchange.is_call and not exchange.cancelled:
+            self._state.emit(CallEnded(exchange.id, "cancelled", b""))
         exchange.cancelled = True
         self._leave_batch(exchange)  # it may stay without an answer, for which the others do not wait
         process = self._state.processes.get(exchange.owner) if exchange.owner is not None else None
@@ -197,7 +199,7 @@ class HostRequests:
     def reply(self, exchange: Exchange, message: bytes) -> None:
         """Answer a request of the host: at once, or with the rest of its batch."""
         self._exchanges.pop(exchange.id, None)
-        if exchange.is_call:
+        if exchange.is_call and not exchange.cancelled:
             self._state.emit(CallEnded(exchange.id, outcome(message), message))
         if exchange.batch is None:
             self._state.emit(ToHost(message))

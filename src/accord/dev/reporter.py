@@ -32,7 +32,7 @@ class Reporter:
         self._publish = publish
         self._calls: dict[object, tuple[StartedCall, float]] = {}
         self._numbers = count(1)
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._timer: asyncio.TimerHandle | None = None  # of the last reload
 
     def line(self, text: str) -> None:
         """Show a line."""
@@ -41,8 +41,8 @@ class Reporter:
 
     def close(self) -> None:
         """Report nothing more later."""
-        for timer in self._timers:
-            timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -68,8 +68,9 @@ class Reporter:
         for line in _reload_lines(self._target, took_over, seconds):
             self.line(line)
         if took_over.announced:
+            self.close()
             check = (list_requests(), list_requests, took_over.announced)
-            self._timers.add(asyncio.get_running_loop().call_later(LIST_SECONDS, self._check_listed, *check))
+            self._timer = asyncio.get_running_loop().call_later(LIST_SECONDS, self._check_listed, *check)
 
     def _check_listed(self, before: int, list_requests: Callable[[], int], kinds: Sequence[str]) -> None:
         if list_requests() == before:
