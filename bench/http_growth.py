@@ -2,7 +2,7 @@
 100,000.
 
 It takes minutes, so it runs only when it is named. Streams are left out: their events are stored up to a bound that
-`tests/server/http/test_scale.py` checks.
+`tests/server/http/test_load.py` checks.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ One test is named for each row: the one that looks at it most closely. Nearly ev
 from __future__ import annotations
 
 ONE_PROGRAM = (
-    "tests/everything/test_one_program.py::test_handlers_see_the_same_in_every_revision_but_for_what_it_forces"
+    "tests/everything/test_every_revision.py::test_handlers_see_the_same_in_every_revision_but_for_what_it_forces"
 )
 SHAPE = "tests/test_schema_parity.py::test_types_are_those_of_the_official_schema"
 """Only the shape is covered: nothing in accord uses it yet."""
@@ -25,7 +25,7 @@ _ASKED, _SUBSCRIPTIONS, _LISTS, _BAD, _ALONE, _HTTP_SESSION = (
     "client/test_input_handlers",
     "server/notify/test_subscriptions",
     "server/test_list_changes",
-    "session/test_bad_input",
+    "session/test_invalid_messages",
     "server/http/test_stateless",
     "server/http/test_session",
 )
@@ -172,7 +172,9 @@ COVERAGE: dict[str, str] = {
     ),
     "error -32042": _in(_ASKED, "pages_that_must_be_visited_first_are_a_typed_error"),
     "error -1": _in(_ASKED, "sampling_is_declined_with_the_error_of_the_specification"),
-    "error 429": _in("server/http/test_limits", "one_tool_call_too_many_says_what_the_limit_is_and_when_to_come_back"),
+    "error 429": _in(
+        "server/http/test_request_body", "one_tool_call_too_many_says_what_the_limit_is_and_when_to_come_back"
+    ),
     # over HTTP
     "HTTP POST": _in(_ALONE, "each_method_is_answered_in_a_post_of_its_own"),
     "HTTP GET": _in(_HTTP_SESSION, "changes_go_out_on_the_general_stream_only"),

@@ -46,7 +46,7 @@ class Mortal:
         (folder / "plan.json").write_text(json.dumps(plan))
 
     def client(self, reconnect: Reconnect | None = SOON, **options: Any) -> Client:
-        script = str(Path(__file__).with_name("mortal.py"))
+        script = str(Path(__file__).with_name("crashing_server.py"))
         command = [sys.executable, "-S", "-E", script, str(self.folder), self.revision]
         options = {"limits": Limits(close_seconds=0.5), "revisions": [self.revision], **options}
         return Client(command, reconnect=reconnect, **options)

@@ -17,7 +17,7 @@ from accord.host.audit.event import AuditEvent
 from accord.host.audit.log import AuditLog
 from accord.host.prompts import CallPrompt, DefinitionsPrompt
 
-from tests.host.test_hosted_server import raw
+from tests.host.test_server_isolation import raw
 from tests.waiting import until
 
 REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

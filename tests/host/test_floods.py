@@ -14,7 +14,7 @@ from accord.host.host import Host
 from accord.host.prompts import Prompt
 from accord.testing import ScriptedModel
 
-from tests.host.test_hosted_server import ALLOW, good, is_alive
+from tests.host.test_server_isolation import ALLOW, good, is_alive
 from tests.waiting import until
 
 SERVER = Path(__file__).with_name("flooding_server.py")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tests.interop.hosting import Under
+from tests.server.http.http_clients import META, Legacy, Modern, Stateful, encode, request, text
 from tests.server.http.raw import BASIC, SECONDS, Answer, request_bytes
-from tests.server.http.speaking import META, Legacy, Modern, Stateful, encode, request, text
 
 
 async def said(client: Modern | Stateful, tool: str, **arguments: object) -> str:

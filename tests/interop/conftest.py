@@ -38,7 +38,7 @@ def watch() -> Watch:
         sdk: Sdk | TypeScript,
         target: list[str],
         revision: str | None = None,
-        program: Literal["client", "asking_client"] = "client",
+        program: Literal["client", "input_client"] = "client",
     ) -> dict[str, Any]:
         speaks = ["--revision", revision] if revision else []
         done = subprocess.run(

@@ -115,10 +115,11 @@ def peer_python(environment: str) -> Path:
 
 
 def peer_server(
-    sdk: Sdk | TypeScript, program: Literal["server", "asking", "telling", "waiting", "skills"] = "server"
+    sdk: Sdk | TypeScript, program: Literal["server", "input", "notifications", "slow", "skills"] = "server"
 ) -> list[str]:
-    """The command of a peer server written with that SDK: the story's, one that asks its client, one that tells it
-    of changes, or one whose calls last. Over HTTP it takes a way and an address as well (see servers/http_way.py).
+    """The command of a peer server written with that SDK: the story's, one that asks its client, one that
+    notifies it of changes, or one whose calls last. Over HTTP it takes the kind of transport and an address as well
+    (see servers/http_arguments.py).
     """
     if sdk in get_args(TypeScript):
         return node_program(f"{sdk}_{program}.mjs")
@@ -126,7 +127,7 @@ def peer_server(
 
 
 def peer_client(
-    sdk: Sdk | TypeScript, program: Literal["client", "asking_client", "sessions_client"] = "client"
+    sdk: Sdk | TypeScript, program: Literal["client", "input_client", "sessions_client"] = "client"
 ) -> list[str]:
     """The command of the peer client written with that SDK: the story's, one with callbacks for what it is asked, or
     one whose calls last; the command or the URL of a server follows it.

@@ -15,8 +15,8 @@ import pytest
 
 from tests.interop import asgi_stories as stories
 from tests.interop.hosting import Host, Hosted, Place, hosted, programs
+from tests.server.http.http_clients import Legacy, Modern
 from tests.server.http.raw import SECONDS, Answer, Ended, Socket
-from tests.server.http.speaking import Legacy, Modern
 
 HOSTS: tuple[Host, ...] = get_args(Host)
 GRACE: dict[Host, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ import pytest
 from accord import Client
 
 from tests.interop.hosting import GUNICORN, Hosted, Place, hosted
-from tests.server.http.speaking import Modern
+from tests.server.http.http_clients import Modern
 
 WEATHER = """
 import os

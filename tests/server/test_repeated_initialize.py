@@ -15,7 +15,7 @@ import pytest
 
 from accord import Context, Limits, Server
 
-from tests.server.http.speaking import Legacy, Stateful, notification, request, site
+from tests.server.http.http_clients import Legacy, Stateful, notification, request, site
 from tests.server.raw import RawPeer, raw_peer
 
 CLIENT = {"name": "second", "version": "2"}

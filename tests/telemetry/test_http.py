@@ -8,8 +8,8 @@ from opentelemetry.trace import SpanKind
 
 from accord import HTTPOptions, Server
 
+from tests.server.http.http_clients import Modern, Stateful
 from tests.server.http.raw import Direct
-from tests.server.http.speaking import Modern, Stateful
 from tests.telemetry.recorder import Recorder, is_child
 
 TRACE, PARENT = "c" * 32, "d" * 16

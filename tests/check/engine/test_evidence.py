@@ -13,7 +13,7 @@ from accord.transport.session_writer import SessionFileWriter
 from accord.wire.session_file import Entry, HTTPEntry, MessageEntry, RemarkEntry, SkippedEntry, read_session
 
 from tests.check.mutants.change import Change, Changed
-from tests.check.mutants.right import right
+from tests.check.mutants.correct_server import right
 from tests.check.mutants.table import MUTANTS
 from tests.check.mutants.test_mutants import check
 

@@ -12,7 +12,7 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
-from tests.check.mutants.right import right
+from tests.check.mutants.correct_server import right
 from tests.clock import without_waiting
 
 

@@ -17,7 +17,7 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
-from tests.check.mutants.right import right
+from tests.check.mutants.correct_server import right
 
 DECIDING = [sys.executable, str(Path(__file__).with_name("deciding.py"))]
 AREAS = tuple(dict.fromkeys(rule.area for rule in server_rules()))

@@ -10,8 +10,8 @@ from accord.check.engine.token_issue import SUBJECTS, issue_tokens
 from accord.check.settings import CheckSettings
 from accord.errors import ConnectError, TargetError
 
+from tests.check.mutants.correct_server import served
 from tests.check.mutants.guarded import AUDIENCE, with_login
-from tests.check.mutants.right import served
 
 
 async def test_the_audience_is_the_resource_of_the_metadata() -> None:

@@ -10,7 +10,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.fastmcp import FastMCP
 from mcp.types import CallToolResult, TextContent, Tool, ToolExecution
 
-import http_way
+import http_arguments
 
 USERS = {"key-of-ann-0123456789": "ann", "key-of-ben-0123456789": "ben"}
 REST = 0.2
@@ -25,7 +25,7 @@ class Users:
         return None if user is None else AccessToken(token=token, client_id=user, scopes=[])
 
 
-way = http_way.asked()
+way = http_arguments.asked()
 assert way is not None, "it is served over HTTP"
 server = FastMCP(
     "owned",

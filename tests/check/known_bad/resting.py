@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 from mcp.server.fastmcp import FastMCP
 
-import http_way
+import http_arguments
 
 server = FastMCP("resting")
 
@@ -21,7 +21,7 @@ async def rest() -> str:
 
 
 if __name__ == "__main__":
-    way = http_way.asked()
+    way = http_arguments.asked()
     if way is None:
         server.run()
     else:

@@ -26,7 +26,7 @@ import msgspec
 from accord.errors import ConnectionLost
 from accord.transport.base import Message, Transport
 
-from tests.check.mutants.front import Treat
+from tests.check.mutants.byte_relay import Treat
 
 Asked = MutableMapping[Any, Any]
 """The requests of one conversation that are not answered, by id."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.check.mutants.asking import SAMPLE, asks, page
 from tests.check.mutants.change import Change
+from tests.check.mutants.input_requests import SAMPLE, asks, page
 from tests.check.mutants.resources import read
 from tests.check.mutants.subscriptions import ACKNOWLEDGED
 from tests.check.mutants.table import mutant

@@ -18,7 +18,7 @@ from accord import (
 )
 from accord.transport.base import Transport
 
-from tests.check.mutants.right import right
+from tests.check.mutants.correct_server import right
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 PIXEL = ImageContent(data=PNG, mime_type="image/png")

@@ -14,8 +14,8 @@ from accord.server.auth.refusals import Unauthorized
 from accord.server.core.principal import Principal
 
 from tests.check.mutants.by_hand import posted, respond
+from tests.check.mutants.correct_server import right
 from tests.check.mutants.ext_task_server import ExtTaskServer
-from tests.check.mutants.right import right
 from tests.check.mutants.task_server import TaskServer
 
 KEYS = ("accord-check-key-of-ann", "accord-check-key-of-ben")

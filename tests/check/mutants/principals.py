@@ -8,8 +8,8 @@ from typing import Any
 from accord import APIKeys, Context, Server
 
 from tests.check.mutants.change import Change, HTTPReply
+from tests.check.mutants.correct_server import Form
 from tests.check.mutants.guarded import KEYS, Wrapped, guarded_ext_tasks, guarded_tasks, with_keys
-from tests.check.mutants.right import Form
 from tests.check.mutants.table import mutant
 
 LAST, LATEST = "2025-11-25", "2026-07-28"

@@ -13,8 +13,8 @@ from tests.check.mutants.change import Change
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong server. `server` makes the right one; None is the one of `right.py`. Over stdio it is `program.py`, and
-    the name of the change is its argument.
+    """One wrong server. `server` makes the right one; None is the one of `correct_server.py`. Over stdio it is
+    `program.py`, and the name of the change is its argument.
     """
 
     rule: str

@@ -11,8 +11,8 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed, ChangedApp
+from tests.check.mutants.correct_server import served
 from tests.check.mutants.ext_task_server import LAST, ExtTaskServer
-from tests.check.mutants.right import served
 
 SETTINGS = CheckSettings(revisions=(LAST,), only=("ext-tasks",), call_tools=True, timeout=5, jobs=4)
 ONLY_LINES = {"granted", "told", "wanted-only", "news-whole", "no-progress"}

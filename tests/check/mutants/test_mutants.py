@@ -20,8 +20,9 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.by_hand import posted, respond
+from tests.check.mutants.byte_relay import fronted
 from tests.check.mutants.change import Change, Changed, ChangedApp
-from tests.check.mutants.front import fronted
+from tests.check.mutants.correct_server import right, served
 from tests.check.mutants.guarded import (
     AUDIENCE,
     KEYS,
@@ -32,7 +33,6 @@ from tests.check.mutants.guarded import (
     with_keys,
     with_login,
 )
-from tests.check.mutants.right import right, served
 from tests.check.mutants.table import MUTANTS, Mutant
 
 _NO_TABLE = {"__init__", "change", "front", "right", "table", "test_mutants", "program", "guarded"}

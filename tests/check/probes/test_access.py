@@ -11,8 +11,8 @@ from accord.check.rules.authorization import require_unauthorized
 from accord.check.settings import CheckSettings
 from accord.check.wires.http import HTTPWire
 
+from tests.check.mutants.correct_server import right, served
 from tests.check.mutants.guarded import KEYS, with_keys
-from tests.check.mutants.right import right, served
 
 POST = AccessRequest("POST ping", "POST", {"method": "ping"})
 GET = AccessRequest("GET", "GET")

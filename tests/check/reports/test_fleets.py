@@ -12,7 +12,7 @@ from accord.visible_text import is_hidden
 
 from tests.check.reports import samples
 from tests.check.reports.hostile import TEXTS
-from tests.check.reports.test_pages import Read, is_sound
+from tests.check.reports.test_report_page import Read, is_sound
 
 
 def plain(width: int = 100) -> str:

@@ -13,7 +13,7 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.transport.base import Transport
 
-from tests.check.rules.test_reading_rules import Say, answers, asks, broken, judged, reads, record
+from tests.check.rules.test_traffic_rules import Say, answers, asks, broken, judged, reads, record
 
 SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 

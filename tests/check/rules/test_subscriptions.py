@@ -11,7 +11,7 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
-from tests.check.mutants.right import right
+from tests.check.mutants.correct_server import right
 
 SETTINGS = CheckSettings(
     revisions=("2026-07-28",), only=("subscriptions/acknowledged",), whole_traffic=False, timeout=2

@@ -11,7 +11,7 @@ from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, ChangedApp
-from tests.check.mutants.right import served
+from tests.check.mutants.correct_server import served
 from tests.check.mutants.task_server import TaskServer
 
 SETTINGS = CheckSettings(only=("tasks", "shapes"), call_tools=True, timeout=2, jobs=4)

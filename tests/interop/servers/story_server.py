@@ -62,8 +62,8 @@ def add_story(server: Any, context_type: Any, image_type: Any) -> None:
         return f"Plan a day in {city}."
 
 
-def add_waiting(server: Any) -> None:
-    """Register a tool whose calls last, and two that tell of it (see test_http_waiting)."""
+def add_slow_tools(server: Any) -> None:
+    """Register a tool whose calls last, and two that tell of it (see test_http_cancellation)."""
     begins: asyncio.Queue[str] = asyncio.Queue()
     ends: asyncio.Queue[str] = asyncio.Queue()
 

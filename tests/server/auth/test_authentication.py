@@ -19,7 +19,7 @@ from accord.server.auth.authentication import Auth, AuthRequest, identify
 from accord.server.auth.refusals import AuthenticationFailed, AuthRefused, Forbidden
 from accord.server.http.options import HTTPOptions
 
-from tests.server.http.speaking import Legacy, Modern, Stateful, encode, quick, site, text
+from tests.server.http.http_clients import Legacy, Modern, Stateful, encode, quick, site, text
 from tests.server.raw import raw_peer
 
 KEY = "key-of-ann-5f2c9e"

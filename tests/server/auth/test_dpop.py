@@ -40,8 +40,8 @@ from tests.server.auth.issuer import (
     public_part,
 )
 from tests.server.auth.test_forged_tokens import MESSAGES, METHODS, Counting
+from tests.server.http.http_clients import Modern, site
 from tests.server.http.raw import BASIC, served
-from tests.server.http.speaking import Modern, site
 
 Headers = dict[str, str]
 Forgery = Callable[[Possessor, str], Headers]

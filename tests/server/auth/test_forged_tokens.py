@@ -17,8 +17,8 @@ from accord.server.auth.jwt import JWT
 from accord.server.http.options import HTTPOptions
 
 from tests.server.auth.issuer import AUDIENCE, ES256, OTHER, RS256, Issuer, encoded, forged, issuing, signed
+from tests.server.http.http_clients import Modern, Stateful, quick, request, site
 from tests.server.http.raw import BASIC
-from tests.server.http.speaking import Modern, Stateful, quick, request, site
 
 Forgery = Callable[[Issuer], str]
 

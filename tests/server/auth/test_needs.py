@@ -15,8 +15,8 @@ from accord.server.auth.jwt import JWT
 from accord.server.compose.change import ToolChange
 
 from tests.server.auth.issuer import AUDIENCE, Issuer, issuing
+from tests.server.http.http_clients import Legacy, Modern, Stateful, quick, request, site, text
 from tests.server.http.raw import Answer
-from tests.server.http.speaking import Legacy, Modern, Stateful, quick, request, site, text
 
 READER = {"authorization": "Bearer reader"}
 WRITER = {"authorization": "Bearer writer"}

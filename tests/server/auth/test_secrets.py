@@ -24,7 +24,7 @@ from accord.transport.http.credentials import BearerToken, RefusedRequest
 from tests.server.auth.issuer import AUDIENCE, Issuer, Possessor, Sent, issuing
 from tests.server.auth.test_dpop import FORGERIES as PROOFS
 from tests.server.auth.test_forged_tokens import FORGERIES as TOKENS, Counting
-from tests.server.http.speaking import Modern, site
+from tests.server.http.http_clients import Modern, site
 
 SECRET = "s3cret-of-the-shop-71ab"
 FEWEST = 12

@@ -16,8 +16,8 @@ from accord.server.auth.alternatives import Alternatives
 from accord.server.auth.jwt import JWT
 from accord.testing import AuthServer
 
+from tests.server.http.http_clients import Stateful, text
 from tests.server.http.raw import Socket, served
-from tests.server.http.speaking import Stateful, text
 
 RESOURCE = "http://127.0.0.1/mcp"
 

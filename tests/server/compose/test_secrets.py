@@ -28,7 +28,7 @@ from accord import (
 from accord.messages.content import Resource
 
 from tests.server.compose.reaching import client_of, over_http
-from tests.server.http.speaking import Stateful, site, text
+from tests.server.http.http_clients import Stateful, site, text
 
 WHO = {"a": Principal("ann", frozenset({"admin"})), "b": Principal("bob")}
 BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

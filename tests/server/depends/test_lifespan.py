@@ -16,8 +16,8 @@ import pytest
 from accord import AccordError, Client, Context, Depends, LifespanError, Limits, Server
 
 from tests.server.compose.reaching import over_http
+from tests.server.http.http_clients import Modern
 from tests.server.http.raw import Direct
-from tests.server.http.speaking import Modern
 
 happened: list[str] = []
 

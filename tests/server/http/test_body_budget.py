@@ -12,8 +12,20 @@ from accord.server.http import quotas
 from accord.server.http.quotas import SMALL_BYTES, BodyBudget
 from accord.transport.asgi.request import RequestRejected
 
+from tests.server.http.http_clients import (
+    BASIC,
+    Here,
+    Legacy,
+    Modern,
+    Stateful,
+    encode,
+    quick,
+    request,
+    site,
+    text,
+    until,
+)
 from tests.server.http.raw import Socket
-from tests.server.http.speaking import BASIC, Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 
 LARGE = "x" * 30_000  # and once more in its text
 

@@ -18,8 +18,8 @@ from accord.server.http.serving.refusals import unsent_bytes
 from accord.server.http.serving.serve import new_loop
 
 from tests.limits import limits_of
+from tests.server.http.http_clients import until
 from tests.server.http.raw import SECONDS
-from tests.server.http.speaking import until
 
 LARGE = 20 << 20
 """Bytes of an answer: more than the system takes."""

@@ -9,8 +9,8 @@ import pytest
 
 from accord import Context, Server
 
+from tests.server.http.http_clients import Here, Legacy, Modern, Stateful, encode, quick, site, text, until
 from tests.server.http.raw import BASIC, Event, Socket, request_bytes
-from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, site, text, until
 
 AT_ONCE = 100
 """Connections at once: so many bytes are tried side by side."""

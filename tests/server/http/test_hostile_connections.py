@@ -20,8 +20,8 @@ from accord.server.auth.api_keys import APIKeys
 from accord.server.http.serving.address import bind, parse_address
 from accord.server.http.serving.asgi_server import ASGIServer
 
+from tests.server.http.http_clients import Modern, encode, quick, site, text
 from tests.server.http.raw import SECONDS, Socket, request_bytes
-from tests.server.http.speaking import Modern, encode, quick, site, text
 from tests.waiting import until
 
 CONNECTIONS = 4

@@ -9,8 +9,8 @@ import pytest
 
 from accord import Context, Server
 
+from tests.server.http.http_clients import Legacy, Modern, Stateful, both_ways, encode, quick, site, text, until
 from tests.server.http.raw import JSON, Answer, Raw
-from tests.server.http.speaking import Legacy, Modern, Stateful, both_ways, encode, quick, site, text, until
 from tests.server.input.caller import filled
 
 CLIENTS = 100

@@ -8,8 +8,8 @@ import pytest
 
 from accord import HTTPOptions, Server
 
+from tests.server.http.http_clients import Legacy, Modern, encode, site
 from tests.server.http.raw import BASIC, Direct
-from tests.server.http.speaking import Legacy, Modern, encode, site
 
 
 def desk() -> Server:

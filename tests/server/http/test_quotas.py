@@ -22,8 +22,8 @@ from accord.session import rate
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest
 
+from tests.server.http.http_clients import Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 from tests.server.http.raw import BASIC, Direct
-from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, quick, request, site, text, until
 
 ATTACKER, OTHER = "203.0.113.9", "198.51.100.7"
 

@@ -9,8 +9,8 @@ import pytest
 from accord import APIKeys, Header, Server
 from accord.server.http.options import HTTPOptions
 
+from tests.server.http.http_clients import LATEST, Modern, encode, quick, request, site
 from tests.server.http.raw import JSON
-from tests.server.http.speaking import LATEST, Modern, encode, quick, request, site
 
 Lines = list[tuple[bytes, bytes]]
 

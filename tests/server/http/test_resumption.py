@@ -21,8 +21,8 @@ from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 from accord.transport.asgi.sse_response import SSEResponse
 
+from tests.server.http.http_clients import Stateful, both_ways, quick, site, text, until
 from tests.server.http.raw import Answer, Ended, Event
-from tests.server.http.speaking import Stateful, both_ways, quick, site, text, until
 
 STEPS = 5
 

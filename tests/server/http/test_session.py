@@ -21,8 +21,7 @@ from accord.store.memory import MemoryEvents
 from accord.store.sqlite import SQLiteEvents
 
 from tests.clock import Clock
-from tests.server.http.raw import BASIC, JSON, Answer, Ended
-from tests.server.http.speaking import (
+from tests.server.http.http_clients import (
     LATEST,
     Here,
     Modern,
@@ -35,6 +34,7 @@ from tests.server.http.speaking import (
     text,
     until,
 )
+from tests.server.http.raw import BASIC, JSON, Answer, Ended
 
 SESSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 KEYS = {"k-ann": "ann", "k-bob": "bob"}

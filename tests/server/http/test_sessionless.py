@@ -19,8 +19,8 @@ from accord.errors import AccordError, DeclarationError
 from accord.server.auth.api_keys import APIKeys
 from accord.store.memory import MemoryEvents
 
+from tests.server.http.http_clients import LATEST, Modern, Stateful, both_ways, notification, quick, request, site, text
 from tests.server.http.raw import BASIC, JSON, served
-from tests.server.http.speaking import LATEST, Modern, Stateful, both_ways, notification, quick, request, site, text
 from tests.waiting import until
 
 OLDER = ["2025-03-26", "2025-06-18", "2025-11-25"]

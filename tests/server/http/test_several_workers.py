@@ -15,8 +15,8 @@ from accord.server.http import base_session
 from accord.server.http.base_session import is_own_id, new_id
 from accord.store.sqlite import SQLiteEvents
 
+from tests.server.http.http_clients import Here, Legacy, Modern, Stateful, quick, request, text
 from tests.server.http.raw import Direct
-from tests.server.http.speaking import Here, Legacy, Modern, Stateful, quick, request, text
 
 CURE = "HTTPOptions(stateless=True)"
 

@@ -14,8 +14,8 @@ from accord import Context, Principal, Server
 from accord.server.http.options import HTTPOptions
 from accord.store.sqlite import SQLiteEvents
 
+from tests.server.http.http_clients import META, Legacy, Modern, Stateful, both_ways, quick, request, site, text, until
 from tests.server.http.raw import BASIC, JSON, SECONDS
-from tests.server.http.speaking import META, Legacy, Modern, Stateful, both_ways, quick, request, site, text, until
 from tests.waiting import turns
 
 WANTED = {"notifications": {"toolsListChanged": True}}

@@ -11,8 +11,8 @@ from accord.server.core.context import Context
 from accord.server.server import Server
 
 from tests.clock import without_waiting
+from tests.server.http.http_clients import LATEST, META, Here, Legacy, Modern, encode, quick, request, site, until
 from tests.server.http.raw import SECONDS, Direct, request_bytes, served
-from tests.server.http.speaking import LATEST, META, Here, Legacy, Modern, encode, quick, request, site, until
 
 MILLION = "x" * 1_000_000
 

@@ -11,8 +11,8 @@ import pytest
 from accord import Context, Server
 from accord.server.auth.api_keys import APIKeys
 
+from tests.server.http.http_clients import Legacy, both_ways, encode, notification, quick, request, site, text, until
 from tests.server.http.raw import BASIC, Ended
-from tests.server.http.speaking import Legacy, both_ways, encode, notification, quick, request, site, text, until
 
 KEYS = {"k-ann": "ann", "k-bob": "bob"}
 

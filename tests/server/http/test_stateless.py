@@ -13,8 +13,7 @@ from accord.messages.revision import HANDSHAKE
 from accord.server.auth.api_keys import APIKeys
 from accord.server.http.options import HTTPOptions
 
-from tests.server.http.raw import BASIC, JSON, SECONDS
-from tests.server.http.speaking import (
+from tests.server.http.http_clients import (
     LATEST,
     META,
     Legacy,
@@ -30,6 +29,7 @@ from tests.server.http.speaking import (
     text,
     until,
 )
+from tests.server.http.raw import BASIC, JSON, SECONDS
 from tests.server.json_grammar import VALUES, judge
 
 

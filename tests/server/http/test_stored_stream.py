@@ -9,8 +9,8 @@ import pytest
 from accord import Server
 from accord.server.auth.api_keys import APIKeys
 
+from tests.server.http.http_clients import Modern, Stateful, quick, site, until
 from tests.server.http.raw import JSON
-from tests.server.http.speaking import Modern, Stateful, quick, site, until
 
 KEYS = {"k-ann": "ann", "k-bob": "bob"}
 ANN, BOB = ({"authorization": f"Bearer k-{name}"} for name in ("ann", "bob"))

@@ -25,9 +25,9 @@ from accord import (
     ToolError,
 )
 
-from tests.server.http.speaking import Modern, site
+from tests.server.http.http_clients import Modern, site
 from tests.server.input.caller import caller
-from tests.server.middleware.ways import SOME, WAYS, called, reached, text
+from tests.server.middleware.transports import SOME, WAYS, called, reached, text
 from tests.server.raw import raw_peer
 from tests.waiting import turns, until
 

@@ -9,8 +9,8 @@ import pytest
 from accord import APIKeys, Caching, DeclarationError, Principal, RequireScopes, Server, Tool, ToolAnnotations
 from accord.server.compose.provider import Provided, Provider
 
-from tests.server.http.speaking import Modern, Stateful, site
-from tests.server.middleware.ways import SOME, called, names, reached, text
+from tests.server.http.http_clients import Modern, Stateful, site
+from tests.server.middleware.transports import SOME, called, names, reached, text
 
 KEYS = {
     "k-ann": Principal("ann", frozenset({"admin", "finance"})),

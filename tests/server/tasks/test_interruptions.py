@@ -9,7 +9,7 @@ import pytest
 from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task, TaskLimits
 from accord.stores import MemoryTasks, TaskRecord
 
-from tests.server.http.speaking import Direct, Modern, text
+from tests.server.http.http_clients import Direct, Modern, text
 from tests.server.raw import raw_peer
 from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, poll
 from tests.waiting import turns, until
