@@ -26,7 +26,7 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src" / "accord"
 
 LINE = """
-lazy_names lazy_patterns locked_cache errors limits visible_text → redaction → messages → types
+lazy_names lazy_patterns locked_cache errors file_replacement limits visible_text → redaction → messages → types
 → schema | session | wire | store
 → transport → auth → telemetry → server → client → http middleware openapi stores → sync → host → gateway → check → dev
 → testing → inspector → install | compat → migrate → cli

@@ -304,3 +304,36 @@ def test_a_server_without_log_messages_is_reported(accord: Run, tmp_path: Path) 
     )
     done = accord("call", "bare.py", "t", "--log-level", "info")
     assert done.stderr == "warning: --log-level info: the server has no log messages\n"
+
+
+CLINGS = """
+import sys, time
+from contextlib import asynccontextmanager
+from accord import Server
+
+
+@asynccontextmanager
+async def lifespan(server):
+    yield
+    print("closing", file=sys.stderr, flush=True)
+    time.sleep(100)
+
+
+server = Server("clings", lifespan=lifespan)
+server.resource("state://now")(lambda: "now")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_does_not_wait_for_the_server(
+    watch: Watch, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "clings.py").write_text(CLINGS)
+    process = watch("clings.py", "--resource", "state://now", "--stderr")
+    line_with(process.stderr, "watching")
+    process.send_signal(number)
+    line_with(process.stderr, "closing")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == code
+    assert "Traceback" not in said

@@ -20,6 +20,7 @@ from accord.errors import InvalidResult, NotSupported, ProtocolError, RemoteProt
 from accord.messages.content import TextContent
 
 from tests.client import hostile
+from tests.client.raw import raw_server
 from tests.limits import limits_of
 from tests.measure import costs_at_most
 
@@ -430,3 +431,37 @@ async def test_the_pages_of_a_list_are_bounded_in_bytes() -> None:
         with pytest.raises(RemoteProtocolError, match=r"tools/list is too long: [\d,]+ items in 1,\d+,\d+ bytes"):
             await client.list_tools()
         assert await still_there(client)
+
+
+LISTED = {
+    "tools/list": ("list_tools", {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]}),
+    "prompts/list": ("list_prompts", {"prompts": [{"name": "good"}]}),
+    "resources/list": ("list_resources", {"resources": [{"name": "good", "uri": "a://b"}]}),
+    "resources/templates/list": (
+        "list_resource_templates",
+        {"resourceTemplates": [{"name": "good", "uriTemplate": "a://{b}"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("method", LISTED)
+async def test_an_invalid_item_is_left_out_of_a_list_and_reported(
+    method: str, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    function, result = LISTED[method]
+    (field,) = result
+    for strict, items, listed in (
+        (False, [*result[field], {"name": 5}, "x"], 1),
+        (True, [*result[field], {"name": 5}, "x"], None),
+        (False, [{"name": 5}, "x"], None),
+    ):
+        async with raw_server(revision, strict=strict) as (server, client):
+            call = asyncio.ensure_future(getattr(client, function)())
+            server.answer(await server.hear(), **{field: items}, ttlMs=0, cacheScope="private")
+            if listed is None:
+                with pytest.raises(InvalidResult, match=method):
+                    await call
+            else:
+                assert [each.name for each in await call] == ["good"]
+                assert f"{method}: an invalid item is left out, and 1 more" in caplog.text

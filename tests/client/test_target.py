@@ -10,6 +10,7 @@ import pytest
 
 from accord import Client, Server, TargetError
 from accord.client.target import Command, Remote, parse
+from accord.errors import DeclarationError
 
 from tests.cli.conftest import SHOP
 
@@ -102,3 +103,9 @@ def test_a_name_with_a_line_break_is_that_of_a_server_and_no_command_line(name: 
 def test_a_server_in_this_process_is_itself() -> None:
     server = Server("x")
     assert parse(server) is server
+
+
+@pytest.mark.parametrize("value", [False, True, 3])
+def test_reconnect_takes_nothing_but_a_reconnect(value: Any) -> None:
+    with pytest.raises(DeclarationError, match=r"leave it out, or give Reconnect\(\)"):
+        Client("http://127.0.0.1:9/mcp", reconnect=value)

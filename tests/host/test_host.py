@@ -586,3 +586,26 @@ async def test_a_plain_function_is_asked_one_thing_at_a_time(state: Path) -> Non
 async def test_a_plain_function_may_answer(state: Path) -> None:
     async with Host({"shop": shop()}, approve=approves(lambda prompt: True), state=state) as host:
         assert not (await host.call_tool("shop_stock")).is_error
+
+
+async def test_a_reload_applies_the_audit_log_and_the_search_of_the_file(tmp_path: Path, state: Path) -> None:
+    def write(**settings: object) -> None:
+        file.write_text(json.dumps({"mcpServers": {}, "accord": settings}), encoding="utf-8")
+
+    file = tmp_path / "mcp.json"
+    write(audit="one.jsonl")
+    async with Host(file, state=state) as host:
+        assert (tmp_path / "one.jsonl").exists()
+        write(audit="two.jsonl", search_budget=1)
+        await host.reload()
+        assert host._calls.audit is not None
+        assert host._calls.audit.path == tmp_path / "two.jsonl"
+        assert (tmp_path / "two.jsonl").exists()
+        assert host._search is not None
+        write()
+        await host.reload()
+        assert host._calls.audit is None
+        assert host._search is None
+        host.search_tools(500)
+        await host.reload()
+        assert host._search is not None, "the program has asked for it"

@@ -17,6 +17,7 @@ from accord.cli.columns import one_line
 from accord.cli.failures import printable
 from accord.client.results import ToolResult
 from accord.errors import RemoteProtocolError
+from accord.file_replacement import write_file
 from accord.messages.bounds import REMARK_LENGTH, URI_LENGTH
 from accord.messages.content import (
     AudioContent,
@@ -128,7 +129,7 @@ def save(contents: Iterable[BinaryContent], output: str) -> None:
         path = Path(output)
         path = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
         try:
-            path.write_bytes(item.data)
+            write_file(path, item.data)
         except OSError as exc:
             raise click.UsageError(f"--output: {exc}") from exc
         click.echo(f"{path}: {one_line(item.mime_type)}, {len(item.data):,} bytes", err=True)

@@ -88,14 +88,16 @@ def _end_on_signals(stop: asyncio.Event) -> None:
     """End the command at Ctrl-C or SIGTERM without an error; a second signal does not wait for the server to close."""
     task = asyncio.current_task()
 
-    def end() -> None:
+    def end(number: int) -> None:
         if stop.is_set() and task is not None:
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
             task.cancel()
         stop.set()
 
     with contextlib.suppress(NotImplementedError):  # Windows
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, end)
+            asyncio.get_running_loop().add_signal_handler(number, end, number)
 
 
 async def _subscribe(client: Client, uris: tuple[str, ...], stack: AsyncExitStack) -> Subscription | None:

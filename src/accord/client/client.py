@@ -24,7 +24,7 @@ from accord.client.roots import RootsLike
 from accord.client.subscription import Subscription, subscription_filter
 from accord.client.subscriptions import SubscriptionManager
 from accord.client.target import ClientAuth, Command, InProcessServer, PrincipalLike, Remote, Target, identity, parse
-from accord.errors import AccordError, ConnectionLost, TargetError
+from accord.errors import AccordError, ConnectionLost, DeclarationError, TargetError
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages.base import JSONObject, LoggingLevel, Meta
 from accord.messages.capabilities import ServerCapabilities
@@ -126,6 +126,8 @@ class Client(RequestMethods):
         all_extensions = (*extensions, *(each for each in (SKILLS, TASKS) if each not in extensions))
         if auth is None and isinstance(parsed, Remote):
             auth = parsed.auth
+        if reconnect is not None and not isinstance(reconnect, Reconnect):
+            raise DeclarationError(f"reconnect={reconnect!r:.200} is no Reconnect: leave it out, or give Reconnect()")
         if reconnect is not None and not isinstance(parsed, Command | Remote | InProcessServer):
             raise TargetError("a transport cannot be opened twice; with reconnect=, give a command, a URL or a Server")
         name = str(getattr(parsed, "name", parsed))

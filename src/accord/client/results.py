@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from accord.errors import InvalidResult, LocalProtocolError
+from accord.errors import InvalidResult, LocalProtocolError, log_line
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent, decode_around_unknown, is_wrapper
-from accord.messages.meta import Result
+from accord.messages.meta import ListResult, Result
 from accord.messages.tasks import TASK_RESULT
 from accord.messages.tools import CallToolResult
 from accord.schema.json_values import to_json
@@ -28,6 +28,8 @@ A = TypeVar("A")
 
 _EXCERPT_BYTES = 200
 """The length of the excerpt of an invalid result in its error."""
+_ITEM_EXCERPT_BYTES = 100
+"""The length of the excerpt of an invalid item in the log."""
 
 _checked_json = msgspec.json.Decoder(Raw).decode
 
@@ -114,6 +116,8 @@ class ResultReader:
                 return self._decode(method, type_, _without_null(raw, "isError"))
             if not self._strict and "content" in str(error):
                 return decode_around_unknown(raw, type_)
+            if not self._strict and issubclass(type_, ListResult):
+                return self._decode(method, type_, self._without_invalid_items(method, type_, raw))
         except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, KeyError):
             pass
         excerpt = bytes(raw)[:_EXCERPT_BYTES].decode(errors="replace")
@@ -121,6 +125,28 @@ class ResultReader:
             f"{self._name}: the answer to {method} is invalid: {error}; it begins {excerpt}",
             raw=bytes(raw),
         ) from error
+
+    def _without_invalid_items(self, method: str, type_: type[ListResult], raw: Raw) -> Raw:
+        """Return a list without its invalid items, which are logged. Raises `KeyError` if none or all are invalid."""
+        field, item_type = _items_of(type_)
+        members = codec.decoder(dict[str, Raw]).decode(raw)
+        items = codec.decoder(list[Raw]).decode(members[field])
+        valid, problems = [], []
+        for item in items:
+            try:
+                codec.decoder(item_type).decode(item)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+                problems.append(f"{bytes(item)[:_ITEM_EXCERPT_BYTES].decode(errors='replace')}: {exc}")
+            else:
+                valid.append(item)
+        if not valid or not problems:
+            raise KeyError(field)
+        more = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+        log.warning(
+            "accord: %s: %s", self._name, log_line(f"{method}: an invalid item is left out{more}: {problems[0]}")
+        )
+        members[field] = Raw(codec.encode(valid))
+        return Raw(codec.encode(members))
 
     def _check_kind(self, method: str, kind: str | None, raw: Raw) -> None:
         if kind is None or kind == "complete":
@@ -139,6 +165,14 @@ class ResultReader:
         if registered is None:
             self._check_kind(method, kind, raw)
         return self._decode(method, registered or type_, raw)
+
+
+def _items_of(type_: type[ListResult]) -> tuple[str, Any]:
+    """Return the field with the items of a list, and their type."""
+    for field in msgspec.structs.fields(type_):
+        if get_origin(field.type) is list:
+            return field.encode_name, get_args(field.type)[0]
+    raise KeyError(type_.__name__)
 
 
 def _without_null(raw: Raw, name: str) -> Raw:

@@ -104,6 +104,7 @@ class Host:
         if policy is not None and not isinstance(policy, Policy):
             raise DeclarationError(f"policy={policy!r:.200} is no Policy: give Policy.from_settings([...])")
         self._given_policy = policy
+        self._given_audit = audit
         self._found = found
         self._record = None if record is None else session_recorder(record)
         self.models: tuple[LanguageModel, ...] = tuple(map(check_model, models))
@@ -127,8 +128,8 @@ class Host:
         self._reviews = Reviews(self._approver, self._state, approval_seconds)
         self._on_change = on_change or (lambda: None)
         self._search: CatalogueSearch | None = None
-        if (budget := self._configuration.settings.search_budget) is not None:
-            self.search_tools(budget)
+        self._searches_by_file = True
+        self._apply_search_budget(self._configuration)
         self._calls = Calls(
             policy or self._configuration.policy(),
             Consent(seconds=approval_seconds),
@@ -284,6 +285,8 @@ class Host:
     async def _reload(self) -> None:
         configuration = _read(self._source)
         policy = self._given_policy or configuration.policy()
+        await self._replace_audit_log(configuration)
+        self._apply_search_budget(configuration)
         gone = [
             server
             for name, server in self._servers.items()
@@ -298,6 +301,17 @@ class Host:
             await self._start(configuration.servers.values())
         finally:
             self._on_change()
+
+    async def _replace_audit_log(self, configuration: Configuration) -> None:
+        """Open the audit log that the file names now, then close the one before. Raises `StoreError`."""
+        before, after = self._calls.audit, _audit_log(self._given_audit, configuration)
+        if self._given_audit is not None or _audit_files(before) == _audit_files(after):
+            return
+        if after is not None:
+            await after.open()
+        self._calls.audit = after
+        if before is not None:
+            await before.close()
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -323,6 +337,13 @@ class Host:
         A search returns the definitions of at most `limit` tools, within the budget. Raises `DeclarationError`.
         """
         self._search = CatalogueSearch(budget, limit)
+        self._searches_by_file = False
+
+    def _apply_search_budget(self, configuration: Configuration) -> None:
+        """Search as the file says, unless the program has called `search_tools`."""
+        if self._searches_by_file:
+            budget = configuration.settings.search_budget
+            self._search = None if budget is None else CatalogueSearch(budget)
 
     def _searched(self, catalogue: HostCatalogue) -> CatalogueSearch:
         assert self._search is not None, "search_tools was called"
@@ -528,6 +549,10 @@ def _audit_log(given: str | os.PathLike[str] | AuditLog | None, configuration: C
         return None
     anchor = None if settings.audit_anchor is None else configuration.folder / settings.audit_anchor
     return AuditLog(configuration.folder / settings.audit, anchor=anchor)
+
+
+def _audit_files(audit: AuditLog | None) -> tuple[Path, Path | None] | None:
+    return None if audit is None else (audit.path, audit.anchor)
 
 
 def _renamed(item: Any, uri: str, field: str) -> Any:

@@ -13,24 +13,17 @@ between them is replaced, and is in neither file. All others are detected.
 
 from __future__ import annotations
 
-import glob
 import os
-import secrets
-import shutil
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from accord.errors import TargetError
+from accord.file_replacement import replace_file
 from accord.host.documents import MAX_BYTES, decode_text, read_bytes
 from accord.host.known_hosts import Syntax
 
 _BACKUP = ".accord-backup"
-_TEMPORARY = ".accord-new"
-_LEFT_OVER_SECONDS = 60.0
 
 
 class HostFileText(msgspec.Struct, frozen=True):
@@ -73,8 +66,8 @@ class HostFileText(msgspec.Struct, frozen=True):
             target.parent.mkdir(parents=True, exist_ok=True)
             like = target if self.text is not None else None
             if self.text is not None:
-                _write(self.backup, self.text.encode(), like, private, self._check_unchanged)
-            _write(target, text.encode(), like, private, self._check_unchanged)
+                replace_file(self.backup, self.text.encode(), like, private, self._check_unchanged)
+            replace_file(target, text.encode(), like, private, self._check_unchanged)
         except OSError as exc:
             raise TargetError(f"{self.path} cannot be written: {exc.strerror or exc}; it is as it was") from exc
 
@@ -92,59 +85,6 @@ class HostFileText(msgspec.Struct, frozen=True):
             raise TargetError(
                 f"{self.path} was changed by another program meanwhile; nothing was written, run it again"
             )
-
-
-def _write(target: Path, content: bytes, like: Path | None, private: bool, check: Callable[[], None]) -> None:
-    """Write a file in one step, with the mode and the owner of `like`; `check` is called right before.
-
-    Raises `OSError`.
-    """
-    if like is not None and not os.access(like, os.W_OK):
-        raise PermissionError(0, "it is read-only")
-    _delete_left_over(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}{_TEMPORARY}")
-    mode = 0o600 if private or like is not None else 0o666
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        if like is not None:
-            _copy_owner(like, temporary)
-            shutil.copymode(like, temporary)
-        check()
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    _flush_folder(target.parent)
-
-
-def _delete_left_over(target: Path) -> None:
-    """Delete temporary files of processes that were killed: they may contain secrets."""
-    for each in target.parent.glob(f".{glob.escape(target.name)}.*{_TEMPORARY}"):
-        with suppress(OSError):
-            if time.time() - each.lstat().st_mtime > _LEFT_OVER_SECONDS:
-                each.unlink()
-
-
-def _copy_owner(like: Path, temporary: Path) -> None:
-    found = like.stat()
-    if hasattr(os, "chown") and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(OSError):  # only root may give a file away
-            os.chown(temporary, found.st_uid, found.st_gid)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Force a rename to the disk, where the system has that for folders."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _read(path: Path, syntax: Syntax) -> bytes | None:

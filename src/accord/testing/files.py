@@ -14,6 +14,7 @@ from typing import Any
 
 from accord.check.surface.schema_changes import preview_json
 from accord.errors import visible
+from accord.file_replacement import write_file
 
 
 def read_expected(file: Path) -> str:
@@ -37,7 +38,7 @@ def open_expected(file: Path) -> BufferedReader:
 def write_expected(file: Path, text: str) -> None:
     """Write a file, and create its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8", newline="\n")
+    write_file(file, text.encode())
 
 
 _ABSENT: Any = object()

@@ -22,6 +22,7 @@ import msgspec
 
 from accord.check.engine.report import Finding, Outcome, Place, Report, TransportName
 from accord.errors import TargetError
+from accord.file_replacement import write_file
 
 FORMAT = 1
 
@@ -96,7 +97,7 @@ def save(baseline: Baseline, file: Path) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = f'{{\n  "format": {baseline.format},\n  "accepted": {accepted}\n}}\n'
-        file.write_text(text, encoding="utf-8", newline="\n")
+        write_file(file, text.encode())
     except OSError as exc:
         raise TargetError(f"the baseline cannot be written to {file}: {exc.strerror}") from exc
 

@@ -16,6 +16,7 @@ from accord.check.reports.markdown import markdown
 from accord.check.reports.report_page import report_page
 from accord.check.reports.sarif import sarif
 from accord.errors import TargetError
+from accord.file_replacement import write_file
 
 
 class ReportFormat(NamedTuple):
@@ -78,7 +79,7 @@ def _write_problem(report: Report | Fleet, wanted: ReportFile) -> str | None:
     """Write a report; return the error message if that fails, or None."""
     try:
         wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        wanted.file.write_text(wanted.format.make(report), encoding="utf-8", newline="\n")
+        write_file(wanted.file, wanted.format.make(report).encode())
     except OSError as exc:
         return f"the report cannot be written to {wanted.file}: {exc.strerror}"
     return None

@@ -66,6 +66,7 @@ class AuditLog:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path: Path = Path(path)
+        self.anchor: Path | None = None if anchor is None else Path(anchor)
         self._clock = clock
         kind = SQLiteFile if is_database(self.path) else JSONLinesFile
         self._file: AuditFile = kind(self.path, None if anchor is None else Anchor(Path(anchor)), clock)
