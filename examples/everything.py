@@ -37,6 +37,7 @@ from accord import (
     Sample,
     Server,
     Table,
+    Task,
     TextContent,
     Tool,
     ToolAnnotations,
@@ -459,6 +460,33 @@ def format_outcome(label: str, answer: Accepted[Any] | Declined | Cancelled) -> 
 
 def name_of(answer: Accepted[Name] | Declined | Cancelled) -> str:
     return answer.data.name if isinstance(answer, Accepted) else "friend"
+
+
+# --- tools: tasks ----------------------------------------------------------------------------------------------------
+
+
+# Where the client supports tasks, these calls go on after their request; other clients wait for the result.
+@server.tool(task=True, annotations=AGAIN)
+async def render(ctx: Context, frames: Annotated[int, msgspec.Meta(ge=1, le=10)] = 4) -> str:
+    """Renders nothing, frame by frame."""
+    for frame in range(1, frames + 1):
+        await asyncio.sleep(0.1)
+        ctx.report_progress(frame, frames, f"{frame} of {frames} frames")
+    return f"rendered {frames} frames"
+
+
+@server.tool(task=True, annotations=AGAIN)
+async def publish(ctx: Context) -> str:
+    """Publishes nothing, and asks first: the task requires input meanwhile."""
+    answer = await ctx.elicit("Publish it?", Confirmed)
+    return "published" if isinstance(answer, Accepted) and answer.data.ok else "not published"
+
+
+@server.tool(task=Task(required=True), annotations=AGAIN)
+async def upload() -> str:
+    """Fails, as a task; only clients that support tasks can call it."""
+    await asyncio.sleep(0.2)
+    raise ToolError("there is nothing to upload")
 
 
 # --- tools: changes --------------------------------------------------------------------------------------------------

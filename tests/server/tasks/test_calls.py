@@ -348,3 +348,10 @@ def test_an_invalid_option_is_refused(support: Any) -> None:
 def test_invalid_times_are_refused(times: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError, match="takes seconds"):
         Task(**times)
+
+
+async def test_only_a_revision_with_tool_execution_lists_it() -> None:
+    for revision, support in ((CORE, "optional"), (EXTENSION, None)):
+        async with client(Desk(), revision) as each:
+            tool = next(tool for tool in await each.list_tools() if tool.name == "work")
+            assert (None if tool.execution is None else tool.execution.task_support) == support

@@ -27,13 +27,15 @@ def tool_registration(
 ) -> Registration:
     """Return a function as a tool. The schemas are created when the tools are first listed."""
 
-    if task is not None:
-        execution = ToolExecution(task_support="required" if task.required else "optional")
-        tool = msgspec.structs.replace(tool, execution=execution)
+    execution = None if task is None else ToolExecution(task_support="required" if task.required else "optional")
 
     def define(rules: Rules) -> Tool:
-        schema = signature.output_schema if rules.structured_objects_only else signature.result_schema
-        return msgspec.structs.replace(tool, input_schema=signature.input_schema, output_schema=schema)
+        return msgspec.structs.replace(
+            tool,
+            input_schema=signature.input_schema,
+            output_schema=signature.output_schema if rules.structured_objects_only else signature.result_schema,
+            execution=execution if rules.requested_tasks else None,
+        )
 
     registration = Registration(
         function,
