@@ -6,7 +6,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -99,17 +100,24 @@ async def test_what_sends_no_command_is_detached(program: Program) -> None:
         assert await text_of(client, "version") == "one"
 
 
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """A folder with a short path: that of a socket has at most 103 characters."""
+    with tempfile.TemporaryDirectory(prefix="accord-", dir="/tmp") as folder:
+        yield Path(folder) / "s"
+
+
 def watched(folder: Path) -> WatchedProgram:
     return WatchedProgram(Command(("program",), cwd=str(folder)), DevSettings(), folder)
 
 
-async def test_a_view_that_does_not_read_loses_events_with_their_count(tmp_path: Path) -> None:
-    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+async def test_a_view_that_does_not_read_loses_events_with_their_count(tmp_path: Path, sockets: Path) -> None:
+    server = AttachServer(watched(tmp_path), folder=sockets)
     await server.open()
     command, line = watched(tmp_path).command, Line(1.0, "x" * 10_000)
     count = 3 * QUEUE_BYTES // 10_000
     try:
-        async with attached(command, tmp_path / "sockets") as slow, attached(command, tmp_path / "sockets") as quick:
+        async with attached(command, sockets) as slow, attached(command, sockets) as quick:
             for _ in range(count):
                 server.publish(line)  # returns at once
             found: list[ToView] = []
@@ -123,32 +131,32 @@ async def test_a_view_that_does_not_read_loses_events_with_their_count(tmp_path:
             assert await received(quick, 1)
     finally:
         await server.close()
-    assert list((tmp_path / "sockets").iterdir()) == []
+    assert os.listdir(sockets) == []
 
 
-async def test_the_history_for_later_views_is_bounded(tmp_path: Path) -> None:
-    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+async def test_the_history_for_later_views_is_bounded(tmp_path: Path, sockets: Path) -> None:
+    server = AttachServer(watched(tmp_path), folder=sockets)
     await server.open()
     try:
         for number in range(20_000):
             server.publish(Line(1.0, str(number)))
-        async with attached(watched(tmp_path).command, tmp_path / "sockets") as view:
+        async with attached(watched(tmp_path).command, sockets) as view:
             found = await received(view, 1_000)
             assert [each.text for each in found if isinstance(each, Line)] == [str(n) for n in range(19_000, 20_000)]
     finally:
         await server.close()
 
 
-async def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_user_is_refused(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert peer_user(ours) == os.getuid()
     monkeypatch.setattr(attach_server, "peer_user", lambda connection: os.getuid() + 1)
-    server = AttachServer(watched(tmp_path), folder=tmp_path / "sockets")
+    server = AttachServer(watched(tmp_path), folder=sockets)
     await server.open()
     try:
         with pytest.raises(TargetError, match="runs; its host starts it"):
-            await asyncio.to_thread(attach, watched(tmp_path).command, folder=tmp_path / "sockets")
+            await asyncio.to_thread(attach, watched(tmp_path).command, folder=sockets)
     finally:
         await server.close()
 
@@ -163,13 +171,13 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
             check_private(tmp_path / name)
 
 
-def test_the_socket_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:
-    check_private(tmp_path / "sockets")
+def test_the_socket_of_a_process_that_was_killed_is_removed(tmp_path: Path, sockets: Path) -> None:
+    check_private(sockets)
     with socket.socket(socket.AF_UNIX) as killed:
-        killed.bind(str(tmp_path / "sockets" / "1-a.sock"))
+        killed.bind(str(sockets / "1-a.sock"))
     with pytest.raises(TargetError, match="no `accord dev program` of this user runs"):
-        attach(watched(tmp_path).command, folder=tmp_path / "sockets")
-    assert list((tmp_path / "sockets").iterdir()) == []
+        attach(watched(tmp_path).command, folder=sockets)
+    assert os.listdir(sockets) == []
 
 
 async def test_the_error_names_what_runs(program: Program) -> None:
