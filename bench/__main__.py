@@ -20,7 +20,7 @@ import msgspec
 from bench.measure import CORES, Figure
 
 BENCHMARKS = (
-    *("start", "stdio", "client", "large", "inside", "state", "asking", "subscriptions"),
+    *("start", "stdio", "client", "large", "inside", "state", "asking", "subscriptions", "tasks"),
     *("http_start", "http", "http_client", "http_sessions", "auth", "host"),
 )
 LONG = ("http_growth", "auth_peers")

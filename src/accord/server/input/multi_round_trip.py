@@ -77,6 +77,8 @@ class MultiRoundTrip:
             call.input = UnavailableInput(pending)
             return work(call)
         state = None if attempt.state is None else self._states.open(attempt.state, self._binding(attempt, call))
+        if attempt.becomes_task and state is None and not attempt.registration.input_parameters:
+            return work(call)  # it asks as a task
         ask = partial(self._input_required, attempt, call, encode)
         if attempt.registration.may_run_again and not attempt.becomes_task:
             return self._replay(attempt, call, state or RequestState(), work, ask)

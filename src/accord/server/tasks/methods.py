@@ -245,20 +245,20 @@ class QuestionSender:
 
     async def send_until_end(self) -> None:
         """Return when the task has ended. What was not answered when the request ends, a later request asks again."""
-        ended = asyncio.ensure_future(self._task.ended.wait())
+        task = self._task
+        assert task.asks is not None
         try:
-            while not ended.done():
-                self._task.asks.clear()
-                for key, question in list(self._task.questions.items()):
-                    if not (question.is_sent or self._is_lost):
+            while not task.ended.done():
+                task.asks.clear()
+                for key, question in list(task.questions.items()):
+                    if not question.is_sent:
                         self._start(key, question)
-                asks = asyncio.ensure_future(self._task.asks.wait())
+                asks = asyncio.ensure_future(task.asks.wait())
                 try:
-                    await asyncio.wait((ended, asks), return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait((task.ended, asks), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     asks.cancel()
         finally:
-            ended.cancel()
             for sending in self._sending:
                 sending.cancel()
 
@@ -276,7 +276,8 @@ class QuestionSender:
             await task.receive_answers({key: raw})
         except (asyncio.CancelledError, ConnectionLost, NotConnected) as error:  # a later request asks again
             open.is_sent = False
-            task.asks.set()
+            if task.asks is not None:
+                task.asks.set()
             if isinstance(error, asyncio.CancelledError):
                 raise
             self._is_lost = True

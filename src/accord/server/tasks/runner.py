@@ -152,20 +152,18 @@ class TaskRunner:
 
     async def _wait(self, task: RunningTask, handler: asyncio.Task[Any], after: float | None) -> TaskRecord | Any:
         """Wait for the handler until its call becomes a task; it does after `after` seconds."""
-        created = self.loop.create_task(task.created.wait())
+        first = handler, task.created
         try:
             if after is not None:
-                await asyncio.wait((handler, created), timeout=after, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(first, timeout=after, return_when=asyncio.FIRST_COMPLETED)
                 if not handler.done():
                     await task.try_create()
             if not task.is_task:
-                await asyncio.wait((handler, created), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             return task.record if task.is_task else await handler
         except asyncio.CancelledError:  # the client will not learn the id
             self._spawn(task.withdraw())
             raise
-        finally:
-            created.cancel()
 
     async def add(self, task: RunningTask) -> None:
         """See `TaskTable.add`."""

@@ -116,10 +116,12 @@ class RunningTask:
         """Whether it is a task of 2025-11-25."""
         self.is_task: bool = False
         """Whether it is stored, so that the client can have its id."""
-        self.created: asyncio.Event = asyncio.Event()
-        self.ended: asyncio.Event = asyncio.Event()
-        """Set once its status is final and stored."""
-        self.asks: asyncio.Event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.created: asyncio.Future[None] = self._loop.create_future()
+        """Done once it is a task."""
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        """Done once its status is final and stored."""
+        self.asks: asyncio.Event | None = asyncio.Event() if self.is_core else None
         """Set while a question waits to be sent (2025-11-25)."""
         self.questions: dict[str, TaskQuestion] = {}
         """The outstanding questions, by key."""
@@ -134,7 +136,6 @@ class RunningTask:
         """The number of questions of this run of the handler; declared ones were asked before."""
         self._stop_reason = ""
         self._is_abandoned = False
-        self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
     # --- creation ----------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class RunningTask:
         self.is_task = True
         self.call.pending = _detached(self.call.pending, self.record.id, is_core=self.is_core)
         self.call.end_request_deadlines()
-        self.created.set()
+        self.created.set_result(None)
 
     def resume(self) -> None:
         """Continue a task of a process that has ended: its handler runs from the top."""
@@ -216,7 +217,7 @@ class RunningTask:
 
     async def _fail(self, exc: BaseException) -> None:
         if self._is_abandoned:
-            self.ended.set()
+            self.ended.set_result(None)
         elif self._stop_reason:
             await self._end_with_error(InternalError(self._stop_reason))
         elif isinstance(exc, asyncio.CancelledError):
@@ -274,7 +275,7 @@ class RunningTask:
         record.message, record.questions, record.updated_at = final.message, {}, final.updated_at
         record.result, record.error, record.status = final.result, final.error, final.status
         self._table.changed(self)
-        self.ended.set()
+        self.ended.set_result(None)
         self._table.remove(self, is_stored=is_stored)
 
     async def _save_end(self, final: TaskRecord) -> TaskRecord:
@@ -385,7 +386,8 @@ class RunningTask:
         if not self.is_core:
             self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
         self.record.status = "input_required" if self.questions else "working"
-        self.asks.set()
+        if self.asks is not None:
+            self.asks.set()
         self._table.changed(self)
 
     async def receive_answers(self, answers: Mapping[str, bytes]) -> None:
