@@ -36,7 +36,7 @@ def entries(file: Path, finding: Finding) -> list[Entry]:
 async def found(rule: str, name: str, transport: TransportName, file: Path) -> Finding:
     """The finding of a mutant that breaks a rule, in a recorded check."""
     mutant = next(each for each in MUTANTS if (each.rule, each.name) == (rule, name))
-    settings = CheckSettings(revisions=(mutant.revision,), only=(rule,), timeout=1, jobs=4, record=recorder(file))
+    settings = CheckSettings(revisions=(mutant.revision,), only=(rule,), timeout=20, jobs=4, record=recorder(file))
     (finding,) = (await check(mutant, settings, transport)).findings
     return finding
 

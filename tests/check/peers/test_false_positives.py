@@ -21,6 +21,7 @@ from accord.wire.transcript import RECEIVED
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.correct_server import right
+from tests.measure import slowness
 
 STEP = 0.05
 """How long the busy tool is silent, in seconds."""
@@ -29,7 +30,7 @@ STEP = 0.05
 async def test_a_server_that_is_silent_to_discover_is_of_an_earlier_revision() -> None:
     change = Change()
     change.heard(lambda message: None if message.get("method") == "server/discover" else message)
-    settings = CheckSettings(opening=0.5, only=("ping",), revisions=("2026-07-28", "2025-11-25"))
+    settings = CheckSettings(opening=2 * slowness(), timeout=1, only=("ping",), revisions=("2026-07-28", "2025-11-25"))
     report = await check_server(Changed(right(), change), settings)
     assert [visit.revision for visit in report.visits] == ["2025-11-25"]
 
@@ -46,7 +47,7 @@ async def test_a_server_without_subscriptions_need_not_know_their_method() -> No
         answer["result"]["capabilities"] = {"tools": {}}
         return answer
 
-    settings = CheckSettings(only=("subscriptions",), revisions=("2026-07-28",), timeout=1)
+    settings = CheckSettings(only=("subscriptions",), revisions=("2026-07-28",), timeout=10)
     assert (await check_server(Changed(right(), change), settings)).findings == ()
 
 

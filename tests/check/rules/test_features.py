@@ -23,13 +23,13 @@ AREAS = ("tools", "resources", "prompts", "completion", "logging", "pagination",
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("server", [changing, paged, showing])
 async def test_a_right_server_has_no_findings(server: Callable[[], Server], revision: str) -> None:
-    settings = CheckSettings(only=AREAS, revisions=(revision,), call_tools=True, timeout=2, jobs=4)
+    settings = CheckSettings(only=AREAS, revisions=(revision,), call_tools=True, timeout=10, jobs=4)
     report = await check_server(server(), settings)
     assert [(each.rule, each.text, each.evidence) for each in report.findings] == []
 
 
 async def test_a_server_that_has_nothing_breaks_none_of_these_rules() -> None:
-    report = await check_server(Server("empty", "1.0.0"), CheckSettings(only=AREAS, timeout=2))
+    report = await check_server(Server("empty", "1.0.0"), CheckSettings(only=AREAS, timeout=10))
     assert [(each.rule, each.text) for each in report.findings] == []
 
 
@@ -37,7 +37,7 @@ async def test_without_leave_no_tool_is_called() -> None:
     calls: list[str] = []
     server = Server("shy", "1.0.0")
     server.tool(name="trigger_change", description="Not to be called.")(lambda: calls.append("called"))
-    report = await check_server(server, CheckSettings(only=AREAS, timeout=2))
+    report = await check_server(server, CheckSettings(only=AREAS, timeout=10))
     assert calls == []
     assert {each.verdict for each in report.outcomes if each.rule == "tools/list-changed"} <= {
         "not-observed",

@@ -19,9 +19,15 @@ def at_tools(page: Page) -> None:
 async def open_tool(page: Page, name: str) -> None:
     await page.goto(f"#/tools/everything.py/{name}")
     await expect(page.get_by_role("heading", name=name, exact=True, level=2)).to_be_visible()
+    await expect(page.get_by_role("main")).not_to_have_attribute("aria-busy", "true")
 
 
-async def result_of(page: Page, state: str = "done") -> None:
+async def call_and_wait(page: Page, button: str = "Call", state: str = "done") -> None:
+    """Call what is selected, and wait for the result: that of an earlier call may still be shown."""
+    messages = page.locator("section.call").get_by_role("link", name="Its messages in the timeline")
+    before = await messages.get_attribute("href") if await messages.count() else None
+    await page.get_by_role("button", name=button, exact=True).click()
+    await expect(messages).not_to_have_attribute("href", before or "")
     await expect(page.locator(".call .state")).to_have_text(state)
 
 
@@ -40,8 +46,7 @@ async def test_a_tool_is_called_with_the_values_of_the_form(page: Page) -> None:
     await open_tool(page, "measure")
     await page.get_by_label("city", exact=True).fill("Oslo")
     await page.get_by_label("days", exact=True).fill("2")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     structured = page.get_by_role("region", name="Structured content")
     await expect(structured).to_contain_text('"celsius": 21.0')
     await page.get_by_role("button", name="Repeat").click()
@@ -80,8 +85,7 @@ async def test_an_error_is_at_its_field_and_the_value_can_be_sent_anyway(page: P
     await days.fill("99")
     await expect(days).to_have_attribute("aria-invalid", "true")
     await page.get_by_role("button", name="Call", exact=True).click()
-    await page.get_by_role("button", name="Send anyway").click()
-    await result_of(page, "tool error")
+    await call_and_wait(page, "Send anyway", state="tool error")
     await expect(page.locator(".call .block")).to_contain_text("expected integer <= 14, got integer 99")
     await days.fill("3,5")
     await expect(days).to_have_value("3,5")
@@ -120,38 +124,34 @@ async def test_form_and_text_edit_one_document(page: Page) -> None:
 )
 async def test_content_is_shown(page: Page, tool: str, selector: str) -> None:
     await open_tool(page, tool)
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     await expect(page.locator(selector)).to_be_visible()
 
 
 async def test_progress_and_log_messages_are_shown(page: Page) -> None:
     await open_tool(page, "test_tool_with_logging")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     await expect(page.get_by_text("Log messages: 3")).to_be_visible()
     await open_tool(page, "test_tool_with_progress")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     await expect(page.get_by_role("progressbar")).to_be_visible()
 
 
 async def test_an_error_of_a_tool_is_a_result(page: Page) -> None:
     await open_tool(page, "test_error_handling")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page, "tool error")
+    await call_and_wait(page, state="tool error")
     await expect(page.locator(".call .block")).to_contain_text("intentionally returns an error")
 
 
 async def test_a_call_is_saved_edited_and_removed(page: Page) -> None:
     await open_tool(page, "measure")
     await page.get_by_label("city", exact=True).fill("Bergen")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     saved = page.locator("section.call").get_by_label("Save this call as")
     await saved.fill("bergen")
     await saved.press("Enter")
     await expect(page.get_by_text("Saved calls: 1")).to_be_visible()
+    await expect(saved).to_have_value("")
     await page.get_by_label("city", exact=True).fill("Oslo")
     await page.get_by_text("Saved calls: 1").click()
     await page.get_by_role("button", name="bergen (measure)").click()
@@ -163,8 +163,7 @@ async def test_a_call_is_saved_edited_and_removed(page: Page) -> None:
 async def test_a_call_is_copied(page: Page) -> None:
     await open_tool(page, "measure")
     await page.get_by_label("city", exact=True).fill("Bergen's")
-    await page.get_by_role("button", name="Call", exact=True).click()
-    await result_of(page)
+    await call_and_wait(page)
     call = page.locator("section.call")
     await call.get_by_role("button", name="accord call").click()
     await expect(call.get_by_label("accord call")).to_contain_text("accord call examples/everything.py measure --args")
@@ -175,16 +174,14 @@ async def test_a_call_is_copied(page: Page) -> None:
 async def test_resources_and_templates_are_read(page: Page) -> None:
     await page.goto("#/resources/everything.py")
     await page.get_by_role("region", name="Resources").get_by_role("link").first.click()
-    await page.get_by_role("button", name="Read the resource").click()
-    await result_of(page)
+    await call_and_wait(page, "Read the resource")
     await page.get_by_role("region", name="Templates").get_by_role("link", name=re.compile("template")).first.click()
     await (
         page.get_by_role("textbox", name="id", exact=True)
         .or_(page.get_by_role("combobox", name="id", exact=True))
         .fill("7")
     )
-    await page.get_by_role("button", name="Read the resource").click()
-    await result_of(page)
+    await call_and_wait(page, "Read the resource")
     await expect(page.locator(".call .block")).to_contain_text("7")
 
 
@@ -192,8 +189,7 @@ async def test_a_prompt_is_filled_in(page: Page) -> None:
     await page.goto("#/prompts/everything.py/test_prompt_with_arguments")
     await page.get_by_role("combobox", name="arg1", exact=True).fill("first")
     await page.get_by_role("combobox", name="arg2", exact=True).fill("second")
-    await page.get_by_role("button", name="Get the prompt").click()
-    await result_of(page)
+    await call_and_wait(page, "Get the prompt")
     await expect(page.locator(".call .block").first).to_contain_text("arg1='first', arg2='second'")
 
 

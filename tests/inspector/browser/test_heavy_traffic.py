@@ -57,7 +57,7 @@ async def cancel_flood(page: Page) -> int:
     """Cancel the flood, and return the number of messages that the server sent."""
     await page.goto(f"#/tools/{SERVER}/flood")
     await page.locator("section.call").get_by_role("button", name="Cancel").click()
-    await expect(page.locator(".call .state")).to_have_text("cancelled")
+    await expect(page.locator(".call .state")).to_have_text("cancelled", timeout=300_000)
     await page.goto(f"#/notifications/{SERVER}")
     last = page.get_by_role("region", name="Log messages, the latest first").get_by_text("were sent")
     await expect(last).to_be_visible(timeout=300_000)

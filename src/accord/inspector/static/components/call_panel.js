@@ -221,11 +221,13 @@ export class CallPanel {
   saveView(context, request, id) {
     const save = (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
+      const form = /** @type {HTMLFormElement} */ (event.currentTarget);
       const { kind, name, argumentsJson, outputSchemaJson = "" } = request;
       void context.attempt(async () => {
         this.keepSaved(await context.send("calls/save", { server: context.server.name, kind, name, argumentsJson, outputSchemaJson, savedName: this.savedName }));
         context.announce(`${this.savedName} was saved`);
         this.savedName = "";
+        form.reset(); // Where nothing was drawn since the user typed, the view does not know of the text in the field.
       });
     };
     return html`<form class="buttons" @submit=${save}>
