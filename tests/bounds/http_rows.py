@@ -16,8 +16,8 @@ from tests.bounds.table import Outcome, drops, refuses
 from tests.bounds.wires import ANN, JSON, KEYS, outcome
 from tests.clock import Clock
 from tests.limits import limits_of
+from tests.server.http.http_clients import Here, Legacy, Modern, Stateful, encode, site
 from tests.server.http.raw import Answer, Raw
-from tests.server.http.speaking import Here, Legacy, Modern, Stateful, encode, site
 from tests.server.http.test_connections import listening
 from tests.waiting import until
 

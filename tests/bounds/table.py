@@ -73,13 +73,14 @@ ELSEWHERE: dict[str, str] = {
     "Limits.parked": _SERVER
     + "input/test_limits.py::test_one_principal_suspends_so_many_handlers_and_one_more_ends_the_oldest",
     "Limits.state_bytes": _SERVER
-    + "input/test_states.py::test_a_state_that_is_too_large_to_send_is_stored_here_and_returns",
-    "Limits.kept_bytes": _SERVER + "input/test_states.py::test_the_shelf_has_a_bound_and_drops_the_oldest",
-    "Limits.principals": _HTTP + "test_limits.py::test_many_principals_are_forgotten_but_none_with_something_in_flight",
+    + "input/test_request_state.py::test_a_state_that_is_too_large_to_send_is_stored_here_and_returns",
+    "Limits.kept_bytes": _SERVER + "input/test_request_state.py::test_the_shelf_has_a_bound_and_drops_the_oldest",
+    "Limits.principals": _HTTP
+    + "test_request_body.py::test_many_principals_are_forgotten_but_none_with_something_in_flight",
     "Limits.upstream_bytes": _SERVER + "openapi/test_response.py::test_an_answer_may_be_too_large",
     "HTTPLimits.parked_per_address": _HTTP
     + "test_quotas.py::test_calls_that_were_ended_to_make_room_hold_no_request_and_leave_one_timer",
-    "HTTPLimits.parked": _HTTP + "test_limits.py::test_anonymous_clients_have_bounds_of_their_own_for_what_waits",
+    "HTTPLimits.parked": _HTTP + "test_request_body.py::test_anonymous_clients_have_bounds_of_their_own_for_what_waits",
     "HTTPLimits.write_seconds": _HTTP + "test_slow_readers.py::test_a_client_has_time_for_each_part_of_a_large_event",
     "HTTPLimits.stream_bytes": _HTTP
     + "test_slow_readers.py::test_the_call_of_a_client_that_does_not_read_is_cancelled",
@@ -100,9 +101,9 @@ ELSEWHERE: dict[str, str] = {
     "HTTPLimits.events_seconds": "tests/store/test_contract.py::"
     "test_a_stream_is_stored_for_a_while_after_it_ended_and_an_open_one_longer",
     "HTTPLimits.session_kept_seconds": "tests/store/test_contract.py::test_an_unused_session_is_dropped_in_the_end",
-    "ClientLimits.connect_seconds": "tests/client/test_dead_server.py::"
+    "ClientLimits.connect_seconds": "tests/client/test_server_exit.py::"
     "test_a_silent_server_fails_after_the_time_for_the_opening",
-    "ClientLimits.probe_seconds": "tests/client/test_dead_server.py::"
+    "ClientLimits.probe_seconds": "tests/client/test_server_exit.py::"
     "test_a_server_silent_on_the_probe_is_opened_by_the_handshake",
     "ClientLimits.callback_seconds": "tests/transport/test_request_sender.py::"
     "test_a_callback_that_does_not_end_holds_up_the_answer_for_a_bounded_time",

@@ -14,7 +14,7 @@ from accord.server.auth.api_keys import APIKeys
 from accord.transport.pipes import PipeTransport
 
 from tests.bounds.table import Outcome
-from tests.server.http.speaking import Legacy, Modern, Stateful, site
+from tests.server.http.http_clients import Legacy, Modern, Stateful, site
 from tests.server.raw import RawPeer, raw_peer
 
 JSON = dict[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from accord.messages.base import Model
 from accord.messages.meta import NotificationParams, Params, Result
 from accord.messages.revision import HANDSHAKE
 
+from tests.server.http.http_clients import Modern, quick, site
 from tests.server.raw import META, RawPeer, raw_peer
 
 NAME = "com.example/search"
@@ -169,3 +171,39 @@ def test_what_cannot_work_is_refused_when_it_is_declared(declare: Any, why: str)
 def test_names_that_may_not_be_used_are_refused(name: str) -> None:
     with pytest.raises((ValueError, LocalProtocolError), match=r"name|prefix|reserved"):
         Extension(name=name)
+
+
+@pytest.mark.parametrize("over", ["memory", "http"])
+async def test_what_one_request_declares_holds_for_no_other(over: str) -> None:
+    server, together, arrived = Server("desk", "1", limits=quick()), asyncio.Event(), []
+
+    @server.tool
+    async def declared(ctx: Context, number: int) -> str:
+        arrived.append(number)
+        if len(arrived) == 20:
+            together.set()
+        await together.wait()
+        capabilities = ctx.client_capabilities
+        return f"{sorted(capabilities.extensions or {})} {capabilities.elicitation is not None}"
+
+    def message(number: int) -> dict[str, Any]:
+        capabilities = {"extensions": {f"com.example/e{number}": {}}} if number % 2 else {"elicitation": {}}
+        meta = {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}
+        params = {"name": "declared", "arguments": {"number": number}, "_meta": meta}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    answers: dict[int, str] = {}
+    if over == "memory":
+        async with raw_peer(server, "2026-07-28") as peer:
+            for number in range(20):
+                peer.say(message(number))
+            for _ in range(20):
+                answer = await peer.hear()
+                answers[answer["id"]] = answer["result"]["content"][0]["text"]
+    else:
+        async with site(server) as here:
+            client = Modern(here.raw)
+            begun = [await client.begin(message(number)) for number in range(20)]
+            for number, each in enumerate(begun):
+                answers[number] = (await (await each.start()).result())["result"]["content"][0]["text"]
+    assert answers == {number: f"['com.example/e{number}'] False" if number % 2 else "[] True" for number in range(20)}

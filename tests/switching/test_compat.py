@@ -23,6 +23,8 @@ from accord.compat.http import ResourceSecurity, escapes_base
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
 from accord.messages.tools import ListToolsResult
 
+from tests.server.http.http_clients import Legacy
+from tests.server.http.raw import Direct
 from tests.switching.sources import ROOT
 
 SERVERS = (FastMCP, FastMCP1, MCPServer)
@@ -288,7 +290,17 @@ def test_settings_say_where_a_server_is_reached(monkeypatch: pytest.MonkeyPatch)
     fastmcp.settings.log_level = "DEBUG"
     assert fastmcp.serving_options({})["port"] == 9000
     assert fastmcp.create_streamable_http_app(FastMCP("x"), "/tools").options.path == "/tools"
-    assert fastmcp.create_sse_app(FastMCP("x"), "/messages/", "/sse").options.path == "/mcp"
+
+
+async def test_an_application_of_http_sse_serves_its_tools() -> None:
+    made = FastMCP("x")
+    made.tool(name="double")(lambda number=1: 2 * number)
+    app = fastmcp.create_sse_app(made, "/messages/", "/sse")
+    client = await (await Legacy.connect(Direct(app))).open()
+    listed = await client.ask("tools/list")
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["double"]
+    await client.stream.leave()
+    await app.close()
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------

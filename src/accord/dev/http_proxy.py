@@ -21,6 +21,7 @@ from accord.dev.rewriting import LIST_METHODS, members, response
 from accord.dev.unavailable import answer_without_process, typed_result
 from accord.transport.asgi.request import Receive, Scope, Send
 from accord.transport.asgi.responses import send_json, send_text
+from accord.wire.hosts import HostCheck
 
 _END_SECONDS = 1.0
 """How long the end of a process may take after its connections were closed."""
@@ -38,6 +39,7 @@ class ReloadingProxy:
         self._search = search
         self._requests: set[ProxiedRequest] = set()
         self._ended_request = asyncio.Event()
+        self._hosts = HostCheck()
 
     async def drain(self, seconds: float) -> bool:
         """End the streams, and wait for the calls."""
@@ -61,7 +63,11 @@ class ReloadingProxy:
     # --- requests -------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+        """Handle one request. Hosts and origins are checked here as well, because the proxy answers on its own while no
+        process runs, with errors of the program."""
+        if (refusal := self._refusal(scope)) is not None:
+            await send_text(send, 403, refusal)
+            return
         body = await read_body(receive)
         if body is None:
             await send_text(send, 413, "the body is too large")
@@ -81,6 +87,10 @@ class ReloadingProxy:
             self._requests.discard(request)
             self._ended_request.set()
             self._reporter.call_ended(request, _outcome_of(request), request.answer)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        found = {name: value for name, value in scope["headers"] if name in (b"host", b"origin")}
+        return self._hosts.refusal(found.get(b"host"), found.get(b"origin"))
 
     async def _serve(self, request: ProxiedRequest, send: Send, disconnected: asyncio.Future[None]) -> None:
         process = await self._processes.wait()
