@@ -14,8 +14,8 @@ from accord import Accepted, APIKeys, Client, Context, HTTPOptions, Principal, S
 from accord.stores import SQLiteEvents, SQLiteTasks
 from accord.types import CallToolResult
 
+from tests.server.http.http_clients import Modern, Stateful, both_ways, quick, site
 from tests.server.http.raw import JSON, Answer, Event, Socket, served
-from tests.server.http.speaking import Modern, Stateful, both_ways, quick, site
 from tests.waiting import until
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"

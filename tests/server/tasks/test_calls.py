@@ -355,3 +355,10 @@ async def test_only_a_revision_with_tool_execution_lists_it() -> None:
         async with client(Desk(), revision) as each:
             tool = next(tool for tool in await each.list_tools() if tool.name == "work")
             assert (None if tool.execution is None else tool.execution.task_support) == support
+
+
+async def test_the_result_of_a_call_that_became_a_task_names_the_server() -> None:
+    async with raw_peer(Desk().server, EXTENSION) as peer:
+        created = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]
+        assert created["resultType"] == "task"
+        assert created["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "desk"

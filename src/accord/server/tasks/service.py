@@ -152,7 +152,7 @@ class TaskService:
             return outcome
         if rules.requested_tasks:
             return CreateTaskResult(task=core_task(record))
-        return encoder.encode(created_task(record), rules)
+        return encoder.encode_fields(msgspec.to_builtins(created_task(record)), rules)
 
     # --- tasks of processes that have ended --------------------------------------------------------------------
 
