@@ -24,6 +24,7 @@ class SlowStore(MemoryTasks):
         self.is_open.set()
         self.waiting = 0
         self.failures = 0
+        self.saves = 0
         self.created: list[str] = []
         self.stored: dict[str, str] = {}
 
@@ -45,6 +46,7 @@ class SlowStore(MemoryTasks):
     async def save(self, record: TaskRecord) -> None:
         await self._pass()
         await super().save(record)
+        self.saves += 1
         self.stored[record.id] = record.status
 
 
@@ -83,6 +85,29 @@ async def test_the_end_of_a_task_is_stored_again_after_the_store_has_failed() ->
         desk.let_on.set()
         assert (await poll(peer, about))["status"] == "completed"
         await until(lambda: store.stored[about["taskId"]] == "completed")
+
+
+async def test_a_change_during_the_storage_of_an_earlier_one_is_stored_too() -> None:
+    store = SlowStore()
+    server = Server("desk", tasks=store)
+    changes = asyncio.Queue[str]()
+
+    @server.tool(task=True)
+    async def report(ctx: Context) -> None:
+        while True:
+            ctx.status(await changes.get())
+
+    async with raw_peer(server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "report", **DECLARED}))["result"]["taskId"]
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        task = runner.tasks[id]
+        store.is_open.clear()
+        changes.put_nowait("first")
+        await until(lambda: store.waiting)
+        changes.put_nowait("second")
+        await until(lambda: task.record.message == "second")
+        store.is_open.set()
+        await until(lambda: store.saves == 2)
 
 
 async def test_no_client_sees_a_result_that_is_not_stored() -> None:

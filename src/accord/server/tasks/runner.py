@@ -261,9 +261,14 @@ class TaskRunner:
 
     async def _store_changes(self) -> None:
         for task in list(self._changed):
-            if task.ending is None:
-                await self.store.save(task.record)
             self._changed.pop(task, None)
+            if task.ending is not None:
+                continue
+            try:
+                await self.store.save(task.record)
+            except Exception:
+                self._changed[task] = None
+                raise
 
     async def _take_inputs(self) -> None:
         for input in await self.store.take(self.id):
