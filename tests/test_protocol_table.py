@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import asking, basics, stateless  # noqa: F401  each declares its scenarios
+from tests.conformance import basics, input_requests, stateless  # noqa: F401  each declares its scenarios
 from tests.conformance.scenario import SCENARIOS
 from tests.protocol_coverage import COVERAGE
 from tests.protocol_table import page, sections

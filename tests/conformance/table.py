@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.messages.revision import REVISIONS
 
-from tests.conformance import asking, basics, stateless  # noqa: F401  each declares its scenarios
+from tests.conformance import basics, input_requests, stateless  # noqa: F401  each declares its scenarios
 from tests.conformance.clients import CLIENT_SCENARIOS
 from tests.conformance.scenario import ELSEWHERE, SCENARIOS
 

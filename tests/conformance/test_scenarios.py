@@ -14,7 +14,7 @@ import pytest
 from accord.messages.revision import REVISIONS
 from accord.wire.transcript import Transcript, parse
 
-from tests.conformance import asking, basics, stateless  # noqa: F401  each declares its scenarios
+from tests.conformance import basics, input_requests, stateless  # noqa: F401  each declares its scenarios
 from tests.conformance.peer import peer_of, readable
 from tests.conformance.scenario import SCENARIOS, Scenario
 from tests.conformance.server import server

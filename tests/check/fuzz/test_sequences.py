@@ -27,7 +27,7 @@ from tests.check.fuzz.running import explored, last, names, repeated, within
 
 FLOW = Path(__file__).parent / "sequence_server.py"
 DYING = Path(__file__).parent / "crashing_server.py"
-SPILLING = Path(__file__).parent / "spilling.py"
+SPILLING = Path(__file__).parent / "spilling_server.py"
 RECEIPT = {"receipt": value_reference(1, ("structuredContent", "receipt"))}
 
 

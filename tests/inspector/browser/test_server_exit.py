@@ -16,7 +16,7 @@ from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.inspector.browser.test_questions_screen import send
 from tests.interop.serving import serving
 
-FILE = Path(__file__).parent / "dying_server.py"
+FILE = Path(__file__).parent / "crashing_server.py"
 
 CONNECTING = ("at the start", "initialize", "after initialize")
 CONNECTED = ("tools/list", "tools/call", "in a response", "while it asks", "while it is idle", "while it is subscribed")
