@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
+from accord.check.engine.findings import spec_url, spec_urls
 from accord.check.engine.report import Finding
 from accord.check.rules.batch import batch_served
 from accord.check.server import check_server
@@ -57,3 +59,27 @@ async def test_the_evidence_holds_no_messages_of_other_cases() -> None:
     sent = {each["id"] for each in said if each.get("method") == "logging/setLevel"}
     assert sent
     assert {each.get("id") for each in said} == sent
+
+
+SITE = "https://modelcontextprotocol.io/specification"
+
+
+@pytest.mark.parametrize(
+    ("revision", "shown"),
+    [
+        ("2024-11-05", "basic/utilities/ping"),
+        ("2025-11-25", "basic/utilities/ping"),
+        ("2026-07-28", "basic/patterns/ping"),
+    ],
+)
+def test_a_page_that_moved_is_shown_where_the_revision_has_it(revision: str, shown: str) -> None:
+    assert spec_urls(("basic/utilities/ping", "basic/patterns/ping"), revision) == (f"{SITE}/{revision}/{shown}",)
+
+
+def test_places_of_no_use_in_a_revision_are_better_than_none() -> None:
+    assert spec_urls(("server/discover",), "2025-11-25") == (f"{SITE}/2025-11-25/server/discover",)
+
+
+def test_the_first_page_of_a_folder_has_the_folder_for_its_address() -> None:
+    assert spec_url("basic/index#meta", "2025-11-25") == f"{SITE}/2025-11-25/basic#meta"
+    assert spec_url("https://example.com/a", "2025-11-25") == "https://example.com/a"
