@@ -24,11 +24,15 @@ import msgspec
 
 from accord.client.target import Command, InProcessServer, Remote, parse
 from accord.errors import DeclarationError, TargetError
+from accord.host import jsonc
 from accord.host.consent import digest
+from accord.host.documents import MAX_BYTES, decode_text, read_bytes
 from accord.host.host_files import HostEntry, HostFile, host_format, project_folder, read_host_file
-from accord.host.own_settings import OWN_KEY, policy_place
 from accord.host.policy.policy import Policy
 from accord.server.compose.change import ToolChange
+
+OWN_KEY = "accord"
+"""The key of accord's own settings in a configuration file."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -217,3 +221,34 @@ def _configured(entry: HostEntry, settings: HostSettings) -> ConfiguredServer:
         place = f'"{OWN_KEY}.servers.{entry.name}"'
         return ConfiguredServer(**common, entry=entry.entry, error=f"{entry.file}: {place}: {exc}")
     return ConfiguredServer(**common, entry=entry.entry, settings=own)
+
+
+def policy_place(path: Path) -> str:
+    """Return file and line of the policy in a file of JSON. Raises `TargetError` for a name that occurs twice.
+
+    A parser takes the last of two members with one name. In a policy, the last could replace a stricter one in silence.
+    """
+    text = decode_text(read_bytes(path, MAX_BYTES["json"]), path)
+    root = _parse_json(text, path)
+    own = [member for member in (root.members or () if root is not None else ()) if member.name == OWN_KEY]
+    for member in own[1:]:
+        raise TargetError(f'{path}:{_line(text, member.start)}: "{OWN_KEY}" occurs twice; remove one')
+    nodes = [member.value for member in own]
+    while nodes:
+        node = nodes.pop()
+        if (name := node.duplicate) is not None:
+            raise TargetError(f"{path}:{_line(text, node.start)}: {name!r} occurs twice in this object; remove one")
+        nodes += [*(member.value for member in node.members or ()), *(node.items or ())]
+    policy = own[0].value.member("policy") if own else None
+    return str(path) if policy is None else f"{path}:{_line(text, policy.start)}"
+
+
+def _parse_json(text: str, path: Path) -> jsonc.JSONNode | None:
+    try:
+        return jsonc.parse(text)
+    except jsonc.JSONCError as exc:
+        raise TargetError(f"{path}:{exc.line}:{exc.column}: {exc.reason}") from None
+
+
+def _line(text: str, offset: int) -> int:
+    return jsonc.position(text, offset)[0]
