@@ -50,7 +50,7 @@ def longest_step() -> Iterator[LongestStep]:
 
 @pytest.mark.parametrize("extra", [0, 1], ids=["at", "above"])
 @pytest.mark.parametrize("row", ROWS, ids=repr)
-async def test_a_limit_is_kept_to_the_last_one_and_the_next_one_is_refused(row: Row, extra: int) -> None:
+async def test_the_last_one_within_a_limit_is_accepted_and_the_next_one_is_refused(row: Row, extra: int) -> None:
     with longest_step() as step:
         found = await row.work(row.over, extra)
     if step.seconds > HELD_SECONDS:  # the first time, modules are imported and patterns are compiled
