@@ -268,3 +268,15 @@ async def test_a_task_suspends_the_timeout_of_the_call_that_may_wait_for_it() ->
         await clock.jump(11)
         with pytest.raises(RequestTimeout):
             await late
+
+
+async def test_a_handler_that_cancels_itself_fails_its_task() -> None:
+    async def cancelled(params: Any) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        return await future
+
+    async with asking(cancelled) as (server, _):
+        task = await created(server)
+        answer = await result_of(server, task["taskId"])
+        assert answer["error"] == {"code": -32603, "message": "the handler cancelled its own task"}

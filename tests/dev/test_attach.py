@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,12 +20,15 @@ from accord.dev.attach_client import Attachment, attach
 from accord.dev.attach_server import QUEUE_BYTES, AttachServer
 from accord.dev.attach_socket import check_private, peer_user
 from accord.dev.program import Program as WatchedProgram
+from accord.dev.reporter import Reporter
 from accord.dev.settings import DevSettings
-from accord.dev.view_messages import Dropped, EndedCall, Line, StartedCall, ToView
+from accord.dev.view_messages import Dropped, EndedCall, Line, StartedCall, ToView, ViewEvent
+from accord.dev.viewed_calls import ViewedCalls
 from accord.errors import TargetError
+from accord.wire.session_redaction import SessionRedaction
 
 from tests.dev.programs import Program, text_of
-from tests.waiting import until
+from tests.waiting import turns, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no Unix sockets on Windows")
 
@@ -145,6 +149,75 @@ async def test_the_history_for_later_views_is_bounded(tmp_path: Path, sockets: P
             assert [each.text for each in found if isinstance(each, Line)] == [str(n) for n in range(19_000, 20_000)]
     finally:
         await server.close()
+
+
+async def test_the_end_of_a_program_with_a_view_is_no_error_of_its_event_loop(tmp_path: Path, sockets: Path) -> None:
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+    server = AttachServer(watched(tmp_path), folder=sockets)
+    await server.open()
+    async with attached(watched(tmp_path).command, sockets) as view:
+        await server.close()
+        while await asyncio.to_thread(view.receive):
+            pass
+        assert view.is_closed
+    await turns(5)
+    assert errors == []
+
+
+async def test_a_large_message_is_redacted_beside_the_event_loop(
+    tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+    redact = SessionRedaction.data
+
+    def noting(redaction: SessionRedaction, data: bytes) -> bytes:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return redact(redaction, data)
+
+    monkeypatch.setattr(SessionRedaction, "data", noting)
+    server = AttachServer(watched(tmp_path), folder=sockets)
+    await server.open()
+    try:
+        async with attached(watched(tmp_path).command, sockets) as view:
+            for size in (10, 100_000):
+                server.publish(StartedCall(1, 1.0, "tools/call a", f'{{"a":"{"x" * size}"}}'))
+                assert await received(view, 1)
+    finally:
+        await server.close()
+    assert threads == [True, False]
+
+
+def test_no_secret_of_a_uri_and_no_long_name_is_shown() -> None:
+    lines: list[str] = []
+    events: list[ViewEvent] = []
+    reporter = Reporter("program", lines.append, events.append)
+    uri = f"resources/read https://user:{SECRET}@host/?access_token={SECRET}"
+    reporter.call_started(1, uri, b"{}")
+    reporter.call_ended(1, f"error -32602: no resource {uri!r}", b"{}")
+    reporter.call_started(2, "tools/call " + "x" * 100_000, b"{}")
+    reporter.call_ended(2, "error " + "x" * 100_000, b"{}")
+    assert SECRET not in f"{lines}{events}"
+    assert "resources/read https://" in lines[0]
+    assert max(map(len, lines)) < 1_000
+
+
+def test_the_messages_that_a_view_keeps_are_bounded() -> None:
+    calls = ViewedCalls()
+    message = "x" * (1 << 18)
+
+    def apply(numbers: range) -> None:
+        for number in numbers:
+            calls.apply([StartedCall(number, 1.0, "a", message), EndedCall(number, 1.0, "ok", message)])
+
+    apply(range(500))
+    assert 100 < len(calls.matching()) < 200
+    assert calls.matching()[-1].number == 499
+    calls.toggle_pause()
+    apply(range(500, 1_000))
+    assert 100 < calls.waiting < 200
+    calls.toggle_pause()
+    assert calls.matching()[-1].number == 999
 
 
 async def test_another_user_is_refused(tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,11 @@ class InputTasks:
             if not task.ended.is_set():
                 task.error = error
                 self._end(task, "failed", error.message)
+        except asyncio.CancelledError:
+            if not task.ended.is_set():  # who cancels a task ends it first
+                task.error = InternalError("the handler cancelled its own task")
+                self._end(task, "failed", task.error.message)
+            raise
         else:
             if not task.ended.is_set():  # a handler may return although it was cancelled
                 task.result = result
@@ -175,6 +180,8 @@ class InputTasks:
         for task in self._tasks.values():
             if task.expiry is not None:
                 task.expiry.cancel()
+            if not task.ended.is_set():
+                task.end("cancelled", "the connection has ended")
         self._tasks.clear()
         for handler in running:
             handler.cancel()

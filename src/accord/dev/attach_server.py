@@ -1,7 +1,8 @@
 """The side of a running `accord dev` that views are attached to. It never waits for a view.
 
 A view that attaches receives the last calls, then each new event. Each view has a bounded queue: what does not fit is
-counted and dropped. Messages are redacted when they are sent, so that nothing is redacted while no view is attached.
+counted and dropped. Messages are redacted when they are sent: nothing is redacted while no view is attached, or for a
+view that does not read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ import msgspec
 
 from accord.dev.attach_socket import check_private, default_folder, identity, peer_user
 from accord.dev.program import Program
-from accord.dev.view_messages import Dropped, EndedCall, Hello, Line, ReloadCommand, StartedCall, ToView, ViewEvent
+from accord.dev.view_messages import (
+    Dropped,
+    EndedCall,
+    Hello,
+    ReloadCommand,
+    StartedCall,
+    ToView,
+    ViewEvent,
+    size_of,
+)
 from accord.wire.session_redaction import SessionRedaction
 
 QUEUE_BYTES = 1 << 20
@@ -29,6 +39,8 @@ QUEUE_BYTES = 1 << 20
 _HISTORY_EVENTS = 1_000
 _HISTORY_BYTES = 1 << 22
 _MOST_VIEWS = 8
+_LARGE_CHARACTERS = 1 << 13
+"""The redaction of a larger event may take milliseconds: it runs in a thread."""
 _COMMAND_BYTES = 1 << 10
 
 _encode = msgspec.json.Encoder().encode
@@ -46,7 +58,7 @@ class AttachServer:
         self._redaction = SessionRedaction()
         self._history: deque[tuple[ViewEvent, int]] = deque()
         self._history_bytes = 0
-        self._views: dict[_ViewQueue, asyncio.Task[None]] = {}
+        self._views: dict[_ViewQueue, tuple[asyncio.Task[None], asyncio.StreamWriter]] = {}
 
     async def open(self) -> None:
         """Accept views. Raises `OSError`."""
@@ -60,22 +72,20 @@ class AttachServer:
         if self._server is not None and self._path is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
-        tasks = list(self._views.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        views = list(self._views.values())
+        for _, writer in views:
+            writer.transport.abort()
+        await asyncio.gather(*(task for task, _ in views), return_exceptions=True)
 
     def publish(self, event: ViewEvent) -> None:
         """Add an event to the history, and to the queue of each view."""
-        size = _size(event)
+        size = size_of(event)
         self._history.append((event, size))
         self._history_bytes += size
         while len(self._history) > _HISTORY_EVENTS or self._history_bytes > _HISTORY_BYTES:
             self._history_bytes -= self._history.popleft()[1]
-        if self._views:
-            line = self._line(self._redacted(event))
-            for view in self._views:
-                view.offer(line)
+        for view in self._views:
+            view.offer(event, size)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection: socket.socket = writer.get_extra_info("socket")
@@ -84,8 +94,9 @@ class AttachServer:
             writer.close()
             return
         view = _ViewQueue()
-        self._views[view] = task
-        sending = asyncio.ensure_future(self._send(view, writer))
+        self._views[view] = task, writer
+        history = [event for event, _ in self._history]
+        sending = asyncio.ensure_future(self._send(history, view, writer))
         try:
             await self._receive(reader)
         finally:
@@ -102,25 +113,30 @@ class AttachServer:
                 decode(line)
                 self._program.request_reload()
 
-    async def _send(self, view: _ViewQueue, writer: asyncio.StreamWriter) -> None:
-        history = [event for event, _ in self._history]
+    async def _send(self, history: list[ViewEvent], view: _ViewQueue, writer: asyncio.StreamWriter) -> None:
         target = self._program.name
         with suppress(OSError):
             writer.write(self._line(Hello(target, identity(self._program.command), os.getpid(), self._started)))
-            for event in history:
-                writer.write(self._line(self._redacted(event)))
-                await writer.drain()
-                await asyncio.sleep(0)  # the program's messages first
+            events, dropped = history, 0
             while True:
-                writer.write(await view.take())
-                await writer.drain()
+                for event in events:
+                    writer.write(await self._redacted_line(event))
+                    await writer.drain()
+                    await asyncio.sleep(0)  # the program's messages first
+                if dropped:
+                    writer.write(self._line(Dropped(dropped)))
+                events, dropped = await view.take()
+
+    async def _redacted_line(self, event: ViewEvent) -> bytes:
+        if size_of(event) < _LARGE_CHARACTERS:
+            return self._line(self._redacted(event))
+        return self._line(await asyncio.to_thread(self._redacted, event))
 
     def _redacted(self, event: ViewEvent) -> ViewEvent:
         if isinstance(event, StartedCall):
             return msgspec.structs.replace(event, request=self._text(event.request))
         if isinstance(event, EndedCall):
-            outcome = self._redaction.text(event.outcome)
-            return msgspec.structs.replace(event, outcome=outcome, response=self._text(event.response))
+            return msgspec.structs.replace(event, response=self._text(event.response))
         return msgspec.structs.replace(event, text=self._redaction.text(event.text))
 
     def _text(self, message: str) -> str:
@@ -135,35 +151,27 @@ class _ViewQueue:
     """What waits for one view."""
 
     def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        self._bytes = 0
+        self._events: list[ViewEvent] = []
+        self._size = 0
         self._dropped = 0
         self._is_ready = asyncio.Event()
 
-    def offer(self, line: bytes) -> None:
-        """Add a line, or count it as dropped."""
-        if self._bytes + len(line) > QUEUE_BYTES:
+    def offer(self, event: ViewEvent, size: int) -> None:
+        """Add an event, or count it as dropped."""
+        if self._size + size > QUEUE_BYTES:
             self._dropped += 1
         else:
-            self._lines.append(line)
-            self._bytes += len(line)
+            self._events.append(event)
+            self._size += size
         self._is_ready.set()
 
-    async def take(self) -> bytes:
-        """Return all lines that wait, with the number of those that were dropped after them."""
+    async def take(self) -> tuple[list[ViewEvent], int]:
+        """Return all events that wait, and the number of those that were dropped after them."""
         await self._is_ready.wait()
-        lines, self._lines = self._lines, []
-        if self._dropped:
-            lines.append(_encode(Dropped(self._dropped)) + b"\n")
-        self._bytes = self._dropped = 0
+        events, self._events = self._events, []
+        dropped, self._dropped, self._size = self._dropped, 0, 0
         self._is_ready.clear()
-        return b"".join(lines)
-
-
-def _size(event: ViewEvent) -> int:
-    if isinstance(event, StartedCall):
-        return len(event.request) + len(event.title)
-    return len(event.text) if isinstance(event, Line) else len(event.response) + len(event.outcome)
+        return events, dropped
 
 
 async def opened(program: Program, show: Callable[[str], None]) -> AttachServer:

@@ -10,13 +10,17 @@ from itertools import count
 from accord.check.surface.schema_changes import Change
 from accord.dev.actions import TookOver
 from accord.dev.view_messages import EndedCall, Line, StartedCall, ViewEvent
-from accord.visible_text import single_line
+from accord.visible_text import single_line, truncate
+from accord.wire.session_redaction import SessionRedaction
 
 LIST_SECONDS = 5.0
 """How long a host has to request the lists that have changed."""
 
 _MESSAGE_BYTES = 1 << 18
 """Limit of a message that a view can open."""
+
+_TEXT_CHARACTERS = 300
+"""Limit of the title and of the outcome of a call."""
 
 _NOT_ANNOUNCED = ("instructions", "capabilities")
 
@@ -30,6 +34,7 @@ class Reporter:
         self._target = target
         self._show = show
         self._publish = publish
+        self._redaction = SessionRedaction()
         self._calls: dict[object, tuple[StartedCall, float]] = {}
         self._numbers = count(1)
         self._timer: asyncio.TimerHandle | None = None  # of the last reload
@@ -47,8 +52,10 @@ class Reporter:
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def call_started(self, key: object, title: str, request: bytes) -> None:
-        """Note a call; `key` identifies it until it ends."""
-        started = StartedCall(next(self._numbers), time.time(), title, _text(request))
+        """Note a call; `key` identifies it until it ends. Title and outcome are shown without secrets: a URI may have
+        some.
+        """
+        started = StartedCall(next(self._numbers), time.time(), self._short(title), _text(request))
         self._calls[key] = started, time.perf_counter()
         self._publish(started)
 
@@ -58,8 +65,13 @@ class Reporter:
             return
         started, began = found
         seconds = time.perf_counter() - began
+        outcome = self._short(outcome)
         self._show(single_line(f"{started.title}: {outcome}, {seconds * 1000:.0f} ms"))
         self._publish(EndedCall(started.number, seconds, outcome, _text(response)))
+
+    def _short(self, text: str) -> str:
+        """Return a text without secrets; a long one is cut, so that no message of a host makes a long line."""
+        return truncate(self._redaction.text(truncate(text, 4 * _TEXT_CHARACTERS)), _TEXT_CHARACTERS)
 
     # --- reloads --------------------------------------------------------------------------------------------------
 

@@ -59,3 +59,12 @@ class ReloadCommand(msgspec.Struct, frozen=True, tag="reload"):
 
 ViewEvent: TypeAlias = StartedCall | EndedCall | Line
 ToView: TypeAlias = Hello | StartedCall | EndedCall | Line | Dropped
+
+_OBJECT_SIZE = 100
+
+
+def size_of(event: ViewEvent) -> int:
+    """Return about how many characters an event takes."""
+    if isinstance(event, StartedCall):
+        return _OBJECT_SIZE + len(event.title) + len(event.request)
+    return _OBJECT_SIZE + (len(event.text) if isinstance(event, Line) else len(event.outcome) + len(event.response))

@@ -1,15 +1,18 @@
-"""The calls that a view shows: the newest 1,000, those that match a filter, paused or not."""
+"""The calls that a view shows: the newest, those that match a filter, paused or not."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 
 import msgspec
 
-from accord.dev.view_messages import Dropped, EndedCall, Line, StartedCall, ToView
+from accord.dev.view_messages import Dropped, EndedCall, Hello, Line, StartedCall, ToView, ViewEvent, size_of
 
 _MOST_CALLS = 1_000
+_MOST_CHARACTERS = 1 << 26
+"""Limit of the messages of these calls, and of what has happened since the pause."""
 
 
 class Call(msgspec.Struct):
@@ -23,6 +26,14 @@ class Call(msgspec.Struct):
     """The duration; None while it is in progress."""
     outcome: str = "in progress"
     response: str = ""
+
+    @property
+    def size(self) -> int:
+        """Return about how many characters it takes."""
+        started = size_of(StartedCall(self.number, self.at, self.title, self.request))
+        if self.seconds is None:
+            return started
+        return started + size_of(EndedCall(self.number, self.seconds, self.outcome, self.response))
 
     @property
     def is_failure(self) -> bool:
@@ -45,7 +56,9 @@ class ViewedCalls:
         """The number of messages that this view was too slow for."""
         self.filter: str = ""
         self._calls: dict[int, Call] = {}
-        self._paused: list[ToView] | None = None
+        self._size = 0
+        self._paused: deque[ViewEvent] | None = None
+        self._paused_size = 0
 
     @property
     def is_paused(self) -> bool:
@@ -61,7 +74,7 @@ class ViewedCalls:
         """Let the list stand still, or show what has happened since."""
         paused, self._paused = self._paused, None
         if paused is None:
-            self._paused = []
+            self._paused, self._paused_size = deque(), 0
         else:
             self.apply(paused)
 
@@ -70,21 +83,38 @@ class ViewedCalls:
         for each in messages:
             if isinstance(each, Dropped):
                 self.dropped += each.count
+            elif isinstance(each, Hello):
+                continue
             elif self._paused is not None:
-                self._paused.append(each)
-                del self._paused[: -2 * _MOST_CALLS]
+                self._keep(self._paused, each)
             elif isinstance(each, StartedCall):
-                self._calls[each.number] = Call(each.number, each.at, each.title, each.request)
-                if len(self._calls) > _MOST_CALLS:
-                    del self._calls[next(iter(self._calls))]
+                self._start(each)
             elif isinstance(each, EndedCall):
                 self._end(each)
             elif isinstance(each, Line):
                 self.last_line = each.text
 
+    def _keep(self, paused: deque[ViewEvent], event: ViewEvent) -> None:
+        paused.append(event)
+        self._paused_size += size_of(event)
+        while len(paused) > 2 * _MOST_CALLS or self._paused_size > _MOST_CHARACTERS:
+            self._paused_size -= size_of(paused.popleft())
+
+    def _start(self, started: StartedCall) -> None:
+        self._calls[started.number] = Call(started.number, started.at, started.title, started.request)
+        self._size += size_of(started)
+        self._remove_oldest()
+
     def _end(self, ended: EndedCall) -> None:
         if (call := self._calls.get(ended.number)) is not None:
             call.seconds, call.outcome, call.response = ended.seconds, ended.outcome, ended.response
+            self._size += size_of(ended)
+            self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        while len(self._calls) > _MOST_CALLS or self._size > _MOST_CHARACTERS:
+            call = self._calls.pop(next(iter(self._calls)))
+            self._size -= call.size
 
     def matching(self) -> list[Call]:
         """Return the calls whose title or outcome contains the words of the filter."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task, TaskLimits
-from accord.stores import MemoryTasks, TaskRecord
+from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
 from tests.server.http.http_clients import Direct, Modern, text
 from tests.server.raw import raw_peer
@@ -223,3 +225,32 @@ async def test_a_request_to_run_a_hidden_tool_as_a_task_does_not_reveal_it() -> 
         assert "error" in hidden
         assert hidden["error"]["code"] == unknown["error"]["code"]
         assert hidden["error"]["message"].replace("secret", "absent") == unknown["error"]["message"]
+
+
+class FailingOnce(SQLiteTasks):
+    """A store that does not save one change."""
+
+    is_failing = False
+    failed = 0
+
+    async def save(self, record: TaskRecord) -> None:
+        if self.is_failing:
+            self.is_failing, self.failed = False, self.failed + 1
+            raise StoreError("disk full")
+        await super().save(record)
+
+
+async def test_an_answer_from_another_process_is_not_lost_if_its_save_fails(tmp_path: Path) -> None:
+    store = FailingOnce(tmp_path / "tasks.db")
+    here, there = Desk(tasks=store), Desk(tasks=SQLiteTasks(tmp_path / "tasks.db"))
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as answers:
+        id = (await runs.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        state: dict[str, Any] = {"status": "working"}
+        while state["status"] == "working":
+            state = (await runs.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]
+        store.is_failing = True
+        given = {key: {"action": "accept", "content": {"name": "Zoe"}} for key in state["inputRequests"]}
+        await answers.ask("tasks/update", {"taskId": id, "inputResponses": given, **DECLARED})
+        await until(lambda: store.failed == 1)
+        state = await poll(runs, {"taskId": id, **DECLARED})
+        assert state["result"]["content"][0]["text"] == "Hello, Zoe"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from accord.errors import INTERNAL_ERROR, AccordError, InternalError, RateLimited, StoreError
+from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidParams, RateLimited, StoreError
 from accord.limits import Limits
 from accord.messages import codec
 from accord.redaction import describe_redacted
@@ -67,6 +67,8 @@ class TaskRunner:
         """Tasks with changes that are not stored yet."""
         self._unstored: dict[str, TaskRecord] = {}
         """Tasks that have ended, whose end the store has not taken yet, by id."""
+        self._unsaved: dict[str, dict[str, bytes]] = {}
+        """Answers from another process that could not be saved, by task: the next turn tries again."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the tasks."""
         self._notifier = TaskNotifier(server.change_bus, self._load_elsewhere)
@@ -271,6 +273,9 @@ class TaskRunner:
                 raise
 
     async def _take_inputs(self) -> None:
+        unsaved, self._unsaved = self._unsaved, {}
+        for id, answers in unsaved.items():
+            await self._receive(TaskInput(id, answers))
         for input in await self.store.take(self.id):
             await self._receive(input)
 
@@ -291,8 +296,14 @@ class TaskRunner:
         if input.answers is None:
             await task.cancel()
             return
-        with suppress(AccordError):  # an answer that does not fit: its sender has gone on
+        try:
             await task.receive_answers(input.answers)
+        except InvalidParams:
+            pass  # an answer that does not fit: its sender has gone on
+        except StoreError as error:
+            open = {key: answer for key, answer in input.answers.items() if key in task.questions}
+            self._unsaved.setdefault(input.id, {}).update(open)
+            log.error("accord: answers for a task cannot be stored: %s", describe_redacted(error))
 
     # --- other processes ---------------------------------------------------------------------------------------
 
