@@ -14,6 +14,7 @@ import base64
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -546,6 +547,10 @@ def template(id: str) -> dict[str, Any]:
 @template.complete("id")
 def template_ids(typed: str) -> list[str]:
     return [id for id in ("123", "456") if id.startswith(typed)]
+
+
+# Instructions that a host loads when a conversation needs them: each folder with a SKILL.md is a skill.
+server.add_skills(Path(__file__).parent / "skills")
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------------
