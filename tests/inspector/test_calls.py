@@ -186,6 +186,13 @@ async def test_a_call_is_cancelled() -> None:
         assert b"notifications/cancelled" in await sent(workspace)
 
 
+async def test_a_call_is_cancelled_before_its_request_is_sent() -> None:
+    async with connected() as workspace:
+        started = await call_commands.start(workspace, params("wait"))
+        assert (await call_commands.cancel(workspace, CallIdParams(id=started.id))).state == "cancelled"
+        assert b"tools/call" not in await sent(workspace)
+
+
 async def test_a_large_result_is_shortened_and_complete_as_a_file() -> None:
     async with connected() as workspace:
         details = await finished(workspace, params("large", '{"characters": 3000000}'))

@@ -171,6 +171,11 @@ class RunningCall:
         self.state, self._error = state, error
         self._on_change()
 
+    def on_task_done(self, task: asyncio.Task[None]) -> None:
+        """Set the last state of a call that was cancelled before its request was sent."""
+        if self.state == "running":
+            self._finish("cancelled" if task.cancelled() else "failed")
+
     @property
     def seconds(self) -> float:
         """Return how long the call took, or has taken until now."""
@@ -229,6 +234,7 @@ class InspectedCalls:
         call = RunningCall(id, request, self._folder / f"call-{id}.json", self._changed)
         self._calls[id] = call
         call.task = asyncio.get_running_loop().create_task(self._run(call, client))
+        call.task.add_done_callback(call.on_task_done)
         self._changed()
         return call
 

@@ -82,6 +82,8 @@ async def test_a_hundred_megabytes_leave_the_page_small_and_complete(page: Page,
     assert block["text"].endswith("the end")
 
     await call(page, "flood", count=FLOOD, size=SIZE)
+    # It is sent when what the traffic file still waits for, the large result, is written.
+    await expect(page.locator("section.call")).to_contain_text("lorem", timeout=300_000)
     await visit_all(page)  # while the flood goes on
     sent = await cancel_flood(page)
     await expect(page.get_by_role("heading", name=f"All notifications: {sent}", exact=True)).to_be_visible()
