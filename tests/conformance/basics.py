@@ -156,13 +156,16 @@ async def progress(peer: Peer) -> None:
 async def resources_list(peer: Peer) -> None:
     """Every resource has a URI and a name."""
     resources = (await peer.result("resources/list"))["resources"]
-    assert {each["uri"] for each in resources} == {
+    others = [each for each in resources if not each["uri"].startswith("skill://")]
+    assert {each["uri"] for each in others} == {
         "test://static-text",
         "test://static-binary",
         "test://watched-resource",
         "ui://everything/weather",
     }
-    assert all(each["name"] and each["description"] for each in resources)
+    assert "skill://refunds/SKILL.md" in {each["uri"] for each in resources}
+    assert all(each["name"] for each in resources)
+    assert all(each["description"] for each in others)
 
 
 @scenario("resources-read-text")
