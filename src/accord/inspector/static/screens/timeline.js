@@ -132,7 +132,8 @@ function isTooSoon(context) {
   if (wait <= 0 || (context.rest[1] ?? "") !== state.shownRow) return false;
   loadTimer ??= setTimeout(() => {
     loadTimer = undefined;
-    if (current && currentRoute().screen === "timeline") void current.attempt(async () => screen.load?.(/** @type {Context} */ (current)));
+    // A load, not an action: the error of what the user did stays in sight.
+    if (current && currentRoute().screen === "timeline") void current.attempt(async () => screen.load?.(/** @type {Context} */ (current)), "load");
   }, wait);
   return true;
 }
@@ -266,7 +267,7 @@ function setFilter(text, context) {
   void context.attempt(async () => {
     await rows().reset();
     context.announce(`${state.total} entries match`);
-  });
+  }, "load");
 }
 
 // --- time axis -------------------------------------------------------------------------------------------------
