@@ -58,7 +58,7 @@ def replace_file(
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    _flush_folder(target.parent)
+    flush_folder(target.parent)
 
 
 def _delete_left_over(target: Path) -> None:
@@ -76,8 +76,8 @@ def _copy_owner(like: Path, temporary: Path) -> None:
             os.chown(temporary, found.st_uid, found.st_gid)
 
 
-def _flush_folder(folder: Path) -> None:
-    """Force a rename to the disk, where the system has that for folders."""
+def flush_folder(folder: Path) -> None:
+    """Force the entries of a folder, such as a new or renamed file, to the disk; not every system can."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

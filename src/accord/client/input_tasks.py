@@ -8,7 +8,6 @@ revisions are part of a result (`multi_round_trip`), so they need no tasks.
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,6 +33,7 @@ from accord.messages.tasks import (
     TaskParams,
     TaskStatus,
     TaskStatusParams,
+    last_id,
     poll_interval,
     result_with_meta,
     timestamp,
@@ -44,7 +44,6 @@ from accord.transport.connection import Connection
 
 _DEFAULT_TTL_SECONDS = 3_600.0
 _POLL_SECONDS = 1.0
-_CURSOR = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def tasks_capability(*, elicitation: bool, sampling: bool) -> ClientTasksCapability | None:
@@ -222,9 +221,7 @@ class InputTasks:
         return CancelTaskResult(**task.fields())
 
     async def _list(self, request: PendingRequest) -> ListTasksResult:
-        cursor, most = codec.decode_params(PaginatedParams, request.params).cursor or "", self._limits.page_size
-        if cursor and not _CURSOR.fullmatch(cursor):
-            raise InvalidParams(f"unknown cursor {cursor[:100]!r}")
+        cursor, most = last_id(codec.decode_params(PaginatedParams, request.params).cursor), self._limits.page_size
         ids = sorted(id for id in self._tasks if id > cursor)
         return ListTasksResult(
             tasks=[TaskInfo(**self._tasks[id].fields()) for id in ids[:most]],

@@ -148,7 +148,7 @@ class AttachServer:
 
 
 class _ViewQueue:
-    """What waits for one view."""
+    """The queue of events for one view."""
 
     def __init__(self) -> None:
         self._events: list[ViewEvent] = []

@@ -15,7 +15,7 @@ from accord.limits import DEFAULT_LIMITS, Limits
 from accord.transport.subprocess import SubprocessTransport
 
 DEBOUNCE_SECONDS = 0.05
-"""How long the files must be unchanged before a reload starts: editors write a file in several steps."""
+"""Seconds for which the files must be unchanged before a reload starts: editors write a file in several steps."""
 
 _MOST_SECONDS = 1.0
 """The longest time that a reload waits while files go on to change."""

@@ -22,18 +22,12 @@ class Call(msgspec.Struct):
     at: float
     title: str
     request: str
+    size: int
+    """About how many characters it takes."""
     seconds: float | None = None
     """The duration; None while it is in progress."""
     outcome: str = "in progress"
     response: str = ""
-
-    @property
-    def size(self) -> int:
-        """Return about how many characters it takes."""
-        started = size_of(StartedCall(self.number, self.at, self.title, self.request))
-        if self.seconds is None:
-            return started
-        return started + size_of(EndedCall(self.number, self.seconds, self.outcome, self.response))
 
     @property
     def is_failure(self) -> bool:
@@ -101,14 +95,17 @@ class ViewedCalls:
             self._paused_size -= size_of(paused.popleft())
 
     def _start(self, started: StartedCall) -> None:
-        self._calls[started.number] = Call(started.number, started.at, started.title, started.request)
-        self._size += size_of(started)
+        size = size_of(started)
+        self._calls[started.number] = Call(started.number, started.at, started.title, started.request, size)
+        self._size += size
         self._remove_oldest()
 
     def _end(self, ended: EndedCall) -> None:
         if (call := self._calls.get(ended.number)) is not None:
             call.seconds, call.outcome, call.response = ended.seconds, ended.outcome, ended.response
-            self._size += size_of(ended)
+            size = size_of(ended)
+            call.size += size
+            self._size += size
             self._remove_oldest()
 
     def _remove_oldest(self) -> None:

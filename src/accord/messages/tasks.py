@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Raw, field
 
+from accord.errors import InvalidParams
+from accord.lazy_patterns import lazy_pattern
 from accord.messages.base import JSONObject, Meta, Model, lives, seen_as
 from accord.messages.bounds import Cursor, Name
 from accord.messages.meta import RELATED_TASK, NotificationMeta, Params, Result, ResultMeta
@@ -27,6 +29,7 @@ UNKNOWN_TASK = "no such task; it may have expired"
 """The error for an unknown task, for an expired one and for that of another requestor."""
 
 _SHORTEST_POLL_SECONDS = 0.1
+_ID = lazy_pattern(r"[A-Za-z0-9_-]{43}")
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
@@ -115,6 +118,15 @@ def poll_interval(age: float, longest: float) -> int:
 def timestamp(seconds: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def last_id(cursor: str | None) -> str:
+    """Return the id after which the next page of `tasks/list` begins; empty for the first page. Raises `InvalidParams`
+    for an unknown cursor.
+    """
+    if cursor and not _ID.fullmatch(cursor):
+        raise InvalidParams(f"unknown cursor {cursor[:100]!r}")
+    return cursor or ""
 
 
 def related(id: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from accord.errors import StoreError
+from accord.file_replacement import flush_folder
 from accord.host.audit.anchor import Anchor
 from accord.host.audit.chain import (
     HEADER_START,
@@ -139,7 +140,7 @@ class JSONLinesFile:
         self._size = 0
         header = new_header(self._clock())
         self._write(header + b"\n")
-        _sync_folder(self._path.parent)
+        flush_folder(self._path.parent)
         self._last = read_link(header)
         self._id = str(self._last.content["id"])
         if self._anchor is not None:
@@ -164,13 +165,3 @@ class JSONLinesFile:
 
     def _error(self, exc: OSError) -> StoreError:
         return StoreError(f"the audit log {self._path} cannot be used: {exc.strerror or exc}")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until a new file in a folder is on the disk; not every system can."""
-    with suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

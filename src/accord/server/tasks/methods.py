@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
@@ -33,6 +32,7 @@ from accord.messages.tasks import (
     GetTaskResult,
     ListTasksResult,
     TaskParams,
+    last_id,
     related,
     result_with_meta,
 )
@@ -47,7 +47,6 @@ from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 from accord.store.tasks import TaskInput, TaskRecord
 
-_CURSOR = re.compile(r"[A-Za-z0-9_-]{43}")
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
 
@@ -142,9 +141,7 @@ class TaskMethods:
         """
         if not peer.channel.session.local_info.declares("tasks.list"):
             raise MethodNotFound("tasks/list needs authentication on this server")
-        cursor, most = codec.decode_params(PaginatedParams, pending.params).cursor or "", self._limits.page_size
-        if cursor and not _CURSOR.fullmatch(cursor):
-            raise InvalidParams(f"unknown cursor {cursor[:100]!r}")
+        cursor, most = last_id(codec.decode_params(PaginatedParams, pending.params).cursor), self._limits.page_size
         await self._open()
         records = await self._runner.store.page(peer.principal, cursor, most + 1)
         shown = [each for each in records[:most] if self._is_visible(each, pending, peer)]
