@@ -244,7 +244,8 @@ class InputHandlers:
     async def handle(self, request: PendingRequest, connection: Connection) -> Any:
         """Answer a request of the server. Raises `ProtocolError`, or CancelledError when it was cancelled."""
         method = request.method.name
-        if (about_tasks := self._tasks_of(connection).methods.get(method)) is not None:
+        tasks = self._tasks_of(connection) if request.rules.requested_tasks else None
+        if tasks is not None and (about_tasks := tasks.methods.get(method)) is not None:
             return await about_tasks(request)
         if method not in self._handlers:
             raise MethodNotFound(f"this client does not answer {method}")
@@ -254,8 +255,8 @@ class InputHandlers:
             raise InvalidParams(str(exc)) from exc
         answer = partial(self._answer, question, self.context(connection.session))
         task = getattr(question.params, "task", None)
-        if task is not None and request.rules.requested_tasks:
-            return self._tasks_of(connection).create(task, answer)
+        if task is not None and tasks is not None:
+            return tasks.create(task, answer)
         with connection.pause_timers():
             return await answer()
 
