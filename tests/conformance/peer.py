@@ -34,6 +34,9 @@ SECONDS = 30
 
 STATE = re.compile(r'"requestState":"([^"]*)"')
 
+MODIFIED = re.compile(r'(?<="lastModified":")[^"]*')
+"""When a file of the example was written: when the repository was checked out."""
+
 
 def accepted(**content: Any) -> JSONObject:
     """A form that was filled in."""
@@ -202,8 +205,8 @@ async def peer_of(server: Server, revision: str) -> AsyncIterator[Peer]:
 
 
 def readable(transcript: Transcript) -> str:
-    """A transcript without the text of its states, which is another in each run."""
-    text = transcript.render()
+    """A transcript without what is another in each run (states), and in each clone (when files were written)."""
+    text = MODIFIED.sub("2026-01-01T00:00:00Z", transcript.render())
     for state in {found for found in STATE.findall(text) if "TAMPERED" not in found}:
         text = text.replace(state, "(sealed)")
     return text
