@@ -17,6 +17,8 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from accord.client.connect import CONNECT_METHODS
+
 from tests.durations import Durations, ProcessorTime, function_id
 from tests.quick import in_peer_folder, slow_functions
 
@@ -74,6 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether files that hold expected output are to be written anew."""
     return bool(request.config.getoption("--update"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Forget how servers were reached: the kernel gives their ports to servers of later tests, of other revisions."""
+    CONNECT_METHODS._methods.clear()
 
 
 @pytest.hookimpl(tryfirst=True)

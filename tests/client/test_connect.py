@@ -21,12 +21,6 @@ from tests.transport.http.test_sse import Old
 QUICKLY = Reconnect(attempts=4, first_seconds=0.01, most_seconds=0.05)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ports are used again: what another test has learnt must not count."""
-    monkeypatch.setattr(CONNECT_METHODS, "_methods", type(CONNECT_METHODS._methods)())
-
-
 def verbs(server: Site) -> list[str]:
     return [visit.verb for visit in server.visits]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -34,6 +33,7 @@ from tests.check.mutants.guarded import (
     with_login,
 )
 from tests.check.mutants.table import MUTANTS, Mutant
+from tests.interop.serving import free_port
 
 _NO_TABLE = {"__init__", "change", "front", "right", "table", "test_mutants", "program", "guarded"}
 for _file in sorted(Path(__file__).parent.glob("*.py")):
@@ -62,14 +62,6 @@ async def check(mutant: Mutant | None, settings: CheckSettings, over: str = "mem
 def issuer_of(settings: CheckSettings) -> list[str]:
     """The URL of the issuer, if the checker is one."""
     return [issuer_url(settings.issuer)] if settings.issuer else []
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def neighbours(rule: str) -> tuple[str, ...]:

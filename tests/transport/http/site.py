@@ -122,21 +122,23 @@ class Site:
         self.visits: list[Visit] = []
         self.connections = 0
         self.url = ""
+        self.failures: list[Exception] = []
+        """What `play` raised."""
+        self._serving: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
 
     async def start(self) -> None:
         """Be up, on the same port as before."""
-        self._server = await asyncio.start_server(self.serve, "127.0.0.1", self.port, ssl=self._tls)
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Be away, with every connection."""
         assert self._server is not None
         self._server.close()
-        tasks = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "Site.serve"]
-        for task in tasks:
+        for task in self._serving:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     def of(self, verb: str) -> list[Visit]:
         """The visits that asked for this."""
@@ -150,7 +152,12 @@ class Site:
                 await self._changed.wait()
         return self.of(verb)[count - 1]
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while (visit := await self._read(reader, writer)) is not None:
@@ -159,6 +166,8 @@ class Site:
                 await _until(asyncio.ensure_future(self.play(visit)), reader, visit)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except Exception as error:
+            self.failures.append(error)
         finally:
             writer.close()
 
@@ -188,13 +197,13 @@ async def runs_out_of_time(client: Client, tool: str, reached: Awaitable[object]
 
 
 async def _until(playing: asyncio.Future[None], reader: asyncio.StreamReader, visit: Visit) -> None:
-    """Let it play to its end, or until the client has gone."""
+    """Let it play to its end, also when the client has gone: the end of the site ends it too."""
     closed = asyncio.ensure_future(_closed(reader))
     try:
         await asyncio.wait([playing, closed], return_when=asyncio.FIRST_COMPLETED)
         if closed.done() and not playing.done():
             visit.gone.set()
-            await asyncio.wait([playing], timeout=0.2)
+            await asyncio.wait([playing])
     finally:
         if playing.done() and not playing.cancelled() and isinstance(playing.exception(), ConnectionError):
             visit.gone.set()
@@ -213,7 +222,7 @@ async def _closed(reader: asyncio.StreamReader) -> None:
 
 @asynccontextmanager
 async def site(play: Play, path: str = "/mcp", tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
-    """A site that is up."""
+    """A site that is up. Raises what `play` raised, also when the test fails: that is why it fails."""
     here = Site(play, tls)
     await here.start()
     here.url = f"{'https' if tls else 'http'}://127.0.0.1:{here.port}{path}"
@@ -221,17 +230,21 @@ async def site(play: Play, path: str = "/mcp", tls: ssl.SSLContext | None = None
         yield here
     finally:
         await here.stop()
+        for failure in here.failures:
+            raise failure
 
 
 # --- servers of the two eras -----------------------------------------------------------------------------------
 
 
 def modern(play: Play) -> Play:
-    """A server of 2026-07-28: it answers `server/discover`, and `play` has the rest."""
+    """A server of 2026-07-28: it answers `server/discover`, refuses `initialize`, and `play` has the rest."""
 
     async def played(visit: Visit) -> None:
         if visit.verb == "server/discover":
             await visit.result(supportedVersions=["2026-07-28"], capabilities=OFFERS, ttlMs=0, cacheScope="private")
+        elif visit.verb == "initialize":  # from a client that got no answer to `server/discover` in time
+            await visit.error(-32022, "Unsupported protocol version", 400, supported=["2026-07-28"], requested="")
         else:
             await play(visit)
 
