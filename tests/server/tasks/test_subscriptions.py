@@ -1,16 +1,94 @@
-"""Subscribers to tasks that run in another process, or on another event loop."""
+"""Subscribers to tasks: what they receive of a task that changes before their subscription begins, or runs in another
+process.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
-from accord import Limits
-from accord.stores import SQLiteTasks
+from accord import Context, Limits, TaskLimits
+from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
-from tests.server.raw import raw_peer
-from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk
+from tests.server.raw import RawPeer, raw_peer
+from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, Name
 from tests.waiting import until
+
+
+class SlowTasks(MemoryTasks):
+    """Tasks in memory; the lookup of an unknown one takes as long as `answer` is not set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.asked.set()
+        await self.answer.wait()
+        return await super().load(id)
+
+
+async def ended_state(peer: RawPeer, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a task once it has ended."""
+    state: dict[str, Any] = {"status": "working"}
+    while state["status"] == "working":
+        state = (await peer.ask("tasks/get", about))["result"]
+    return state
+
+
+async def test_a_task_that_ends_before_its_subscription_begins_is_not_missed() -> None:
+    store = SlowTasks()
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"]
+        listening = peer.send("subscriptions/listen", {"notifications": {"taskIds": [id, "unknown"]}, **DECLARED})
+        await store.asked.wait()
+        desk.let_on.set()
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        store.answer.set()
+        assert (await peer.hear())["params"]["notifications"] == {"taskIds": [id]}
+        state = await peer.hear(10)
+        assert state["method"] == "notifications/tasks"
+        assert state["params"]["status"] == "completed"
+        assert state["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": listening}
+        assert (await peer.ask("server/discover"))["result"]  # there is no second notification
+
+
+async def test_a_task_that_asks_before_its_subscription_begins_is_not_missed() -> None:
+    store = SlowTasks()
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+    asks = asyncio.Event()
+
+    @desk.server.tool(task=True)
+    async def ask_later(ctx: Context) -> str:
+        await asks.wait()
+        return str(await ctx.elicit("Who?", Name))
+
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "ask_later", **DECLARED}))["result"]["taskId"]
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [id, "unknown"]}, **DECLARED})
+        await store.asked.wait()
+        asks.set()
+        await ended_state(peer, {"taskId": id, **DECLARED})
+        store.answer.set()
+        assert (await peer.hear())["params"]["notifications"] == {"taskIds": [id]}
+        state = (await peer.hear(10))["params"]
+        assert state["status"] == "input_required"
+        assert state["inputRequests"]
+
+
+async def test_a_subscriber_of_a_task_that_has_ended_receives_its_state(tmp_path: Path) -> None:
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), SQLiteTasks(tmp_path / "tasks.db"))
+    desk.let_on.set()
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"]
+        await ended_state(peer, {"taskId": id, **DECLARED})
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [id]}, **DECLARED})
+        assert (await peer.hear())["params"]["notifications"] == {"taskIds": [id]}
+        state = (await peer.hear(10))["params"]
+        assert state["result"]["content"][0]["text"] == "worked "
 
 
 async def test_subscribers_receive_the_states_of_a_task_in_another_process(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ from accord.server.core.results import ResultEncoder
 from accord.server.input.attempt import Attempt
 from accord.server.middleware.chain import NO_SCOPES
 from accord.server.notify.subscription_index import SubscriptionIndex
-from accord.server.notify.subscriptions import SubscriptionHandler
+from accord.server.notify.subscriptions import FilterGrant, SubscriptionHandler
 from accord.session.events import NotificationReceived
 from accord.session.handshake import ServerHandshake
 from accord.session.pending_request import PendingRequest
@@ -110,7 +110,7 @@ class TaskHandlers(Protocol):
 
     handlers: Mapping[str, RequestHandler]
 
-    async def grant(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
+    async def grant(self, pending: PendingRequest, peer: Peer) -> FilterGrant | None:
         """Return the tasks of a subscription, see `FilterExtension`."""
         ...
 

@@ -86,12 +86,12 @@ class SubscriptionIndex:
     @contextmanager
     def with_subscription(
         self, pending: PendingRequest, peer: Peer, methods: Iterable[str], uris: Iterable[str]
-    ) -> Iterator[None]:
+    ) -> Iterator[Subscriber]:
         """Include a `subscriptions/listen` while it is open. Call `check_capacity` first."""
         listen = ListenSubscriber(self._clients[peer].queue, pending)
         self._add(listen, methods, uris)
         try:
-            yield
+            yield listen
         finally:
             self._remove(listen)
 

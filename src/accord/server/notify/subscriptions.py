@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,8 +21,20 @@ from accord.server.middleware.request import Request, RunMiddleware
 from accord.server.notify.subscription_index import LIST_CHANGES, SubscriptionIndex
 from accord.session.pending_request import PendingRequest
 
-FilterExtension = Callable[[PendingRequest, Peer], Awaitable[tuple[dict[str, Any], list[str]]]]
-"""Returns the members of a filter that an extension grants, and their keys in the index. Raises `ProtocolError`."""
+
+class FilterGrant(NamedTuple):
+    """What an extension grants of a filter."""
+
+    members: dict[str, Any]
+    """The granted members."""
+    keys: list[str]
+    """Their keys in the index."""
+    missed: Callable[[], Iterable[tuple[str, bytes]]]
+    """Returns the notifications, as method and params, of what happened before the subscription began."""
+
+
+FilterExtension = Callable[[PendingRequest, Peer], Awaitable[FilterGrant | None]]
+"""Returns what an extension grants, or None if the request has none of its members. Raises `ProtocolError`."""
 
 
 class SubscriptionHandler:
@@ -57,13 +69,14 @@ class SubscriptionHandler:
         long URI, and `InternalError` beyond the limit.
 
         "The server MUST send `notifications/subscriptions/acknowledged` as the first message carrying the
-        subscription's ID": nothing else happens between that and the wait.
+        subscription's ID": until then nothing awaits, so that no notification is lost or sent before it.
         """
         granted = await self._granted(codec.decode_params(ListenParams, pending.params).notifications, pending, peer)
-        more, keys = await self._granted_by_extensions(pending, peer)
+        grants = await self._granted_by_extensions(pending, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
-        uris = [*(granted.resource_subscriptions or ()), *keys]
-        with self._subscription_index.with_subscription(pending, peer, methods, uris):
+        uris = [*(granted.resource_subscriptions or ()), *(key for grant in grants for key in grant.keys)]
+        more = {name: value for grant in grants for name, value in grant.members.items()}
+        with self._subscription_index.with_subscription(pending, peer, methods, uris) as subscriber:
             peer.channel.notify(
                 "notifications/subscriptions/acknowledged",
                 {"notifications": {**msgspec.to_builtins(granted), **more}}
@@ -73,17 +86,16 @@ class SubscriptionHandler:
                 rules=pending.rules,
                 of=pending,
             )
+            for grant in grants:
+                for method, params in grant.missed():
+                    subscriber.notify(method, params)
             await asyncio.get_running_loop().create_future()
 
-    async def _granted_by_extensions(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
-        granted: dict[str, Any] = {}
-        keys: list[str] = []
-        for extend in self.filter_extensions:
-            members, added = await extend(pending, peer)
-            granted |= members
-            keys += added
-        self._subscription_index.check_capacity(peer, keys)
-        return granted, keys
+    async def _granted_by_extensions(self, pending: PendingRequest, peer: Peer) -> list[FilterGrant]:
+        found = [await extend(pending, peer) for extend in self.filter_extensions]
+        grants = [grant for grant in found if grant is not None]
+        self._subscription_index.check_capacity(peer, [key for grant in grants for key in grant.keys])
+        return grants
 
     async def _granted(self, wanted: SubscriptionFilter, pending: PendingRequest, peer: Peer) -> SubscriptionFilter:
         """Return the part of a filter that the server grants: "Notification types the server does not support are

@@ -39,7 +39,8 @@ from accord.messages.tasks import (
 from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
 from accord.server.input.direct import checked_params, request_answer
-from accord.server.tasks.notifier import subscription_key
+from accord.server.notify.subscriptions import FilterGrant
+from accord.server.tasks.notifier import ComparableState, missed_states, subscription_key
 from accord.server.tasks.runner import TaskRunner
 from accord.server.tasks.running_task import RunningTask, TaskQuestion
 from accord.server.tasks.wire import core_task, detailed_task, task_info
@@ -151,23 +152,26 @@ class TaskMethods:
 
     # --- subscriptions -----------------------------------------------------------------------------------------
 
-    async def grant(self, pending: PendingRequest, peer: Peer) -> tuple[dict[str, Any], list[str]]:
-        """Return the granted tasks of a `subscriptions/listen`, as members of its filter and as keys in the index.
-
-        Raises `MissingClientCapability` for a client that does not declare the extension.
+    async def grant(self, pending: PendingRequest, peer: Peer) -> FilterGrant | None:
+        """Return the granted tasks of a `subscriptions/listen`. Raises `MissingClientCapability` for a client that does
+        not declare the extension.
         """
         wanted = codec.decode_params(TaskListenParams, pending.params).notifications.task_ids
         if wanted is None:
-            return {}, []
+            return None
         peer.channel.session.require_client_capability(pending, TASKS.capability)
-        granted = [id for id in dict.fromkeys(wanted) if await self._grant_one(id, pending, peer)]
-        return {"taskIds": granted}, [subscription_key(id) for id in granted]
+        found = [await self._find_to_watch(id, pending, peer) for id in dict.fromkeys(wanted)]
+        tasks = [each for each in found if each is not None]
+        ids = [record.id for record, _ in tasks]
+        return FilterGrant({"taskIds": ids}, [subscription_key(id) for id in ids], lambda: missed_states(tasks))
 
-    async def _grant_one(self, id: str, pending: PendingRequest, peer: Peer) -> bool:
+    async def _find_to_watch(
+        self, id: str, pending: PendingRequest, peer: Peer
+    ) -> tuple[TaskRecord, ComparableState] | None:
         with suppress(InvalidParams):
-            self._runner.watch(await self._find(id, pending, peer))
-            return True
-        return False
+            record = await self._find(id, pending, peer)
+            return record, self._runner.watch(record)
+        return None
 
     # --- looking up --------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
+_METHOD = "notifications/tasks"
+
 _NOTIFY_SECONDS = 0.05
 """The shortest interval between two notifications about one task, but for its end."""
 
@@ -39,15 +41,33 @@ _MISSED_LOOKS = 10
 its tasks are granted."""
 
 
+ComparableState = tuple[Any, ...]
+"""What changes in a task with each notification."""
+
+
 def subscription_key(id: str) -> str:
     """Return the key of a task in the subscription index, which no URI can be."""
     return f" task {id}"
 
 
+def comparable_state(record: TaskRecord) -> ComparableState:
+    """Return what changes in a task with each notification."""
+    return record.status, record.message, record.updated_at, tuple(record.questions)
+
+
+def missed_states(tasks: Iterable[tuple[TaskRecord, ComparableState]]) -> Iterator[tuple[str, bytes]]:
+    """Yield the notifications that a new subscriber of these tasks has missed: of those that have ended, and of those
+    that have changed since the given states.
+    """
+    for record, state in tasks:
+        if record.ended or comparable_state(record) != state:
+            yield _METHOD, codec.encode(detailed_task(record))
+
+
 class _Watched(msgspec.Struct):
     """A subscribed task that runs elsewhere."""
 
-    state: tuple[Any, ...]
+    state: ComparableState
     """The state that its subscribers know."""
     missed: int = 0
     """How often it had no subscriber."""
@@ -111,13 +131,14 @@ class TaskNotifier:
         params = codec.encode(detailed_task(record)) if subscribers else b""
         for subscriber in subscribers:
             if subscriber.queue.principal == record.owner:
-                subscriber.notify("notifications/tasks", params)
+                subscriber.notify(_METHOD, params)
 
     # --- tasks that run elsewhere ------------------------------------------------------------------------------
 
     def watch(self, record: TaskRecord) -> None:
         """Notify the subscribers of a task that runs elsewhere, until it has ended or has no subscriber."""
-        self._watched[record.id] = _Watched(_state(record))
+        watched = self._watched.setdefault(record.id, _Watched(comparable_state(record)))
+        watched.missed = 0
         if self._watching is None:
             self._watching = self._loop.create_task(self._watch())
 
@@ -139,8 +160,8 @@ class TaskNotifier:
                 self._watched.pop(id, None)
             return
         record = await self._load(id)
-        if record is not None and _state(record) != watched.state:
-            watched.state = _state(record)
+        if record is not None and comparable_state(record) != watched.state:
+            watched.state = comparable_state(record)
             self._notify_subscribers(record)
         if record is None or record.ended:
             self._watched.pop(id, None)
@@ -149,8 +170,3 @@ class TaskNotifier:
         """Stop looking up tasks."""
         if self._watching is not None:
             self._watching.cancel()
-
-
-def _state(record: TaskRecord) -> tuple[Any, ...]:
-    """Return what changes with each notification."""
-    return record.status, record.message, record.updated_at, tuple(record.questions)

@@ -17,7 +17,7 @@ from accord.limits import Limits
 from accord.messages import codec
 from accord.redaction import describe_redacted
 from accord.server.core.types import LivingServer
-from accord.server.tasks.notifier import TaskNotifier
+from accord.server.tasks.notifier import ComparableState, TaskNotifier, comparable_state
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
 from accord.store.tasks import UNREADABLE, TaskInput, TaskRecord, Tasks
 
@@ -231,10 +231,11 @@ class TaskRunner:
             self._changed[task] = None
         self._notifier.changed(task)
 
-    def watch(self, record: TaskRecord) -> None:
-        """Notify the subscribers of a task, also if it runs elsewhere."""
+    def watch(self, record: TaskRecord) -> ComparableState:
+        """Notify the subscribers of a task, also if it runs elsewhere. Return its state now, for `missed_states`."""
         if not record.ended and record.id not in self.tasks:
             self._notifier.watch(record)
+        return comparable_state(record)
 
     async def _load_elsewhere(self, id: str) -> TaskRecord | None:
         """Return a task that does not run here. Raises `StoreError`."""
