@@ -4,16 +4,19 @@ A case may fail because of an earlier case, or because the machine was busy. So 
 other cases, when the server responds promptly again, and the second attempt gives the verdict. Shared cases run in
 another session, in reverse order: the cases before one in the first attempt come after it in the second. Over stdio,
 the cases that may share a process follow in their process, unless a failure depends on time.
+
+A reading that depends on timing is confirmed as well: the case in whose messages it found a violation runs once more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from accord.check.engine.case_runner import CaseAttempt, CaseRunner, VisitBudget
-from accord.check.engine.rule import NotObserved, UnsupportedRevision, Violation
+from accord.check.engine.rule import Case, NotObserved, Rule, UnsupportedRevision, Violation
 from accord.check.engine.session_factory import SessionFactory
+from accord.check.probes.message_log import MessageLog
 from accord.check.probes.pending_answer import NO_ANSWER
 from accord.check.probes.probe import Probe
 from accord.errors import AccordError
@@ -81,8 +84,30 @@ class FailureConfirmation:
         if self._budget.exhausted and isinstance(second.error, NotObserved):
             return self._without_retry(first)
         what = "passed" if second.error is None else "could not be judged"
-        self.unconfirmed.append(f"{first.rule.id} ({first.case.says}) failed once, and {what} alone: {first.error}")
+        self._note_unconfirmed(first.rule, first.case.says, what, first.error)
         return second
+
+    def _note_unconfirmed(self, rule: Rule, case: str, what: str, error: Exception | None) -> None:
+        for log in self._factory.logs:
+            log.unconfirmed.add(case)
+        self.unconfirmed.append(f"{rule.id} ({case}) failed once, and {what} alone: {error}")
+
+    async def confirm_reading(self, rule: Rule, reading: Case, cases: Iterable[tuple[Rule, Case]]) -> None:
+        """Repeat each of `cases` in whose messages a reading that depends on timing finds a violation, until the
+        reading finds it again. Violations in ordinary traffic are not repeated.
+        """
+        alone, tried = CaseRunner(self._factory, self._budget, self._known_probe), {""}
+        while (error := _violation(reading, self._factory.logs)) is not None:
+            name = "".join(error.during or ())
+            if name in tried:
+                return
+            tried.add(name)
+            earlier = len(self._factory.logs)
+            attempts = [await alone.run_alone(*each) for each in cases if each[1].says == name]
+            has_run = any(each.error is None or each.failed for each in attempts)
+            if not has_run or _violation(reading, self._factory.logs[earlier:]) is not None:
+                return
+            self._note_unconfirmed(rule, name, "passed", error)
 
     def _without_retry(self, first: CaseAttempt) -> CaseAttempt:
         if not first.is_time_dependent(self._timeout):
@@ -112,6 +137,16 @@ class FailureConfirmation:
         finally:
             await self._factory.close_probe(probe)
         return True
+
+
+def _violation(reading: Case, logs: Sequence[MessageLog]) -> Violation | None:
+    try:
+        reading.run(logs)
+    except Violation as exc:
+        return exc
+    except Exception:  # the visit notes it as a defect of the reading
+        return None
+    return None
 
 
 async def _retry_shared(attempts: CaseRunner, failed: CaseAttempt) -> CaseAttempt:

@@ -150,6 +150,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     principals: int = 1
     """How many principals the case needs: with two, the second token of the settings is used as well."""
 
+    depends_on_timing: bool = False
+    """With `reading`: whether timing may be the reason of a violation. The case during which it occurred is repeated
+    alone; if its messages are right then, the reading must not judge those of `MessageLog.unconfirmed`."""
+
     @property
     def concerns_process(self) -> bool:
         """Whether the case is about the process of the server and the same in every revision."""
@@ -240,6 +244,7 @@ class Rule:
         shares: bool = False,
         applies: Precondition | None = None,
         principals: int = 1,
+        depends_on_timing: bool = False,
     ) -> Callable[[_Run], _Run]:
         """Return a decorator that adds a function as a further case.
 
@@ -262,6 +267,7 @@ class Rule:
                     shares=shares,
                     applies=applies,
                     principals=principals,
+                    depends_on_timing=depends_on_timing,
                 )
             )
             return run

@@ -224,6 +224,10 @@ class VisitRunner:
         self._failures.clear()
         for attempt in confirmed:
             self._add_outcome(attempt)
+        cases = [each for each in (*self._cases, *self._background_cases) if each[1].kind in ("shared", "own", "raw")]
+        for rule, case in _cases_of_kind(self._cases, "reading"):
+            if case.depends_on_timing and self._is_declared(case):
+                await confirming.confirm_reading(rule, case, cases)
         self._unconfirmed = tuple(confirming.unconfirmed)
 
     async def _run_fuzz_cases(self, cases: Cases, notes: OutcomeCollector) -> None:

@@ -68,6 +68,8 @@ class LoggedResponse(msgspec.Struct, kw_only=True):
     """The headers of the request, with names in lower case."""
     error: str = ""
     """Why there is no response, or why it is incomplete."""
+    session_ended: bool = False
+    """Whether the checker ended the session before the response was complete."""
     url: str = ""
     """The URL of the request, if it is not that of the session."""
     entries: list[int] = msgspec.field(default_factory=list)
@@ -136,6 +138,8 @@ class MessageLog:
         self.entries: list[LogEntry] = []
         self.responses: list[LoggedResponse] = []
         """Over HTTP: the response to each request."""
+        self.unconfirmed: set[str] = set()
+        """The names of cases that failed once, and not alone. Readings that depend on timing do not judge them."""
         self.handshake_result: JSONObject = {}
         """The result of the handshake."""
         self.client_capabilities: JSONObject = {}

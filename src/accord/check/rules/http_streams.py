@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from accord.check.engine.ordinary_traffic import call_tools
 from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
-from accord.check.probes.content import preview_json
+from accord.check.probes.content import get_object, preview_json
 from accord.check.probes.message_log import LoggedResponse, MessageLog
+from accord.check.probes.message_reader import id_key
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import PostedMessage, http_evidence, is_event_stream, posted_messages
 from accord.check.probes.slow_calls import start_slow_call
@@ -259,6 +260,7 @@ def _events(response: LoggedResponse) -> Iterator[ServerSentEvent]:
     at=(_SENDING, _RECEIVING_2026),
     since="2025-03-26",
     over=HTTP,
+    depends_on_timing=True,
     cause="The stream is closed when the handler fails, or by a timeout of the web server.",
 )
 def http_answered(logs: Sequence[MessageLog]) -> JudgedItems:
@@ -267,7 +269,21 @@ def http_answered(logs: Sequence[MessageLog]) -> JudgedItems:
         asked = "id" in posted.request and "method" in posted.request
         if not (asked and posted.is_stream and posted.response.is_closed) or posted.response.error:
             continue
-        yield
         answered = any(isinstance(each, dict) and "method" not in each for each in posted.response.messages)
+        if not answered and _may_stay_unanswered(posted):
+            continue
+        yield
         if not answered and not any(event.id for event in _events(posted.response)):
             raise posted.violation("a stream ended without a response and without an id for resumption")
+
+
+def _may_stay_unanswered(posted: PostedMessage) -> bool:
+    """Return whether the checker cancelled the request or ended its session, or its case passed when it ran alone."""
+    if posted.response.session_ended or posted.entry.case in posted.log.unconfirmed:
+        return True
+    id = id_key(posted.request["id"])
+    return any(
+        message.get("method") == "notifications/cancelled"
+        and id_key(get_object(message, "params").get("requestId")) == id
+        for message in posted.log.sent_messages()
+    )

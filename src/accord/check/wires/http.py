@@ -138,6 +138,9 @@ class HTTPWire:
         response = LoggedResponse(
             stream=len(self._log.responses) + 1, method=method, request_headers=self.build_headers(headers)
         )
+        if method == "DELETE":
+            for each in self._log.responses:
+                each.session_ended = each.session_ended or not each.is_closed
         self._log.add_request(response, self.stream_url if method == "GET" else self.url)
         return response
 
