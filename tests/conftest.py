@@ -19,6 +19,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from accord.client.connect import CONNECT_METHODS
 
+from tests import short_failures
 from tests.durations import Durations, ProcessorTime, function_id
 from tests.quick import in_peer_folder, slow_functions
 
@@ -49,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(short_failures)
     if not config.getoption("--record-durations"):
         return
     config.pluginmanager.register(ProcessorTime())
