@@ -72,8 +72,9 @@ async def test_a_server_that_sends_more_than_can_be_stored_ends_the_check_with_a
 async def test_a_server_that_is_silent_again_and_again_is_not_waited_for_each_time(tmp_path: Path) -> None:
     report = await check(tmp_path, IS_SILENT, timeout=0.2)
     assert "often did not respond" in report.visits[0].error
-    assert any("often did not respond" in each.text for each in report.outcomes if each.verdict == "not-observed")
-    assert report.seconds < 40
+    skipped = [each for each in report.outcomes if "often did not respond" in each.text]
+    assert {each.verdict for each in skipped} == {"not-observed"}
+    assert len(skipped) > 50
 
 
 async def test_a_server_that_never_ends_by_itself_is_not_given_the_time_of_a_start_each_time() -> None:

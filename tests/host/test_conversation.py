@@ -15,6 +15,12 @@ from accord.messages.content import TextContent, ToolResultContent, ToolUseConte
 from accord.messages.sampling import CreateMessageParams, SamplingMessage
 from accord.testing import ScriptedModel
 
+from tests.clock import Clock
+from tests.waiting import until
+
+CALLED: list[str] = []
+"""The calls that do not end."""
+
 
 def shop() -> Server:
     server = Server("shop")
@@ -23,7 +29,8 @@ def shop() -> Server:
     async def price(item: str) -> int:
         """The price of an item."""
         if item == "slow":
-            await asyncio.sleep(60)
+            CALLED.append(item)
+            await asyncio.sleep(1_000)
         if item == "broken":
             raise RuntimeError("no such item")
         return len(item)
@@ -84,12 +91,16 @@ async def test_errors_and_denials_are_results_for_the_model(
     [
         (RunLimits(turns=3), "turns", 3),
         (RunLimits(tokens=40), "tokens", 3),
-        (RunLimits(seconds=0.5), "time", 1),
+        (RunLimits(seconds=100), "time", 1),
     ],
 )
 async def test_a_run_has_limits(tmp_path: Path, limits: RunLimits, stopped: str, turns: int) -> None:
     item = "slow" if stopped == "time" else "tea"
-    result, _ = await run(tmp_path, lambda params: use(item), limits=limits)
+    running = asyncio.create_task(run(tmp_path, lambda params: use(item), limits=limits))
+    if stopped == "time":
+        await until(lambda: CALLED or running.done())
+        await Clock().jump(101)
+    result, _ = await running
     assert (result.stopped, result.turns) == (stopped, turns)
     assert result.messages[0].content.text == "What is it?"
     (last,) = result.messages[-1].content
