@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from glob import glob
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 
 from accord.errors import StoreError, StoreFull
@@ -272,6 +274,42 @@ async def test_a_damaged_record_fails_and_stops_no_other_task(damage: object, tm
         assert await store.load("bad") == found
         await store.save(record("good", status="completed"))
         assert await store.count("ann") == (2, 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_record_with_a_changed_bit_fails(seed: int, tmp_path: Path) -> None:
+    path, random = tmp_path / "tasks.db", Random(seed)
+    store = SQLiteTasks(path, clock=lambda: NOW)
+    async with opened(store):
+        await store.create(record("bad", status="completed", result=b'{"content":[{"type":"text","text":"7"}]}'))
+    with sqlite3.connect(path) as db:
+        packed = bytearray(db.execute("SELECT record FROM tasks").fetchone()[0])
+        packed[random.randrange(len(packed))] ^= 1 << random.randrange(8)
+        db.execute("UPDATE tasks SET record = ?", (bytes(packed),))
+    async with opened(store):
+        found = await store.load("bad")
+        assert found is not None
+        assert (found.status, found.result) == ("failed", None)
+
+
+async def test_a_record_of_another_task_fails(tmp_path: Path) -> None:
+    change = "UPDATE tasks SET record = (SELECT record FROM tasks WHERE id = 'good') WHERE id = 'bad'", ()
+    async with with_damage(tmp_path / "tasks.db", change) as store:
+        found = await store.load("bad")
+        assert found is not None
+        assert found.status == "failed"
+
+
+async def test_records_and_inputs_without_a_checksum_are_read(tmp_path: Path) -> None:
+    older = record("good", runner="there"), TaskInput("good", {"a": b"1"})
+    changes = [
+        ("UPDATE tasks SET record = ? WHERE id = 'good'", (msgspec.msgpack.encode(older[0]),)),
+        ("UPDATE inputs SET input = ? WHERE task = 'good'", (msgspec.msgpack.encode(older[1]),)),
+    ]
+    async with with_damage(tmp_path / "tasks.db", *changes) as store:
+        assert await store.load("good") == older[0]
+        await store.adopt("here")
+        assert older[1] in list(await store.take("here"))
 
 
 async def test_a_damaged_input_is_dropped(tmp_path: Path) -> None:

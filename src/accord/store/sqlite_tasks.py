@@ -21,6 +21,7 @@ import msgspec
 
 from accord.errors import StoreError
 from accord.store.database_thread import DatabaseThread
+from accord.store.file import add_checksum
 from accord.store.private_database import open_private_database
 from accord.store.tasks import MAX_INPUTS, TaskInput, TaskRecord, too_many_inputs, unreadable_record
 
@@ -46,9 +47,27 @@ _RUNNER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, RecursionError)
 
+_CHECKED = b"\xc1"
+"""The first byte of a stored value with a checksum: MessagePack never uses it, so that older values have another."""
+
 _encode = msgspec.msgpack.encode
 _decode_record = msgspec.msgpack.Decoder(TaskRecord).decode
 _decode_input = msgspec.msgpack.Decoder(TaskInput).decode
+
+
+def _pack(value: TaskRecord | TaskInput) -> bytes:
+    """Return a value with a checksum: a changed bit in a result would otherwise be part of a valid answer."""
+    return _CHECKED + add_checksum(_encode(value), value.id)
+
+
+def _content(id: str, packed: bytes) -> bytes:
+    """Return the MessagePack of a stored value. Raises `ValueError` if its checksum differs."""
+    if packed[:1] != _CHECKED:
+        return packed  # of an older version of accord
+    content = packed[5:]
+    if add_checksum(content, id) != packed[1:]:
+        raise ValueError("its checksum differs")
+    return content
 
 
 class SQLiteTasks:
@@ -149,7 +168,7 @@ class SQLiteTasks:
 
     async def create(self, record: TaskRecord) -> None:
         """See `Tasks.create`."""
-        packed, runner = _encode(record), None if record.ended else record.runner
+        packed, runner = _pack(record), None if record.ended else record.runner
 
         def work(db: sqlite3.Connection) -> None:
             db.execute(
@@ -161,7 +180,7 @@ class SQLiteTasks:
 
     async def save(self, record: TaskRecord) -> None:
         """See `Tasks.save`."""
-        packed, runner = _encode(record), None if record.ended else record.runner
+        packed, runner = _pack(record), None if record.ended else record.runner
 
         def work(db: sqlite3.Connection) -> None:
             changed = db.execute(
@@ -188,12 +207,12 @@ class SQLiteTasks:
         records = []
         for id, owner, account, expires, runner, packed in list(rows):
             try:
-                record = _decode_record(packed)
+                record = _decode_record(_content(id, packed))
             except _UNREADABLE as exc:
                 log.error("accord: the record of a task in %s cannot be read: %s", self._path, exc)
                 record = unreadable_record(id, owner, account, self._clock(), expires)
                 if runner is None or has_ended:
-                    db.execute("UPDATE tasks SET record = ?, runner = NULL WHERE id = ?", (_encode(record), id))
+                    db.execute("UPDATE tasks SET record = ?, runner = NULL WHERE id = ?", (_pack(record), id))
             records.append(record)
         return records
 
@@ -231,7 +250,7 @@ class SQLiteTasks:
                         record.runner = runner
                         adopted.append(record)
                         change = "UPDATE tasks SET runner = ?, record = ? WHERE id = ?"
-                        db.execute(change, (runner, _encode(record), record.id))
+                        db.execute(change, (runner, _pack(record), record.id))
             return adopted
 
         return await self._thread.run(work)
@@ -246,7 +265,7 @@ class SQLiteTasks:
                 return
             if db.execute("SELECT count(*) FROM inputs WHERE task = ?", (input.id,)).fetchone()[0] >= MAX_INPUTS:
                 raise too_many_inputs()
-            db.execute("INSERT INTO inputs (task, input) VALUES (?, ?)", (input.id, _encode(input)))
+            db.execute("INSERT INTO inputs (task, input) VALUES (?, ?)", (input.id, _pack(input)))
 
         await self._thread.run(work)
 
@@ -255,17 +274,17 @@ class SQLiteTasks:
 
         def work(db: sqlite3.Connection) -> list[TaskInput]:
             rows = db.execute(
-                "SELECT number, input FROM inputs JOIN tasks ON task = id WHERE runner = ? ORDER BY number", (runner,)
+                "SELECT number, id, input FROM inputs JOIN tasks ON task = id WHERE runner = ? ORDER BY number", (runner,)
             ).fetchall()
-            db.executemany("DELETE FROM inputs WHERE number = ?", [(number,) for number, _ in rows])
-            return [input for _, packed in rows for input in self._read_input(packed)]
+            db.executemany("DELETE FROM inputs WHERE number = ?", [(number,) for number, _, _ in rows])
+            return [input for _, id, packed in rows for input in self._read_input(id, packed)]
 
         return await self._thread.run(work)
 
-    def _read_input(self, packed: bytes) -> list[TaskInput]:
+    def _read_input(self, id: str, packed: bytes) -> list[TaskInput]:
         """Return an input, or nothing if it cannot be read."""
         try:
-            return [_decode_input(packed)]
+            return [_decode_input(_content(id, packed))]
         except _UNREADABLE as exc:
             log.error("accord: an answer for a task in %s cannot be read, and is dropped: %s", self._path, exc)
             return []
