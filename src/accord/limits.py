@@ -37,9 +37,9 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     """Estimated memory of larger bodies of HTTP requests, from the first byte until the response, or, for a body that
     answers a request of a handler, until the end of that handler. A further body is answered with 503, unless its
     address or principal has less than a 256th of this, or beyond twice this less than an 8192nd. The same limit
-    applies, each on its own, to what sessions keep of `initialize` and of roots; to handlers that wait for answers
-    with no request in flight (a further one ends the oldest); and to answers that wait for the rest of their batch (a
-    further one is an error)."""
+    applies, each on its own, to what sessions keep of `initialize` and of roots; to arguments and answers of running
+    tasks (a further task, or answer, is refused); to handlers that wait for answers with no request in flight (a
+    further one ends the oldest); and to answers that wait for the rest of their batch (a further one is an error)."""
     bodies_bytes_per_address: int = 128 << 20
     """`bodies_bytes` for one address, and for one principal."""
     requests: int = 4_096
@@ -170,7 +170,8 @@ class TaskLimits(_LimitGroup, frozen=True, kw_only=True):
     """The result of a task; a task with a larger one fails."""
     kept_bytes: int = 256 << 20
     """Arguments, answers and results of all tasks in memory (`MemoryTasks`); beyond it, a further task is refused, an
-    answer is refused, and a task with a larger result fails, each with an error that says so."""
+    answer is refused, and a task with a larger result fails, each with an error that says so, unless its address or
+    principal has less than a 256th of this, or beyond twice this less than an 8192nd."""
     polls_per_second: float = 100
     """`tasks/get` requests of one principal, or of one address without authentication; a further one is refused with an
     error that says when to retry."""

@@ -355,3 +355,17 @@ async def test_the_locks_of_killed_processes_are_removed(tmp_path: Path) -> None
             "tasks.db-runner-other",
         }
         await other.close("other")
+
+
+async def test_an_account_that_fills_the_memory_leaves_room_for_others() -> None:
+    store = MemoryTasks(Limits(tasks=TaskLimits(kept_bytes=1 << 20)), clock=lambda: NOW)
+    await store.create(record("a"))
+    await store.save(record("a", status="completed", result=b"x" * 1_000_000))
+    rest = (1 << 20) - store._bytes - record("a2").size
+    await store.create(record("a2", once={"key": b"x" * rest}))
+    with pytest.raises(StoreFull, match="kept_bytes"):
+        await store.create(record("a3"))
+    await store.create(record("b", "ben"))
+    await store.save(record("b", "ben", status="completed", result=b"x" * 1_000))
+    with pytest.raises(StoreFull, match="kept_bytes"):
+        await store.create(record("b2", "ben", once={"key": b"x" * 5_000}))

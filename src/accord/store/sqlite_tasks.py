@@ -274,7 +274,8 @@ class SQLiteTasks:
 
         def work(db: sqlite3.Connection) -> list[TaskInput]:
             rows = db.execute(
-                "SELECT number, id, input FROM inputs JOIN tasks ON task = id WHERE runner = ? ORDER BY number", (runner,)
+                "SELECT number, id, input FROM inputs JOIN tasks ON task = id WHERE runner = ? ORDER BY number",
+                (runner,),
             ).fetchall()
             db.executemany("DELETE FROM inputs WHERE number = ?", [(number,) for number, _, _ in rows])
             return [input for _, id, packed in rows for input in self._read_input(id, packed)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -16,6 +17,7 @@ import msgspec
 from accord.errors import INTERNAL_ERROR, StoreFull
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
+from accord.messages.bounds import largest_share
 from accord.messages.tasks import TERMINAL_STATUSES, TaskStatus
 
 _RECORD_BYTES = 1_024
@@ -198,6 +200,8 @@ class MemoryTasks:
         self._records: dict[str, TaskRecord] = {}
         self._sizes: dict[str, int] = {}
         self._bytes = 0
+        self._bytes_of: Counter[str] = Counter()
+        """Bytes by account."""
         self._by_account: dict[str, dict[str, None]] = {}
         self._inputs: dict[str, list[TaskInput]] = {}
         """What the runners have not taken, by the id of the task."""
@@ -214,7 +218,7 @@ class MemoryTasks:
         """See `Tasks.create`."""
         with self._lock:
             self._drop_expired()
-            self._check_room(record.size)
+            self._check_room(record.account, record.size)
             self._records[record.id] = record
             self._by_account.setdefault(record.account, {})[record.id] = None
             self._next_expiry = min(self._next_expiry, record.expires_at)
@@ -227,20 +231,27 @@ class MemoryTasks:
                 return
             growth = record.size - self._sizes[record.id]
             if not record.ended or growth > _RECORD_BYTES:
-                self._check_room(growth)
+                self._check_room(record.account, growth)
             self._records[record.id] = record
             self._count(record)
             if record.ended:
                 self._drop_inputs(record.id)
 
-    def _check_room(self, growth: int) -> None:
-        if growth > 0 and self._bytes + growth > self._most_bytes:
+    def _check_room(self, account: str, growth: int) -> None:
+        share = largest_share(self._bytes + growth, self._most_bytes)
+        if growth > 0 and self._bytes_of[account] + growth > share:
             raise StoreFull(f"the tasks in memory have over {self._most_bytes:,} bytes (TaskLimits.kept_bytes)")
 
     def _count(self, record: TaskRecord) -> None:
         size = record.size
-        self._bytes += size - self._sizes.get(record.id, 0)
+        self._grow(record.account, size - self._sizes.get(record.id, 0))
         self._sizes[record.id] = size
+
+    def _grow(self, account: str, size: int) -> None:
+        self._bytes += size
+        self._bytes_of[account] += size
+        if not self._bytes_of[account]:
+            del self._bytes_of[account]
 
     async def load(self, id: str) -> TaskRecord | None:
         """See `Tasks.load`."""
@@ -273,9 +284,9 @@ class MemoryTasks:
                 return
             if len(self._inputs.get(input.id, ())) >= MAX_INPUTS:
                 raise too_many_inputs()
-            self._check_room(input.size)
+            self._check_room(record.account, input.size)
             self._inputs.setdefault(input.id, []).append(input)
-            self._bytes += input.size
+            self._grow(record.account, input.size)
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
         """See `Tasks.take`."""
@@ -287,7 +298,8 @@ class MemoryTasks:
 
     def _drop_inputs(self, id: str) -> Sequence[TaskInput]:
         dropped = self._inputs.pop(id, ())
-        self._bytes -= sum(each.size for each in dropped)
+        if dropped:
+            self._grow(self._records[id].account, -sum(each.size for each in dropped))
         return dropped
 
     def _drop_expired(self) -> None:
@@ -295,9 +307,9 @@ class MemoryTasks:
         if now < self._next_expiry:
             return
         for id in [id for id, record in self._records.items() if record.expires_at <= now]:
-            record = self._records.pop(id)
-            self._bytes -= self._sizes.pop(id)
             self._drop_inputs(id)
+            record = self._records.pop(id)
+            self._grow(record.account, -self._sizes.pop(id))
             own = self._by_account[record.account]
             del own[id]
             if not own:

@@ -99,6 +99,8 @@ class Peer:
         """The cached roots, if the client notifies the server of changes."""
         self.reserve_roots: Callable[[int], bool] | None = None
         """Reserves memory for the cached roots, in bytes, where it is limited; returns whether there is room."""
+        self.hold_session: Callable[[], Callable[[], None]] | None = None
+        """Keeps what is charged for its session, where that is limited; returns the function that releases it."""
         self.roots_changed: int = 0
         """The number of times the roots have changed."""
         self.log_level: LoggingLevel = "debug"

@@ -29,6 +29,7 @@ from accord.server.core.peer import Peer
 from accord.server.core.principal import id_of
 from accord.server.core.visibility import VisibilityRules
 from accord.server.http.http_context import SEVERAL_WORKERS, HTTPContext
+from accord.server.http.quotas import SessionCharge
 from accord.session.events import (
     ErrorReceived,
     Event,
@@ -82,12 +83,14 @@ class BaseHTTPSession:
         self._request_count = 0
         self._handshake_bytes = 0  # charged for the stored `initialize`
         self._roots_bytes = 0  # charged for the client's roots
+        self._charge = SessionCharge(context.handshake_budget, account)
+        self._is_closed = False
         self.context: HTTPContext = context
         self.session: Session = context.session(account)
         self.driver: SessionDriver
         self.peer: Peer
         self.driver, self.peer = context.connect(self.session, sink, principal, account, self._on_notification)
-        self.peer.reserve_roots = self._reserve_roots
+        self.peer.reserve_roots, self.peer.hold_session = self._reserve_roots, self._charge.hold
         self._client_notifications = context.client_notifications(self.peer)
         self._exit_stack = ExitStack()
         self._exit_stack.enter_context(context.subscription_index.with_peer(self.peer))
@@ -119,7 +122,7 @@ class BaseHTTPSession:
             return
         size = memory_of(message, self.context.limits.http.body_nodes)
         if size > self._handshake_bytes:
-            self.context.handshake_budget.charge(self.account, size - self._handshake_bytes)
+            self._charge.add(size - self._handshake_bytes)
             self._handshake_bytes = size
 
     def _reserve_roots(self, size: int) -> bool:
@@ -130,7 +133,7 @@ class BaseHTTPSession:
             return False
         if size > self._roots_bytes:
             try:
-                self.context.handshake_budget.charge(self.account, size - self._roots_bytes)
+                self._charge.add(size - self._roots_bytes)
             except RequestRejected:
                 return False
             self._roots_bytes = size
@@ -186,9 +189,9 @@ class BaseHTTPSession:
     async def close(self, reason: str) -> None:
         """Close the session: fail and cancel running requests, and fail those that wait for the client."""
         end_session_requests(self.driver, reason)
-        if charged := self._handshake_bytes + self._roots_bytes:
-            self.context.handshake_budget.release(self.account, charged)
-            self._handshake_bytes = self._roots_bytes = 0
+        if not self._is_closed:
+            self._is_closed = True
+            self._charge.release()
         self._exit_stack.close()
         seconds = self.context.limits.close_seconds
         await self.driver.finish_callbacks(seconds / 2)

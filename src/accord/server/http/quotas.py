@@ -250,3 +250,31 @@ class BodyCharge(msgspec.Struct, eq=False):
             self._budget.requests -= self._is_counted
             if self._size:
                 self._budget.release(self._account, self._size)
+
+
+class SessionCharge:
+    """The charge for what a session keeps of its client: `initialize`, and roots. It is returned when every holder has
+    released it: a task may run on after the end of its session.
+    """
+
+    def __init__(self, budget: BodyBudget, account: str) -> None:
+        self._budget = budget
+        self._account = account
+        self._size = 0
+        self._holders = 1
+
+    def add(self, size: int) -> None:
+        """Charge `size` more bytes. Raises `RequestRejected`."""
+        self._budget.charge(self._account, size)
+        self._size += size
+
+    def hold(self) -> Callable[[], None]:
+        """Add a holder; return the function that releases it."""
+        self._holders += 1
+        return self.release
+
+    def release(self) -> None:
+        """Remove a holder; the last one returns the charge."""
+        self._holders -= 1
+        if not self._holders and self._size:
+            self._budget.release(self._account, self._size)

@@ -6,18 +6,19 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidParams, RateLimited, StoreError
+from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidParams, StoreError
 from accord.limits import Limits
 from accord.messages import codec
 from accord.redaction import describe_redacted
 from accord.server.core.types import LivingServer
 from accord.server.tasks.notifier import ComparableState, TaskNotifier, comparable_state
+from accord.server.tasks.quotas import TaskQuotas
 from accord.server.tasks.running_task import STOPPED, RunningTask, Work
 from accord.store.tasks import UNREADABLE, TaskInput, TaskRecord, Tasks
 
@@ -62,7 +63,7 @@ class TaskRunner:
         self.recover: Recover = lambda record: None
         self._server = server
         self._limits = limits
-        self._running_by_account: dict[str, int] = {}
+        self._quotas = TaskQuotas(limits)
         self._changed: dict[RunningTask, None] = {}
         """Tasks with changes that are not stored yet."""
         self._unstored: dict[str, TaskRecord] = {}
@@ -170,29 +171,19 @@ class TaskRunner:
     async def add(self, task: RunningTask) -> None:
         """See `TaskTable.add`."""
         await self.open()
-        record, limits = task.record, self._limits.tasks
+        record = task.record
         if self.closed:
             raise InternalError("shutting down; no new tasks are accepted")
-        own, total = await self.store.count(record.account)
-        self._check(own, limits.tasks_per_principal, "tasks", "tasks_per_principal")
-        self._check(total, limits.tasks, "tasks of all clients", "tasks")
-        running = self._running_by_account.get(record.account, 0)
-        self._check(running, limits.running_per_principal, "running tasks", "running_per_principal")
-        record.runner, record.created_at = self.id, time.time()
-        record.updated_at = record.created_at
-        await self.store.create(record)
+        with self._quotas.creation(task, *await self.store.count(record.account)):
+            record.runner, record.created_at = self.id, time.time()
+            record.updated_at = record.created_at
+            await self.store.create(record)
         self._include(task)
-
-    def _check(self, count: int, most: int, what: str, limit: str) -> None:
-        if count >= most:
-            raise RateLimited(
-                f"too many {what}: the limit is {most:,} (TaskLimits.{limit}); try again when others have ended"
-            )
 
     def _include(self, task: RunningTask) -> None:
         record = task.record
         self.tasks[record.id] = task
-        self._running_by_account[record.account] = self._running_by_account.get(record.account, 0) + 1
+        self._quotas.add(task)
         if record.ttl is not None:
             seconds = record.expires_at - time.time()
             task.expiry = self.loop.call_later(max(0, seconds), lambda: self._spawn(task.expire()))
@@ -201,6 +192,10 @@ class TaskRunner:
     async def save(self, record: TaskRecord) -> None:
         """See `TaskTable.save`."""
         await self.store.save(record)
+
+    def hold(self, task: RunningTask, answers: Iterable[bytes]) -> Callable[[], None]:
+        """See `TaskTable.hold`."""
+        return self._quotas.hold(task, answers)
 
     def remove(self, task: RunningTask, *, is_stored: bool) -> None:
         """See `TaskTable.remove`."""
@@ -211,9 +206,7 @@ class TaskRunner:
             self._store_later(record)
         self._stop_timers(task)
         self._changed.pop(task, None)
-        left = self._running_by_account[record.account] = self._running_by_account[record.account] - 1
-        if not left:
-            del self._running_by_account[record.account]
+        self._quotas.remove(task)
 
     def _stop_timers(self, task: RunningTask) -> None:
         if task.expiry is not None:

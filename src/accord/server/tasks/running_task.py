@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,6 +66,11 @@ class TaskTable(Protocol):
 
     async def save(self, record: TaskRecord) -> None:
         """Store a record. Raises `StoreError`."""
+
+    def hold(self, task: RunningTask, answers: Iterable[bytes]) -> Callable[[], None]:
+        """Count the memory of answers until the task has ended, or the returned function is called. Raises `StoreFull`
+        beyond a limit.
+        """
 
     def changed(self, task: RunningTask) -> None:
         """Set the time of the change of a task, and notify its subscribers."""
@@ -398,12 +403,14 @@ class RunningTask:
         open = {key: self.questions[key] for key in answers if key in self.questions}
         for key, each in open.items():
             decode_answer(key, each.question, answers[key])
+        release = self._table.hold(self, map(answers.__getitem__, open))
         for key, each in open.items():
             each.asked.answer = answers[key]
             del self.questions[key]
         try:
             await self._table.save(self.record)
         except StoreError:
+            release()
             for key, each in open.items():
                 each.asked.answer = None
                 self.questions[key] = each
