@@ -4,15 +4,16 @@
         await page.goto("#/everything/tools")
         await expect(page.get_by_role("link", name="add")).to_be_visible()
 
-- `page` is a page of Chromium at `accord inspect examples/everything.py`, shared by the tests of a module: each test
-  goes to its screen first. A module that needs other targets or options defines the fixture `inspected`.
+- `page` is a page of Chromium at `accord inspect examples/everything.py`, connected, and shared by the tests of a
+  module: each test goes to its screen first. A module that needs other targets or options defines the fixture
+  `inspected`.
 - `inspect(*arguments)` starts `accord inspect` with other arguments; the process is shared by the tests of a module
   that give the same arguments. `open_page(link, **options)` opens another page for one test; `options` are those of
   Playwright's `Browser.new_context`: `color_scheme="dark"`, `viewport={"width": 320, "height": 700}`, ...
 - A test fails if a page has an error of a script, an error or a warning in the console, or makes a request to another
   host. `problems.expect(PATTERN)` allows what a test provokes.
 - A test that fails leaves screenshots and the HTML of its pages in `.cache/browser/`, and a trace as well where
-  `ACCORD_BROWSER_TRACE` is set.
+  `ACCORD_BROWSER_TRACE` is set. What it prints is cut: Playwright adds all that the page shows to an error.
 - Tests are `async def`, run in the thread of the browser, and use Playwright's async API with its `expect`. They may
   use everything of accord that is async as well. No sleeps: `expect` and `page.wait_for_function` wait for a condition.
 """
@@ -26,7 +27,7 @@ from typing import Any, Protocol
 import pytest
 from playwright.async_api import Page
 
-from tests.inspector.browser.browser import BrowserThread, OpenContext
+from tests.inspector.browser.browser import BrowserThread, OpenContext, bounded_errors, first_tools
 from tests.inspector.browser.process import InspectProcess
 
 THREAD = pytest.StashKey[BrowserThread]()
@@ -51,7 +52,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     wanted = pyfuncitem._fixtureinfo.argnames
     thread = pyfuncitem.config.stash[THREAD]
-    thread.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    with bounded_errors():
+        thread.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
 
 
@@ -119,7 +121,9 @@ def page(
 
     async def start() -> OpenContext:
         link = (await inspect(*inspected)).link
-        return await OpenContext.open(await browser_thread.browser(), link, {}, shared=True)
+        opened = await OpenContext.open(await browser_thread.browser(), link, {}, shared=True)
+        await first_tools(opened.page)
+        return opened
 
     contexts.append(browser_thread.run(start()))
     return contexts[-1].page

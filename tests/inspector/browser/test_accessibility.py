@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import cache
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
+from tests.inspector.browser.browser import first_tools, opened_screen
 from tests.inspector.browser.conftest import Inspect, OpenPage
 from tests.interop.peers import npm_package
 
@@ -87,11 +89,11 @@ async def problems_of(page: Page) -> list[str]:
 @pytest.mark.parametrize("mode", sorted(MODES.keys() - {"light", "dark"}))  # of these, `test_screens` sees more
 async def test_no_screen_has_a_serious_problem(mode: str, inspect: Inspect, open_page: OpenPage) -> None:
     page = await open_page((await inspect("examples/everything.py")).link, **MODES[mode])
+    await first_tools(page)
     await page.evaluate(axe())
     found: dict[str, list[str]] = {}
     for screen in await screens(page):
-        await page.goto(screen)
-        await settle(page)
+        await opened_screen(page, screen)
         if problems := await problems_of(page):
             found[screen] = problems
         first = page.get_by_role("main").locator("a[href^='#/']")
@@ -173,8 +175,7 @@ async def test_a_screen_that_opens_has_the_focus_and_says_its_name(page: Page) -
 
 async def test_everything_that_can_be_clicked_can_be_reached_by_keyboard(page: Page) -> None:
     for screen in await screens(page):
-        await page.goto(screen)
-        await settle(page)
+        await opened_screen(page, screen)
         unreachable = await page.evaluate(
             """() => [...document.querySelectorAll("[role=button], [role=link], [role=tab], [role=menuitem]")]
                 .filter((each) => each.tabIndex < 0 && !each.closest("[role=tablist], [role=menu], [role=listbox]"))
@@ -185,9 +186,7 @@ async def test_everything_that_can_be_clicked_can_be_reached_by_keyboard(page: P
 
 async def test_a_tool_is_called_by_keyboard_alone(page: Page) -> None:
     """The main path: find a tool, fill in its form, call it, and read the result."""
-    await page.wait_for_function("() => location.hash")  # the page connects its first server, and opens its tools
-    await page.goto("#/tools/everything.py")
-    await expect(page.get_by_role("link", name="measure", exact=False).first).to_be_visible()
+    await opened_screen(page, "#/tools/everything.py")
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("combobox", name="Command")).to_be_focused()
     await page.keyboard.type("Tool measure")
@@ -199,6 +198,37 @@ async def test_a_tool_is_called_by_keyboard_alone(page: Page) -> None:
     await tab_to(page, page.get_by_role("button", name="Call", exact=True))
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("region", name=re.compile("^measure done"))).to_contain_text("clear")
+
+
+async def test_a_screen_that_is_loaded_late_leaves_the_focus_where_the_user_moved_it(page: Page) -> None:
+    await opened_screen(page, "#/servers")
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await page.route("**/api/traffic/timeline", hold)
+    await page.get_by_role("navigation", name="Screens").get_by_role("link", name="Timeline").click()
+    box = page.get_by_role("searchbox", name="Filter")
+    await box.focus()
+    await expect(page.get_by_role("main")).to_have_attribute("aria-busy", "true")
+    released.set()
+    await expect(page.get_by_role("main")).not_to_have_attribute("aria-busy", "true")
+    await expect(box).to_be_focused()
+    await page.unroute("**/api/traffic/timeline")
+
+
+async def test_the_palette_takes_the_key_that_follows_at_once(page: Page) -> None:
+    await opened_screen(page, "#/servers")
+    focused = await page.evaluate(
+        """() => {
+            window.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }));
+            return document.activeElement.getAttribute("aria-label");
+        }"""
+    )
+    assert focused == "Command"
+    await page.keyboard.press("Escape")
 
 
 async def tab_to(page: Page, element: Locator) -> None:

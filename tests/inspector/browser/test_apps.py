@@ -6,7 +6,7 @@ import socket
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Frame, Page, expect
 
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 
@@ -22,6 +22,13 @@ async def open_app(page: Page) -> None:
     await page.goto("#/apps/app_server.py")
     await page.reload()  # without the app that another test opened
     await page.get_by_role("button", name="Call the tool and open its app").click()
+
+
+async def frame_of(page: Page) -> Frame:
+    """Return the frame of the app that is open."""
+    frame = await (await page.locator("iframe").element_handle()).content_frame()
+    assert frame is not None
+    return frame
 
 
 async def test_an_app_gets_its_data_and_nothing_else(page: Page, problems: ProblemsOfTest) -> None:
@@ -78,8 +85,8 @@ async def test_an_app_cannot_exchange_the_call_that_the_user_approves(
     await page.clock.install()
     await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn, and no timer ends, by itself
     async with page.expect_response("**/apps/call"):
-        await page.frames[1].evaluate(ASK, 1)
-    await page.frames[1].evaluate(ASK, 2)
+        await (await frame_of(page)).evaluate(ASK, 1)
+    await (await frame_of(page)).evaluate(ASK, 2)
     await expect(frame.locator("output")).to_contain_text("2 another call waits for the user")
     await page.clock.run_for(400)
     dialog = page.get_by_role("alertdialog")
@@ -104,7 +111,7 @@ async def test_an_app_does_not_call_the_tool_of_the_user_again(page: Page, probl
     await expect(output).to_contain_text("origin null")
     called: list[str] = []
     page.on("request", lambda request: called.append(request.url) if request.url.endswith("apps/call") else None)
-    await page.frames[1].evaluate(AGAIN)
+    await (await frame_of(page)).evaluate(AGAIN)
     await expect(output).to_contain_text("answered")
     assert called == []
 
@@ -120,7 +127,7 @@ async def test_an_app_cannot_disguise_what_the_user_approves(page: Page, problem
     problems.expect(BLOCKED)
     await open_app(page)
     await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
-    await page.frames[1].evaluate(DISGUISE)
+    await (await frame_of(page)).evaluate(DISGUISE)
     dialog = page.get_by_role("alertdialog")
     await expect(dialog).to_contain_text('{"to":"\\u202e1\\u200b"}')
     await dialog.get_by_role("button", name="Decline").click()
@@ -135,11 +142,51 @@ DISGUISE = """() => {
 }"""
 
 
+async def test_an_app_that_does_not_answer_its_end_is_closed_by_the_user(
+    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
+) -> None:
+    page = await open_page((await inspect(*inspected)).link)
+    problems.expect(BLOCKED)
+    await expect(page.get_by_role("link", name="clock")).to_be_visible()
+    await open_app(page)
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    await page.clock.install()
+    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # the wait for the answer has no end
+    await page.get_by_role("button", name="Close", exact=True).click()
+    await page.clock.run_for(40)
+    await expect(page.locator("iframe")).to_have_count(1)
+    await page.get_by_role("button", name="Close now").click()
+    await page.clock.run_for(40)
+    await expect(page.locator("iframe")).to_have_count(0)
+
+
+async def test_an_app_never_has_the_frame_of_the_last_one(
+    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
+) -> None:
+    page = await open_page((await inspect(*inspected)).link)
+    problems.expect(BLOCKED)
+    await expect(page.get_by_role("link", name="clock")).to_be_visible()
+    await open_app(page)
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    last = await page.locator("iframe").element_handle()
+    await page.clock.install()
+    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn until the new app is there
+    async with page.expect_response("**/api/apps/open"):
+        await page.get_by_role("button", name="Call the tool and open its app").click()
+    await page.wait_for_function(OPENED, polling=100)
+    await page.clock.run_for(40)
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    assert not await last.evaluate("(frame) => frame.isConnected")
+
+
+OPENED = "() => document.getElementById('announcements').textContent.includes('is open')"
+
+
 async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsOfTest) -> None:
     problems.expect(BLOCKED)
     await open_app(page)
     await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
-    count = await page.frames[1].evaluate(FLOOD)
+    count = await (await frame_of(page)).evaluate(FLOOD)
     assert count < 10_000
     await expect(page.get_by_text("Messages of the app: 200")).to_be_visible()
 
@@ -167,7 +214,7 @@ async def test_no_connection_of_an_app_leaves_its_policy(
         await expect(page.get_by_role("link", name="clock")).to_be_visible()
         await open_app(page)
         await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
-        await page.frames[1].evaluate(LEAK, listener.getsockname()[1])
+        await (await frame_of(page)).evaluate(LEAK, listener.getsockname()[1])
         with pytest.raises(BlockingIOError):
             listener.recv(2_000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -9,11 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.auth.place import Place, place
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.inspector.browser.test_accessibility import axe, problems_of
+from tests.inspector.browser.test_screens import COUNT_COMMANDS, shown
 
 EXPECTED = r"request to another host: GET http://127\.0\.0\.1|status of 409"
 """What the tab of the login requests, and that the server cannot be connected without a login."""
@@ -86,7 +88,7 @@ async def test_a_failed_step_has_its_cure_and_is_repeated_with_a_setting(
         )
         await page.get_by_text("Settings of this run").click()
         await page.get_by_label("Accept an authorization server that does not state S256").check()
-        await page.get_by_role("button", name="Use these settings").click()
+        await use_settings(page)
         await page.get_by_role("button", name="Run all").click()
         await expect(page.get_by_text("The callback step waits")).to_be_visible()
         url = await page.get_by_role("link", name=f"{at.issuer.issuer}/authorize?").get_attribute("href")
@@ -94,6 +96,45 @@ async def test_a_failed_step_has_its_cure_and_is_repeated_with_a_setting(
         await page.get_by_role("button", name="Use this URL").click()
         await expect(page.get_by_role("button", name="All steps are done")).to_be_visible()
         await expect(page.get_by_text("--assume-pkce", exact=True)).to_be_visible()
+
+
+async def test_each_step_runs_by_pressing_one_button_again_and_again(
+    inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest
+) -> None:
+    """The button is disabled while its step runs, and has the focus again when it is enabled."""
+    async with place() as at:
+        page = await open_screen(at, inspect, open_page, problems)
+        button = page.get_by_role("button", name="Next step: ")
+        await button.focus()
+        for step in ("resource metadata", "authorization server metadata"):
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("button", name=f"Next step: {step}", exact=True)).to_be_enabled()
+            await expect(button).to_be_focused()
+
+
+async def test_a_step_that_is_chosen_while_another_one_runs_stays_in_sight(
+    inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest
+) -> None:
+    async with place() as at:
+        page = await open_screen(at, inspect, open_page, problems)
+        await page.get_by_role("button", name="Next step: challenge").click()
+        released = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            response = await route.fetch()
+            await released.wait()
+            await route.fulfill(response=response)
+
+        await page.route("**/api/authorization/step", hold)
+        await page.get_by_role("button", name="Next step: resource metadata").click()
+        await expect(page.locator(".authorization-steps .step-done")).to_have_count(2)
+        await page.get_by_role("link", name="challenge").click()
+        await expect(page.get_by_role("heading", name="Evidence: challenge")).to_be_visible()
+        await page.evaluate(COUNT_COMMANDS)
+        released.set()
+        await expect(page.locator("#announcements")).to_contain_text("next step: authorization server metadata")
+        await shown(page)
+        assert "Evidence: challenge" in await page.get_by_role("heading").all_inner_texts()
 
 
 async def test_a_run_survives_a_reload(inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest) -> None:
@@ -134,8 +175,9 @@ async def test_every_state_of_the_screen_is_accessible(
         if fault is not None:
             await expect(page.locator(".step-failed")).to_be_visible()
         else:
-            await expect(page.get_by_text("the server accepted the token").first).to_be_visible()  # nothing runs now
-            await page.get_by_role("button", name="Refresh").press("Enter")
+            refresh = page.get_by_role("button", name="Refresh")
+            await expect(refresh).to_be_enabled()  # the last step is done a moment before nothing runs
+            await refresh.press("Enter")
             await expect(page.get_by_role("link", name="token refresh")).to_be_visible()
         assert await accessibility(page) == []
 
@@ -222,5 +264,11 @@ async def use_grant(page: Page, grant: str, fields: Mapping[str, str] = MappingP
     await page.get_by_label("Grant").select_option(grant)
     for name, value in fields.items():
         await page.get_by_label(name, exact=True).fill(value)
-    await page.get_by_role("button", name="Use these settings").click()
+    await use_settings(page)
     await expect(page.get_by_role("button", name="Next step: challenge")).to_be_enabled()
+
+
+async def use_settings(page: Page) -> None:
+    """Use the settings in the form, and wait until the run has them: the next command must not overtake this one."""
+    async with page.expect_response("**/api/authorization/settings"):
+        await page.get_by_role("button", name="Use these settings").click()

@@ -57,13 +57,16 @@ async def test_a_page_without_errors_has_no_problems(browser_thread: BrowserThre
         ("console.warn('odd')", "console warning: odd"),
         ("setTimeout(() => { throw new Error('thrown') })", "error of a script: thrown"),
         ("Promise.reject(new Error('rejected'))", "error of a script: rejected"),
-        ("fetch('http://localhost:9/').catch(() => 0)", "request to another host: GET http://localhost:9/"),
-        ("document.body.append(new Image()); document.images[0].src = 'http://127.0.0.1:9/i'", "http://127.0.0.1:9/i"),
+        ("return fetch('http://localhost:9/').catch(() => 0)", "request to another host: GET http://localhost:9/"),
+        (
+            "return new Promise((onerror) => Object.assign(new Image(), { onerror, src: 'http://127.0.0.1:9/i' }))",
+            "request to another host: GET http://127.0.0.1:9/i",
+        ),
     ],
 )
 async def test_what_goes_wrong_in_a_page_is_found(browser_thread: BrowserThread, script: str, problem: str) -> None:
     async with opened(browser_thread, PAGE) as context:
-        await context.page.evaluate(f"() => {{ {script} }}")
+        await context.page.evaluate(f"async () => {{ {script} }}")
         await context.page.evaluate("new Promise(done => setTimeout(done))")
         found = await context.take_problems()
         assert any(problem in each for each in found), found
@@ -99,6 +102,16 @@ async def test_without_a_browser_a_test_fails_before_anything_is_started(monkeyp
     with pytest.raises(BrowserMissing, match="ACCORD_BROWSER is '/absent'"):
         await thread.browser()
     await asyncio.to_thread(thread.close)
+
+
+async def test_an_error_of_playwright_is_cut(browser_thread: BrowserThread) -> None:
+    async with opened(browser_thread, PAGE.replace(b"Click", b"<p>A long page</p>" * 1_000)) as context:
+        with pytest.raises(AssertionError) as failure, browser.bounded_errors():
+            await expect(context.page.locator("body")).to_have_text("short", timeout=100)
+        text = str(failure.value)
+        assert "expected to have text 'short'" in text
+        assert len(text) < browser.MOST_CHARACTERS + 100
+        assert text.endswith("more characters")
 
 
 def test_no_test_of_the_page_is_skipped_where_there_is_no_browser() -> None:

@@ -132,6 +132,7 @@ async def test_a_hidden_tab_closes_its_stream_and_a_visible_one_opens_it(open_pa
     """A browser has six connections per origin, which many hidden tabs would take."""
     async with served() as here:
         page = await open_page(here.link)
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
         await reached(lambda: here.streams == 1)
         await page.evaluate(HIDE, True)
         await reached(lambda: here.streams == 0)
@@ -145,6 +146,7 @@ async def test_the_inspector_ends_while_a_page_is_open(open_page: OpenPage, prob
     async with served() as here:
         page = await open_page(here.link)
         problems.expect("Failed to load resource|ERR_")
+        await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop (connected)")
         await reached(lambda: here.streams == 1)
         loop = asyncio.get_running_loop()
         before = loop.time()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.inspector.browser.test_accessibility import screens, settle
+from tests.inspector.browser.browser import opened_screen
+from tests.inspector.browser.test_accessibility import screens
 
 FILE = Path(__file__).parent / "heavy_server.py"
 SERVER = "heavy_server.py"
@@ -48,9 +49,7 @@ async def call(page: Page, tool: str, **arguments: int) -> None:
 async def visit_all(page: Page) -> None:
     """Open all screens, one after the other."""
     for screen in await screens(page):
-        await page.goto(screen)
-        await expect(page.get_by_role("main")).to_be_focused()
-        await settle(page)
+        await opened_screen(page, screen)
 
 
 async def cancel_flood(page: Page) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Dialog, Page, expect
 
+from tests.inspector.browser.browser import opened_screen
 from tests.inspector.browser.conftest import ProblemsOfTest
 
 SERVER = Path(__file__).parent / "hostile_server.py"
@@ -101,9 +102,7 @@ async def test_no_text_of_a_server_runs_or_loads_anything(page: Page, problems: 
     main = page.get_by_role("main")
     await expect(main).to_contain_text("<script>")
     for screen in await screens(page):
-        await page.goto(screen)
-        await settle(page)
-        await expect(main).not_to_have_attribute("aria-busy", "true")
+        await opened_screen(page, screen)
         await click_all(page)
         assert await page.evaluate(FOUND) == [], screen
     assert dialogs == []

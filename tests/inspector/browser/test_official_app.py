@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import FrameLocator, Page, expect
 
 from tests.inspector.browser.conftest import ProblemsOfTest
+from tests.inspector.browser.test_apps import frame_of
 from tests.interop.peers import vanilla_app_server
 
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT")
@@ -59,7 +60,7 @@ NOTE = """() => addEventListener("message", ({ data }) => {
 async def test_an_app_follows_the_theme_and_is_asked_to_end(page: Page) -> None:
     await page.emulate_media(color_scheme="light")
     await open_app(page)
-    frame = page.frames[1]
+    frame = await frame_of(page)
     await frame.evaluate(NOTE)
     await page.emulate_media(color_scheme="dark")
     await frame.wait_for_function("document.title === 'dark'")

@@ -30,6 +30,9 @@ async def connect(page: Page) -> None:
     if listed["servers"][0]["revision"] != "2025-11-25" or listed["servers"][0]["state"] != "connected":
         await send(page, "servers/disconnect", server=SERVER)
         await send(page, "servers/connect", server=SERVER, revision="2025-11-25")
+    card = page.get_by_role("region", name=SERVER)  # the page knows: what it shows of the old connection goes
+    await expect(card.locator(".state")).to_have_text("connected")
+    await expect(card.locator(".facts").first).to_contain_text("2025-11-25")
 
 
 async def open_screen(page: Page) -> None:

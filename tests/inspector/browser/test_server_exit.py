@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.inspector.browser.browser import first_tools
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.inspector.browser.test_questions_screen import send
 from tests.interop.serving import serving
@@ -140,7 +141,7 @@ async def test_a_server_over_http_dies_in_a_call_and_is_found_again(
     with serving(command) as server:
         page = await open_page((await inspect(f"{server.url}/mcp")).link)
         problems.expect("status of 409")
-        await page.wait_for_function("() => location.hash")
+        await first_tools(page)
         name = f"127.0.0.1-{server.port}"
         await send(page, "servers/connect", server=name, revision=revision)
         await send(page, "calls/start", server=name, kind="tool", name="act", argumentsJson='{"wait": true}')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
+from tests.inspector.browser.browser import opened_screen
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 
 
@@ -83,8 +84,7 @@ async def test_another_screen_opens_at_its_top(page: Page) -> None:
     await expect(page.get_by_role("button", name="Disconnect")).to_be_visible()
     await page.evaluate("scrollTo(0, document.body.scrollHeight)")
     assert await page.evaluate("scrollY") > 0
-    await page.goto("#/apps/everything.py")
-    await expect(page.get_by_role("main")).to_be_focused()
+    await opened_screen(page, "#/apps/everything.py")
     assert await page.evaluate("scrollY") == 0
 
 

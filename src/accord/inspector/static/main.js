@@ -147,8 +147,9 @@ async function loadScreen(always) {
   }, "load");
 }
 
-/** Loads the screen of a new address, and moves the focus to it. */
+/** Loads the screen of a new address, and moves the focus to it, unless the user moved it meanwhile. */
 async function openScreen() {
+  const focused = document.activeElement;
   state.opening += 1;
   try {
     await loadScreen(false);
@@ -156,7 +157,7 @@ async function openScreen() {
     state.opening -= 1;
     draw();
   }
-  document.getElementById("main")?.focus({ preventScroll: true });
+  if ([focused, document.body].includes(document.activeElement)) document.getElementById("main")?.focus({ preventScroll: true });
 }
 
 /** @param {Record<string, any>} topics */
@@ -223,7 +224,28 @@ function draw() {
   const entry = currentEntry();
   const current = context();
   document.title = `${entry.title}${current.server ? ` · ${current.server.name}` : ""} · accord inspector`;
+  const focused = document.activeElement;
   render(pageView(entry, current), /** @type {HTMLElement} */ (document.getElementById("page")));
+  keepFocus(focused);
+}
+
+/** The element that lost the focus because it is disabled.
+ * @type {Element | null} */
+let disabled = null;
+
+/**
+ * Keeps the focus where the user left it: an element that moves loses it, and a button that is disabled while its work
+ * runs gets it back at the end.
+ *
+ * @param {Element | null} before What had the focus before the page was rendered.
+ */
+function keepFocus(before) {
+  const owner = before === document.body ? disabled : before;
+  const now = document.activeElement;
+  disabled = null;
+  if (!(owner instanceof HTMLElement) || !owner.isConnected || (now !== owner && now !== document.body)) return;
+  if (owner.matches(":disabled")) disabled = owner;
+  else if (now !== owner) owner.focus({ preventScroll: true });
 }
 
 /**
@@ -236,7 +258,7 @@ function pageView(entry, current) {
     <header class="page-header">
       <p class="brand">accord <span>inspector</span></p>
       ${serverChoice(entry, current)}
-      <button type="button" class="quiet" @click=${() => openPalette(update)}>
+      <button type="button" class="quiet" @click=${() => openPalette(draw)}>
         Commands <kbd>Ctrl K</kbd>
       </button>
     </header>
@@ -396,7 +418,7 @@ function start() {
   addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
-      openPalette(update);
+      openPalette(draw);
     }
   });
   addEventListener("dragover", (event) => {

@@ -24,7 +24,7 @@ const NEEDS_APPROVAL = 428;
 const METHOD_NOT_FOUND = -32601;
 const FAILED = -32000;
 const TEARDOWN = "teardown";
-const TEARDOWN_MILLISECONDS = 1000;
+const TEARDOWN_MILLISECONDS = 10_000;
 
 /** What an app asks of its host; what it asks of its server goes through Python. */
 export class AppBridge {
@@ -65,7 +65,7 @@ export class AppBridge {
     return this.#scheme.matches ? "dark" : "light";
   }
 
-  /** Asks the app to end, and waits for its answer, but not long. */
+  /** Asks the app to end, and waits for its answer: on a busy machine, for some seconds. */
   teardown() {
     return new Promise((resolve) => {
       this.#onTeardown = () => resolve(undefined);

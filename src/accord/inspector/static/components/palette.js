@@ -10,15 +10,17 @@ const SHOWN = 50;
 /** @type {{ isOpen: boolean, text: string, selected: number, from: Element | null }} */
 const palette = { isOpen: false, text: "", selected: 0, from: null };
 
-/** @param {() => void} update */
-export function openPalette(update) {
+/**
+ * Opens the palette at once: the next key that the user presses is for it.
+ *
+ * @param {() => void} redraw
+ */
+export function openPalette(redraw) {
   if (palette.isOpen) return;
   Object.assign(palette, { isOpen: true, text: "", selected: 0, from: document.activeElement });
-  update();
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("palette"));
-    if (dialog && !dialog.open) dialog.showModal();
-  }));
+  redraw();
+  const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById("palette"));
+  if (dialog && !dialog.open) dialog.showModal();
 }
 
 /** @param {() => void} update */

@@ -1,7 +1,7 @@
 // @ts-check
 /** What answers requests of servers: the roots of a server, and the models of the host. */
 
-import { html } from "../vendor/lit-html/lit-html.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
 
 /** @typedef {import("../main.js").Context} Context */
 
@@ -18,14 +18,15 @@ const settings = { server: "", roots: [], asks: false, models: [] };
 export async function loadSettings(context) {
   settings.models = (await context.send("models/list")).models;
   if (context.server) {
-    settings.server = context.server.name;
-    Object.assign(settings, await context.send("roots/get", { server: settings.server }));
+    const server = context.server.name;
+    Object.assign(settings, { server, ...(await context.send("roots/get", { server })) });
   }
   return settings.models;
 }
 
 /** @param {Context} context */
 export function rootsView(context) {
+  if (settings.server !== context.server.name) return nothing; // What the user types is not replaced by what comes later.
   const save = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const data = new FormData(/** @type {HTMLFormElement} */ (event.target));

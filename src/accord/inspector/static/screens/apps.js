@@ -2,6 +2,7 @@
 /** The screen Apps: pages of a server in a sandboxed frame, what they ask, and what their policy blocked. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { keyed } from "../vendor/lit-html/directives/keyed.js";
 import { ref } from "../vendor/lit-html/directives/ref.js";
 import { AppBridge } from "../components/app_bridge.js";
 
@@ -15,6 +16,7 @@ import { AppBridge } from "../components/app_bridge.js";
  * @property {string} argumentsText
  * @property {AppBridge} bridge
  * @property {string[]} blocked
+ * @property {boolean} isEnding Whether the app was asked to end.
  */
 
 /** @type {{ key: string, list: any[], app: OpenApp | null }} */
@@ -39,11 +41,19 @@ function close() {
   state.app = null;
 }
 
-/** Closes the app, once it knows. */
-async function end() {
-  const app = state.app;
-  await app?.bridge.teardown();
+/**
+ * Closes the app once it has answered that it ends; or at once, if the user does not wait for that.
+ *
+ * @param {OpenApp} app
+ * @param {Context} context
+ */
+async function end(app, context) {
+  const waits = !app.isEnding;
+  app.isEnding = true;
+  context.update();
+  if (waits) await app.bridge.teardown();
   if (app === state.app) close();
+  context.update();
 }
 
 /**
@@ -54,11 +64,11 @@ async function end() {
 function open(tool, argumentsText, context) {
   return context.attempt(async () => {
     close();
-    context.update(); // without the frame of the last app, whose messages are not those of this one
+    context.update();
     const server = context.server.name;
     const opened = await context.send("apps/open", { server, tool });
     const bridge = new AppBridge(opened, argumentsText, context);
-    state.app = { server, tool, opened, argumentsText, bridge, blocked: [] };
+    state.app = { server, tool, opened, argumentsText, bridge, blocked: [], isEnding: false };
     context.announce(`the app of ${tool} is open`);
   });
 }
@@ -92,18 +102,20 @@ function listView(context) {
  */
 function appView(app, context) {
   const { opened, bridge } = app;
-  const frame = ref((element) => element instanceof HTMLIFrameElement && bridge.attach(element));
+  const attach = ref((element) => element instanceof HTMLIFrameElement && bridge.attach(element));
+  // Never the frame of another app, also where nothing was drawn in between: messages of that app would be those of this one.
+  const frame = keyed(opened.id, html`<iframe
+    class="app-frame" title="App of ${app.tool}, a page of the server" sandbox="allow-scripts" referrerpolicy="no-referrer"
+    src=${`http://localhost:${location.port}${location.pathname}app/${opened.id}`} ${attach}
+  ></iframe>`);
   const showBlocked = () =>
     context.attempt(async () => {
       app.blocked = (await context.send("apps/blocked", { app: opened.id })).blocked;
     });
   return html`<section class="card" aria-labelledby="app-title">
-    <h2 id="app-title">App of ${app.tool} <button type="button" class="quiet" @click=${() => void end().then(context.update)}>Close</button></h2>
+    <h2 id="app-title">App of ${app.tool} <button type="button" class="quiet" @click=${() => end(app, context)}>${app.isEnding ? "Close now" : "Close"}</button></h2>
     ${approvalView(bridge, context)}
-    <iframe
-      class="app-frame" title="App of ${app.tool}, a page of the server" sandbox="allow-scripts" referrerpolicy="no-referrer"
-      src=${`http://localhost:${location.port}${location.pathname}app/${opened.id}`} ${frame}
-    ></iframe>
+    ${frame}
     <details open>
       <summary>Content security policy</summary>
       <ul>${opened.policy.map((/** @type {string} */ each) => html`<li><code>${each}</code></li>`)}</ul>

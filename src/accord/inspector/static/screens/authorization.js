@@ -3,6 +3,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { download } from "../connection.js";
+import { currentRoute } from "../router.js";
 import { safeLink } from "../components/safe_link.js";
 import { stepEvidence, token } from "../components/step_evidence.js";
 
@@ -99,7 +100,9 @@ function act(context, command, params = {}) {
     const run = await context.send(`authorization/${command}`, { server: context.server.name, ...params });
     const failed = run.steps.find((/** @type {any} */ each) => each.state === "failed");
     context.announce(failed ? `${failed.step} failed: ${failed.text}` : `next step: ${run.nextStep ?? "none"}`);
-    if (context.rest.length) context.navigate("authorization", context.server.name);
+    const { rest } = currentRoute();
+    if (String(rest) !== String(context.rest)) return load({ ...context, rest }); // The user chose a step meanwhile.
+    if (rest.length) context.navigate("authorization", context.server.name);
     await load({ ...context, rest: [] });
   });
 }

@@ -67,7 +67,7 @@ export const screen = {
     const isRunning = ["running", "stopping"].includes(progressOf(shown)?.state);
     return html`
       ${checkForm(context, isRunning, () => start(context), () => stop(context, shown))}
-      ${shown.results?.progress ? resultsView(context, shown, isRunning) : html`<p>This server was not checked yet.</p>`}
+      ${shown.results === null ? nothing : shown.results.progress ? resultsView(context, shown, isRunning) : html`<p>This server was not checked yet.</p>`}
     `;
   },
   actions: (context) => {

@@ -20,6 +20,8 @@ const SPANS = 200;
 const state = {
   session: LIVE,
   filter: "",
+  /** The text in the field of the filter, which becomes the filter after a pause. */
+  typed: "",
   /** @type {{ error: string, cure: string } | null} */
   filterError: null,
   total: 0,
@@ -167,7 +169,8 @@ async function requestRows(first, count) {
 
 /** @param {string} session */
 function changeSession(session) {
-  Object.assign(state, { session, filter: "", filterError: null, detail: null, span: null, range: [0, 0], latencies: null, shownRow: "" });
+  clearTimeout(filterTimer);
+  Object.assign(state, { session, filter: "", typed: "", filterError: null, detail: null, span: null, range: [0, 0], latencies: null, shownRow: "" });
   rows().reset().catch((error) => current?.attempt(() => Promise.reject(error)));
 }
 
@@ -217,9 +220,9 @@ function follow(event, context) {
 /** @param {Context} context */
 function filterView(context) {
   const onInput = (/** @type {Event} */ event) => {
-    const text = /** @type {HTMLInputElement} */ (event.target).value;
+    state.typed = /** @type {HTMLInputElement} */ (event.target).value;
     clearTimeout(filterTimer);
-    filterTimer = setTimeout(() => setFilter(text, context), FILTER_PAUSE);
+    filterTimer = setTimeout(() => setFilter(state.typed, context), FILTER_PAUSE);
   };
   return html`<search class="filter">
     <label>
@@ -227,7 +230,7 @@ function filterView(context) {
       <input
         id="traffic-filter" type="search" autocomplete="off" spellcheck="false" maxlength="1000"
         placeholder="method:tools/call status:error time>500ms text" aria-describedby="filter-error"
-        aria-invalid=${state.filterError ? "true" : "false"} .value=${state.filter} @input=${onInput}
+        aria-invalid=${state.filterError ? "true" : "false"} .value=${state.typed} @input=${onInput}
       >
     </label>
     <p id="filter-error" class=${state.filterError ? "error" : "visually-hidden"} role="status">
@@ -263,7 +266,7 @@ const FILTERS = [
  */
 function setFilter(text, context) {
   clearTimeout(filterTimer);
-  state.filter = text;
+  Object.assign(state, { filter: text, typed: text });
   void context.attempt(async () => {
     await rows().reset();
     context.announce(`${state.total} entries match`);
