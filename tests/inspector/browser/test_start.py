@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from playwright.async_api import Page, expect
+import asyncio
+
+from playwright.async_api import Page, Route, expect
 
 from tests.inspector.browser.browser import opened_screen
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
+from tests.waiting import until
 
 
 async def test_the_page_opens_connected_to_the_target(page: Page) -> None:
@@ -86,6 +89,54 @@ async def test_another_screen_opens_at_its_top(page: Page) -> None:
     assert await page.evaluate("scrollY") > 0
     await opened_screen(page, "#/apps/everything.py")
     assert await page.evaluate("scrollY") == 0
+
+
+async def test_a_screen_that_is_chosen_before_the_servers_are_known_is_of_the_same_server(page: Page) -> None:
+    await opened_screen(page, "#/tools/everything.py")
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await page.route("**/api/servers/list", hold)
+    await page.reload()
+    await page.get_by_role("link", name="Prompts").click()
+    released.set()
+    await expect(page.get_by_role("region", name="Prompts").get_by_role("link").first).to_be_visible()
+    await page.unroute("**/api/servers/list")
+
+
+async def test_the_first_server_is_connected_once_although_the_servers_change_meanwhile(
+    inspect: Inspect, open_page: OpenPage
+) -> None:
+    inspector = await inspect("examples/shop.py")
+    page = await open_page(inspector.base)
+    await page.evaluate("token => sessionStorage.setItem('accord-inspector-token', token)", inspector.token)
+    held: list[Route] = []
+
+    async def hold(route: Route) -> None:
+        if len(held) < 2:
+            return held.append(route)
+        return await route.continue_()
+
+    await page.route("**/api/servers/list", hold)
+    commands: list[str] = []
+    page.on("request", lambda request: commands.append(request.url.rpartition("/")[2]))
+    await page.reload()
+    await until(lambda: len(held) == 1)
+    await page.evaluate(ADD)
+    await until(lambda: len(held) == 2)
+    for route, response in [(route, await route.fetch()) for route in held]:  # neither knows of the connection
+        await route.fulfill(response=response)
+    await expect(page.get_by_role("combobox", name="Server")).to_contain_text("shop.py (connected)")
+    assert commands.count("connect") == 1
+
+
+ADD = """async () => {
+  const { send } = await import(new URL("connection.js", document.baseURI).href);
+  await send("servers/add", { target: "http://127.0.0.1:9/mcp" });
+}"""
 
 
 async def test_the_skip_link_moves_the_focus_and_stays_on_the_screen(page: Page) -> None:

@@ -192,9 +192,13 @@ async function reloadScreen() {
   if (reloading.get(address) === current) reloading.delete(address);
 }
 
+let serverLoads = 0;
+
 async function loadServers() {
-  const isFirst = state.servers.length === 0;
+  const number = (serverLoads += 1);
   const { servers, revisions } = await send("servers/list");
+  if (number !== serverLoads) return; // What a later request returns is newer.
+  const isFirst = state.servers.length === 0;
   state.servers = servers;
   state.revisions = revisions.toReversed();
   if (isFirst) await openFirst(location.hash === "");
@@ -328,10 +332,19 @@ function notConnected({ server }) {
 function navigationItem(each, entry, current) {
   const badge = each.badge?.(current) ?? 0;
   return html`<li>
-    <a href=${address(each.id, current.server?.name ?? "")} aria-current=${each === entry ? "page" : nothing}>
+    <a href=${address(each.id, chosenServer(current))} aria-current=${each === entry ? "page" : nothing}>
       ${each.title}${badge ? html` <span class="badge">${badge}<span class="visually-hidden"> open</span></span>` : nothing}
     </a>
   </li>`;
+}
+
+/**
+ * The name of the selected server: until the servers are known, the one of the address.
+ *
+ * @param {Context} current
+ */
+function chosenServer({ server, servers }) {
+  return servers.length ? (server?.name ?? "") : currentRoute().server;
 }
 
 /**
@@ -383,7 +396,7 @@ function noServer(current) {
 function actions(entry, current) {
   const open = screens.map((each) => ({
     title: `Open ${each.title}`,
-    run: () => navigate(each.id, current.server?.name ?? ""),
+    run: () => navigate(each.id, chosenServer(current)),
   }));
   const servers = current.servers.map((each) => ({
     title: `Server ${each.name}`,
