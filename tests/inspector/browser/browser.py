@@ -11,8 +11,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,22 +44,6 @@ TRACED = "ACCORD_BROWSER_TRACE" in os.environ
 """Whether tests are recorded for a trace: that takes a quarter of the time of the processor."""
 
 expect.set_options(timeout=MILLISECONDS)
-
-MOST_CHARACTERS = 3_000
-"""The characters of an error: with the ARIA snapshot of a page, some have hundreds of lines."""
-
-
-@contextmanager
-def bounded_errors() -> Iterator[None]:
-    """Cut the text of an error of Playwright's `expect`: a report of many failures has room for each of them."""
-    try:
-        yield
-    except AssertionError as error:
-        text = str(error)
-        if len(text) > MOST_CHARACTERS:
-            cut = f"{text[:MOST_CHARACTERS]}\n... and {len(text) - MOST_CHARACTERS:,} more characters"
-            error.args = (cut, *error.args[1:])
-        raise
 
 
 async def opened_screen(page: Page, address: str) -> None:

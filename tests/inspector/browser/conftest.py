@@ -13,7 +13,7 @@
 - A test fails if a page has an error of a script, an error or a warning in the console, or makes a request to another
   host. `problems.expect(PATTERN)` allows what a test provokes.
 - A test that fails leaves screenshots and the HTML of its pages in `.cache/browser/`, and a trace as well where
-  `ACCORD_BROWSER_TRACE` is set. What it prints is cut: Playwright adds all that the page shows to an error.
+  `ACCORD_BROWSER_TRACE` is set.
 - Tests are `async def`, run in the thread of the browser, and use Playwright's async API with its `expect`. They may
   use everything of accord that is async as well. No sleeps: `expect` and `page.wait_for_function` wait for a condition.
 """
@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import pytest
 from playwright.async_api import Page
 
-from tests.inspector.browser.browser import BrowserThread, OpenContext, bounded_errors, first_tools
+from tests.inspector.browser.browser import BrowserThread, OpenContext, first_tools
 from tests.inspector.browser.process import InspectProcess
 
 THREAD = pytest.StashKey[BrowserThread]()
@@ -52,8 +52,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     wanted = pyfuncitem._fixtureinfo.argnames
     thread = pyfuncitem.config.stash[THREAD]
-    with bounded_errors():
-        thread.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    thread.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
 
 

@@ -104,16 +104,6 @@ async def test_without_a_browser_a_test_fails_before_anything_is_started(monkeyp
     await asyncio.to_thread(thread.close)
 
 
-async def test_an_error_of_playwright_is_cut(browser_thread: BrowserThread) -> None:
-    async with opened(browser_thread, PAGE.replace(b"Click", b"<p>A long page</p>" * 1_000)) as context:
-        with pytest.raises(AssertionError) as failure, browser.bounded_errors():
-            await expect(context.page.locator("body")).to_have_text("short", timeout=100)
-        text = str(failure.value)
-        assert "expected to have text 'short'" in text
-        assert len(text) < browser.MOST_CHARACTERS + 100
-        assert text.endswith("more characters")
-
-
 def test_no_test_of_the_page_is_skipped_where_there_is_no_browser() -> None:
     """Where a test is skipped, the system is the reason: it is the same with a browser."""
     for path in Path(__file__).parent.glob("*.py"):

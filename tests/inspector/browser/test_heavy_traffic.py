@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.inspector.browser.browser import opened_screen
-from tests.inspector.browser.test_accessibility import screens
+from tests.inspector.browser.test_accessibility import screens, settle
 
 FILE = Path(__file__).parent / "heavy_server.py"
 SERVER = "heavy_server.py"
@@ -47,9 +47,16 @@ async def call(page: Page, tool: str, **arguments: int) -> None:
 
 
 async def visit_all(page: Page) -> None:
-    """Open all screens, one after the other."""
+    """Open all screens, one after the other, and wait until each has what it requested."""
     for screen in await screens(page):
         await opened_screen(page, screen)
+
+
+async def draw_all(page: Page) -> None:
+    """Open all screens, and wait until each is drawn: while the flood goes on, the server answers nothing else."""
+    for screen in await screens(page):
+        await page.goto(screen)
+        await settle(page)
 
 
 async def cancel_flood(page: Page) -> int:
@@ -83,7 +90,7 @@ async def test_a_hundred_megabytes_leave_the_page_small_and_complete(page: Page,
     await call(page, "flood", count=FLOOD, size=SIZE)
     # It is sent when what the traffic file still waits for, the large result, is written.
     await expect(page.locator("section.call")).to_contain_text("lorem", timeout=300_000)
-    await visit_all(page)  # while the flood goes on
+    await draw_all(page)
     sent = await cancel_flood(page)
     await expect(page.get_by_role("heading", name=f"All notifications: {sent}", exact=True)).to_be_visible()
     await expect(page.get_by_text(f"info: {sent}", exact=True)).to_be_visible()
