@@ -202,6 +202,16 @@ def test_no_secret_of_a_uri_and_no_long_name_is_shown() -> None:
     assert max(map(len, lines)) < 1_000
 
 
+@pytest.mark.parametrize("length", [300, 301, 1_200, 1_201, 100_000])
+def test_a_text_that_is_cut_has_its_original_length(length: int) -> None:
+    events: list[ViewEvent] = []
+    reporter = Reporter("program", lambda line: None, events.append)
+    reporter.call_started(1, "x" * length, b"{}")
+    (started,) = events
+    assert isinstance(started, StartedCall)
+    assert started.title == "x" * 300 + (f" … ({length:,} characters)" if length > 300 else "")
+
+
 def test_the_messages_that_a_view_keeps_are_bounded() -> None:
     calls = ViewedCalls()
     message = "x" * (1 << 18)

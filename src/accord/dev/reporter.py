@@ -10,7 +10,7 @@ from itertools import count
 from accord.check.surface.schema_changes import Change
 from accord.dev.actions import TookOver
 from accord.dev.view_messages import EndedCall, Line, StartedCall, ViewEvent
-from accord.visible_text import single_line, truncate
+from accord.visible_text import single_line
 from accord.wire.session_redaction import SessionRedaction
 
 LIST_SECONDS = 5.0
@@ -71,7 +71,10 @@ class Reporter:
 
     def _short(self, text: str) -> str:
         """Return a text without secrets; a long one is cut, so that no message of a host makes a long line."""
-        return truncate(self._redaction.text(truncate(text, 4 * _TEXT_CHARACTERS)), _TEXT_CHARACTERS)
+        start = self._redaction.text(text[: 4 * _TEXT_CHARACTERS])
+        if len(text) <= 4 * _TEXT_CHARACTERS and len(start) <= _TEXT_CHARACTERS:
+            return start
+        return f"{start[:_TEXT_CHARACTERS]} … ({len(text):,} characters)"
 
     # --- reloads --------------------------------------------------------------------------------------------------
 
