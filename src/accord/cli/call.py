@@ -17,12 +17,13 @@ from accord.cli import completion, content, values
 from accord.cli.answer_options import AnswerOptions, asking_options, client_options
 from accord.cli.columns import width
 from accord.cli.failures import EXIT_CODES, TOOL_FAILED, printable, red
-from accord.cli.run_client import run_with_client
+from accord.cli.run_client import run_with_client, target_for
 from accord.cli.screen import screen
 from accord.cli.settings import ConnectionSettings, settings_options
 from accord.cli.trace import log_level_option, log_options
 from accord.client.client import Client
 from accord.client.results import ToolResult
+from accord.client.target import Command
 from accord.errors import InvalidParams
 
 _BAR = 24
@@ -71,6 +72,12 @@ Arguments:
 {EXIT_CODES}"""
 
 
+_ENDS_WITH_COMMAND = (
+    "the server's process ends with this command: the task fails, or runs again from the start if its tool allows it; "
+    "to let it go on, serve over HTTP (accord run FILE --http :8000) and call the URL"
+)
+
+
 @click.command(epilog=_EPILOG)
 @click.argument("target", shell_complete=completion.target)
 @click.argument("tool", shell_complete=completion.names("tools"))
@@ -100,6 +107,8 @@ def command(
         arguments = {**document, **(values.arguments_of(words, await _schema(client, tool)) if words else {})}
         result = await _detach(client, tool, arguments) if detach else await _call(client, tool, arguments)
         if isinstance(result, str):
+            if isinstance(target_for(target, settings), Command):
+                screen.warn(_ENDS_WITH_COMMAND)
             content.echo_json({"taskId": result}) if settings.as_json else click.echo(result)
             return 0
         if output is not None and not result.is_error:
