@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accord import Client, StoreError
-from accord.errors import InternalError
+from accord.errors import InternalError, RequestTimeout
 from accord.stores import MemoryTasks, TaskRecord
 
 from tests.client.raw import raw_server
-from tests.clock import Clock
+from tests.clock import Clock, without_waiting
 from tests.server.tasks.test_calls import BOTH, EXTENSION, Desk
 from tests.waiting import until
 
@@ -79,3 +79,31 @@ async def test_a_task_that_works_on_after_its_question_outlasts_the_timeout_of_a
         server.answer(await server.hear(), **state, status="completed")
         server.done(await server.hear())
         assert (await call).text == "done"
+
+
+@BOTH
+@without_waiting
+async def test_the_total_timeout_of_a_client_bounds_the_wait_for_a_task(revision: str) -> None:
+    desk = Desk()
+    async with Client(desk.server, revisions=[revision], total_timeout=30) as client:
+        task = await client.start_tool("work")
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(RequestTimeout, match="raise total_timeout="):
+            await task.result()
+        with pytest.raises(RequestTimeout, match="raise total_timeout="):
+            await client.call_tool("work")
+        assert asyncio.get_running_loop().time() < begun + 70
+        desk.let_on.set()
+        assert (await task.result()).text == "worked "
+
+
+@BOTH
+@without_waiting
+async def test_the_total_timeout_of_a_client_does_not_count_the_time_of_a_user(revision: str) -> None:
+    async def answer(params: Any) -> dict[str, str]:
+        await asyncio.sleep(100)
+        return {"name": "Zoe"}
+
+    async with Client(Desk().server, revisions=[revision], total_timeout=30, elicitation=answer) as client:
+        task = await client.start_tool("ask")
+        assert (await task.result()).text == "Hello, Zoe"

@@ -44,6 +44,7 @@ log: logging.Logger = logging.getLogger("accord.client")
 
 _DEFAULT_POLL_SECONDS = 1.0
 _SHORTEST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 300.0
+_SHORTEST_TIMEOUT = 0.001
 _CANCEL_SECONDS = 2.0
 """The time for `tasks/cancel` when the caller has gone."""
 
@@ -153,13 +154,14 @@ class TaskHandle:
 
     async def result(self, *, timeout: float | None = None, total_timeout: float | None = None) -> ToolResult:
         """Poll the task until it ends, answer what it asks, and return its result. `timeout` (seconds) is that of each
-        request, `total_timeout` that of all, without the time of handlers.
+        request, `total_timeout` that of all, without the time of handlers; the client's are the defaults.
 
         Cancelling the await does not cancel the task. Raises the error of the call, `ProtocolError` for a task that was
         cancelled, `RequestTimeout`, and the errors of handlers.
         """
         if self._result is None:
-            self._result = await _Polling(self, ToolResult, timeout, total_timeout).run()
+            total = self._tasks.requests.total_timeout if total_timeout is None else total_timeout
+            self._result = await _Polling(self, ToolResult, timeout, total).run()
         return self._result
 
     async def result_json(self, *, timeout: float | None, total_timeout: float | None) -> Raw:
@@ -248,10 +250,16 @@ class _Polling:
         """Return the result of a task of 2025-11-25, and answer its questions meanwhile; None if it works on for longer
         than the timeout of a request.
         """
+        handle, options, started = self._handle, dict(self._options), self._time()
+        if self._left is not None:
+            options["total_timeout"] = max(self._left, _SHORTEST_TIMEOUT)
         try:
-            return await self._timed(self._handle._result_in_core(**self._options))  # type: ignore[no-any-return]
+            return await handle._result_in_core(**options)
         except RequestTimeout:
-            if self._handle._has_ended or (self._left is not None and self._left <= 0):
+            if self._left is not None:  # the time of handlers does not count
+                seconds = self._time() - started
+                self._left -= min(seconds, options.get("timeout", handle._tasks.requests.timeout) or seconds)
+            if handle._has_ended or (self._left is not None and self._left <= 0):
                 raise
             return None
 
