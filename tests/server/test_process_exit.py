@@ -32,7 +32,7 @@ server.run()
 """
 
 
-def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str]:
+def ended(end: str, how: str = "", seconds: float = 0, program: str = PROGRAM) -> tuple[int, str]:
     """Return the exit code and stderr."""
     init = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     call = {"name": "leave", "arguments": {"seconds": seconds, "how": how}}
@@ -41,7 +41,7 @@ def ended(end: str, how: str = "", seconds: float = 0) -> tuple[int, str]:
         {"jsonrpc": "2.0", "id": id, "method": name, "params": params} for id, (name, params) in enumerate(asked)
     ]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("{end}", end)],
+        [sys.executable, "-c", program.replace("{end}", end)],
         input="".join(json.dumps(message) + "\n" for message in messages),
         capture_output=True,
         text=True,
@@ -69,3 +69,39 @@ def test_a_thread_that_ends_in_time_changes_nothing() -> None:
 def test_a_thread_that_is_stuck_is_left_behind(how: str, end: str, code: int) -> None:
     got, _ = ended(end, how, 1000)
     assert got == code
+
+
+SWALLOWS = """
+import asyncio, sys
+from accord import Limits, Server
+
+server = Server("test", limits=Limits(grace_seconds=0.1, close_seconds=0.2))
+background = []
+
+async def swallows():
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass  # the mistake
+
+@server.tool
+async def leave(seconds: float, how: str) -> str:
+    if how == "handler":
+        await swallows()
+    background.append(asyncio.create_task(swallows()))
+    return "left"
+
+server.run()
+{end}
+"""
+
+
+@pytest.mark.parametrize("how", ["handler", "background"])
+def test_a_task_that_swallows_its_cancellation_is_reported_with_its_line(how: str) -> None:
+    code, stderr = ended("", how, program=SWALLOWS)
+    assert code == 0
+    line = SWALLOWS.splitlines().index("            await asyncio.Event().wait()") + 1
+    assert f"the handler at <string>:{line} does not end when it is cancelled" in stderr
+    assert "asyncio.CancelledError" in stderr
+    assert len(stderr.splitlines()) == 1, stderr

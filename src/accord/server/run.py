@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, LifespanError
@@ -25,12 +26,15 @@ from accord.server.notify.subscription_index import SubscriptionIndex, make_subs
 from accord.session.session import Session
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
+from accord.transport.deadlines import HandlerAbandoned
 from accord.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
     from accord.server.core.principal import Principal
     from accord.server.server import Server
     from accord.session.pending_request import PendingRequest
+
+log: logging.Logger = logging.getLogger("accord.server")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -241,3 +245,30 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     if tasks:
         loop.run_until_complete(asyncio.wait(tasks, timeout=_EXIT_SECONDS / 4))
     loop.run_until_complete(loop.shutdown_asyncgens())
+    if left := asyncio.all_tasks(loop):
+        loop.run_until_complete(_end_uncancellable(left))
+
+
+async def _end_uncancellable(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Report tasks that do not end when they are cancelled, and end their coroutines: asyncio would report each as
+    "Task was destroyed but it is pending!".
+    """
+    for task in tasks:
+        log.error(
+            "accord: %s does not end when it is cancelled, and is ended with the process: it must not catch "
+            "asyncio.CancelledError without raising it again",
+            _end_coroutine(task.get_coro()),
+        )
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+def _end_coroutine(coroutine: Any) -> str:
+    """End a suspended coroutine, and return where in the program's code it was."""
+    try:
+        coroutine.throw(HandlerAbandoned())
+    except BaseException as exc:  # of the program's code, while it ends
+        trace = traceback.extract_tb(exc.__traceback__)
+        own = [frame for frame in trace if not frame.filename.startswith(_LIBRARY_PATHS)]
+        if own:
+            return f"the handler at {own[-1].filename}:{own[-1].lineno}"
+    return f"the handler {getattr(coroutine, '__qualname__', coroutine)}"

@@ -75,8 +75,14 @@ def resume(
         waits_for = value = None  # they may hold an error, whose traceback holds this frame
 
 
+class HandlerAbandoned(BaseException):
+    """Raised in a handler that has ignored its cancellation when the process ends."""
+
+
 def is_cancelled(exc: BaseException) -> bool:
     """Return whether the exception is a cancellation of the current task, rather than an error that a handler
     raised."""
+    if isinstance(exc, HandlerAbandoned):
+        return True
     task = asyncio.current_task()
     return isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -173,6 +173,45 @@ def test_what_takes_too_long_is_cut(kind: dict[str, str]) -> None:
         assert "Traceback" not in err
 
 
+STARTING = """
+import asyncio
+from contextlib import asynccontextmanager
+from accord import Limits, Server
+
+async def lifespan(server):
+    print("starting", flush=True)
+    try:
+        await asyncio.sleep({seconds})
+        print("started", flush=True)
+        yield
+    finally:
+        print("ended", flush=True)
+
+server = Server("starting", lifespan=lifespan, limits=Limits(grace_seconds={grace}))
+server.run(http="127.0.0.1:0")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("seconds", "said"), [(PATIENCE, "ended\n"), (0.5, "started\nended\n")])
+def test_a_server_that_is_starting_ends_its_lifespan(number: signal.Signals, seconds: float, said: str) -> None:
+    program = STARTING.replace("{seconds}", str(seconds)).replace("{grace}", "0.3" if seconds == PATIENCE else "100")
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "starting\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=AT_ONCE)
+        assert (process.returncode, out) == (0, said), err
+        assert "Traceback" not in err
+        assert " at http://" not in err, "it was never ready"
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @kinds
 def test_a_second_signal_ends_at_once(kind: dict[str, str]) -> None:
     with serving(**kind) as it, it.ask("/wait/1000"):

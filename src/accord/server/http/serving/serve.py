@@ -1,9 +1,9 @@
 """`server.run(http=...)`: serves the application at an address until the process is asked to stop.
 
 The first SIGTERM or Ctrl-C starts the shutdown: refuse new work, finish running requests within `Limits.grace_seconds`,
-end streams, exit. A second one exits at once. A thread enforces the deadline even if the event loop is blocked.
-Previous signal handlers are restored. At start the server writes its address to stderr, and a warning if other machines
-can use it without authentication.
+end streams, exit; while the server starts, end its lifespan and exit. A second one exits at once. A thread enforces the
+deadline even if the event loop is blocked. Previous signal handlers are restored. At start the server writes its
+address to stderr, and a warning if other machines can use it without authentication.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from socket import socket
 from types import FrameType, TracebackType
@@ -179,20 +179,47 @@ async def _serve(server: Server, address: Address, sockets: Sequence[socket], op
         if not local and server.auth is None:
             write_stderr(warning_line(address))
 
+    with ExitStack() as exit_stack:
+        signals = exit_stack.enter_context(_shutdown_signals(server.limits))
+        try:
+            app = server.asgi(options)
+            if not local:
+                app.check_public_url()
+            # Report store errors now, not to the first client.
+            is_started = await _completes(app.start(), signals.requested)
+        except BaseException:
+            _close(sockets)
+            raise
+        if not is_started:
+            _close(sockets)
+            return
+        limits = server.limits
+        if options.public_url is not None:  # all connections come from the proxy
+            http = msgspec.structs.replace(limits.http, connections_per_address=None)
+            limits = msgspec.structs.replace(limits, http=http)
+        entrance = _with_access_log(app, exit_stack, limits) if options.access_log else app
+        await _serve_until(signals, app, sockets, limits, started, entrance)
+
+
+def _close(sockets: Sequence[socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
+async def _completes(work: Coroutine[Any, Any, Any], stop: asyncio.Event) -> bool:
+    """Run `work`, and cancel it when `stop` is set. Return whether it has completed."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
-        app = server.asgi(options)
-        if not local:
-            app.check_public_url()
-        await app.start()  # report store errors now, not to the first client
-    except BaseException:
-        for each in sockets:
-            each.close()
-        raise
-    limits = server.limits
-    if options.public_url is not None:  # all connections come from the proxy
-        http = msgspec.structs.replace(limits.http, connections_per_address=None)
-        limits = msgspec.structs.replace(limits, http=http)
-    await serve_app(app, sockets, limits, started, access_log=options.access_log)
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait((working,))
+    if working.cancelled():
+        return False
+    working.result()
+    return True
 
 
 async def serve_app(
@@ -205,10 +232,26 @@ async def serve_app(
 ) -> None:
     """Serve an application on bound sockets until a signal; then shut down within the limits."""
     with ExitStack() as exit_stack:
-        signals = exit_stack.enter_context(ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN))
-        async with serving(app, sockets, limits, _with_access_log(app, exit_stack, limits) if access_log else app):
-            started()
-            await signals.requested.wait()
+        signals = exit_stack.enter_context(_shutdown_signals(limits))
+        entrance = _with_access_log(app, exit_stack, limits) if access_log else app
+        await _serve_until(signals, app, sockets, limits, started, entrance)
+
+
+async def _serve_until(
+    signals: ShutdownSignals,
+    app: DrainableApplication,
+    sockets: Sequence[socket],
+    limits: Limits,
+    started: Callable[[], None],
+    entrance: Application,
+) -> None:
+    async with serving(app, sockets, limits, entrance):
+        started()
+        await signals.requested.wait()
+
+
+def _shutdown_signals(limits: Limits) -> ShutdownSignals:
+    return ShutdownSignals(limits.grace_seconds + 2 * limits.close_seconds + _MARGIN)
 
 
 @asynccontextmanager
