@@ -64,32 +64,13 @@ def _adding(limit: str, over: tuple[str, ...], name: str) -> Callable[[Work], Wo
 
 _SERVER, _HTTP = "tests/server/", "tests/server/http/"
 ELSEWHERE: dict[str, str] = {
-    "Limits.grace_seconds": _HTTP + "test_serve.py::test_what_takes_too_long_is_cut",
-    "Limits.close_seconds": _HTTP + "test_serve.py::test_a_loop_that_is_blocked_does_not_keep_the_process",
-    "Limits.pending_bytes": "tests/transport/test_request_sender.py::test_a_fast_sender_waits_for_its_peer",
-    "Limits.provider_seconds": _SERVER + "compose/test_providers.py::test_one_that_fails_takes_nothing_from_the_others",
     "Limits.answer_seconds": _SERVER
     + "input/test_limits.py::test_a_handler_waits_as_long_as_the_limit_and_is_ended_then",
     "Limits.parked": _SERVER
     + "input/test_limits.py::test_one_principal_suspends_so_many_handlers_and_one_more_ends_the_oldest",
-    "Limits.state_bytes": _SERVER
-    + "input/test_request_state.py::test_a_state_that_is_too_large_to_send_is_stored_here_and_returns",
-    "Limits.kept_bytes": _SERVER + "input/test_request_state.py::test_the_shelf_has_a_bound_and_drops_the_oldest",
-    "Limits.principals": _HTTP
-    + "test_request_body.py::test_many_principals_are_forgotten_but_none_with_something_in_flight",
-    "Limits.upstream_bytes": _SERVER + "openapi/test_response.py::test_an_answer_may_be_too_large",
     "HTTPLimits.parked_per_address": _HTTP
     + "test_quotas.py::test_calls_that_were_ended_to_make_room_hold_no_request_and_leave_one_timer",
     "HTTPLimits.parked": _HTTP + "test_request_body.py::test_anonymous_clients_have_bounds_of_their_own_for_what_waits",
-    "HTTPLimits.write_seconds": _HTTP + "test_slow_readers.py::test_a_client_has_time_for_each_part_of_a_large_event",
-    "HTTPLimits.stream_bytes": _HTTP
-    + "test_slow_readers.py::test_the_call_of_a_client_that_does_not_read_is_cancelled",
-    "HTTPLimits.keep_alive_seconds": _HTTP + "test_sse_session.py::test_a_quiet_stream_says_now_and_then_that_it_lives",
-    "HTTPLimits.patience_seconds": _HTTP
-    + "test_session.py::test_a_call_that_takes_long_becomes_a_stream_where_it_can_be_primed",
-    "HTTPLimits.head_seconds": _HTTP + "test_serve.py::test_a_head_that_does_not_come_in_time_is_cut",
-    "HTTPLimits.idle_seconds": _HTTP + "test_serve.py::test_an_idle_connection_is_closed",
-    "HTTPLimits.unread_seconds": _HTTP + "test_serve.py::test_a_client_that_takes_nothing_of_its_answer_is_cut",
     "HTTPLimits.unsent_bytes": _HTTP
     + "test_connections.py::test_unread_answers_are_bounded_and_the_address_with_most_of_them_is_cut",
     "HTTPLimits.bodies_bytes": _HTTP + "test_body_budget.py::test_a_large_request_counts_until_it_is_answered",
@@ -101,11 +82,5 @@ ELSEWHERE: dict[str, str] = {
     "HTTPLimits.events_seconds": "tests/store/test_contract.py::"
     "test_a_stream_is_stored_for_a_while_after_it_ended_and_an_open_one_longer",
     "HTTPLimits.session_kept_seconds": "tests/store/test_contract.py::test_an_unused_session_is_dropped_in_the_end",
-    "ClientLimits.connect_seconds": "tests/client/test_server_exit.py::"
-    "test_a_silent_server_fails_after_the_time_for_the_opening",
-    "ClientLimits.probe_seconds": "tests/client/test_server_exit.py::"
-    "test_a_server_silent_on_the_probe_is_opened_by_the_handshake",
-    "ClientLimits.callback_seconds": "tests/transport/test_request_sender.py::"
-    "test_a_callback_that_does_not_end_holds_up_the_answer_for_a_bounded_time",
 }
 """Limits whose row is another test, because it needs processes, sockets, or many clients in a certain order."""

@@ -17,7 +17,8 @@ import pytest
 import tests.bounds.client_rows
 import tests.bounds.http_rows
 import tests.bounds.server_rows
-import tests.bounds.task_rows  # noqa: F401
+import tests.bounds.task_rows
+import tests.bounds.waiting_rows  # noqa: F401
 from tests.bounds.table import ELSEWHERE, GROUPS, ROWS, Row
 from tests.measure import processor_seconds
 
