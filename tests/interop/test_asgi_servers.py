@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from tests.interop import asgi_stories as stories
 from tests.interop.hosting import Host, Hosted, Place, hosted, programs
+from tests.measure import slowness
 from tests.server.http.http_clients import Legacy, Modern
 from tests.server.http.raw import SECONDS, Answer, Ended, Socket
 
@@ -87,7 +89,9 @@ async def test_a_client_of_2024_receives_the_path_at_which_a_proxy_has_put_the_s
 async def test_at_sigterm_calls_finish_and_streams_are_cut_after_a_while(
     host: Host, folder: Path, tmp_path: Path
 ) -> None:
-    with hosted(host, Place(options=GRACE[host]), folder) as serving:
+    option, seconds = GRACE[host]
+    grace = str(math.ceil(int(seconds) * slowness()))  # in which the server has to notice that the call may go on
+    with hosted(host, Place(options=(option, grace)), folder) as serving:
         stream = await Modern(serving.raw).ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         await stream.message()
         go_on = tmp_path / "go-on"
