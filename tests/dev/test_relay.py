@@ -374,6 +374,20 @@ def test_lists_are_never_cached() -> None:
     assert listed["result"] == {**result, "ttlMs": 0}
 
 
+@pytest.mark.parametrize("revision", [*HANDSHAKE, *PER_REQUEST])
+def test_a_request_with_an_id_in_flight_is_refused_without_that_id(revision: str) -> None:
+    relay = opened(revision) if revision in HANDSHAKE else Relay("weather.py")
+    if revision in PER_REQUEST:
+        relay.start(1)
+    call = encoded(id=1, method="tools/call", params={"name": "add", "_meta": META if revision in PER_REQUEST else {}})
+    relay.receive_host(call)
+    (refusal,) = to_host(relay.receive_host(call))
+    assert refusal["error"]["code"] == -32600
+    assert refusal.get("id", "none") == (None if revision < "2025-11-25" else "none")
+    (result,) = to_host(relay.receive_process(1, encoded(id=1, result={"content": []})))
+    assert result["id"] == 1
+
+
 def test_a_batch_is_answered_as_one_batch() -> None:
     relay = opened("2025-03-26")
     batch = b"[%b,%b]" % (

@@ -27,10 +27,11 @@ from accord.dev.rewriting import (
     with_id,
 )
 from accord.dev.unavailable import acknowledgement, answer_without_process, failed_call, typed_result
-from accord.errors import INVALID_REQUEST
+from accord.errors import INVALID_REQUEST, InvalidRequest
 from accord.messages.base import JSONObject, RequestId
 from accord.messages.envelope import Incoming, MalformedMessage
 from accord.messages.meta import SUBSCRIPTION_ID
+from accord.session.incoming import error_bytes
 
 STATEFUL = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Requests whose success changes the state of the session."""
@@ -71,8 +72,8 @@ class HostRequests:
     def add(self, id: RequestId, method: str, message: bytes, incoming: Incoming, batch: HostBatch | None) -> None:
         """Send a request of the host to the process that shall answer it."""
         if id in self._exchanges:
-            error = error_response(id, INVALID_REQUEST, f"the id {id!r} is in use by a request in progress")
-            self._state.emit(ToHost(error))
+            error = InvalidRequest(f"a request with id {id!r:.100} is in flight")
+            self._state.emit(ToHost(error_bytes(None, error, self._state.session.rules)))  # its id would end the other
             return
         per_request = self._state.session.note_request(message, incoming)
         params = incoming.params if incoming.params is not UNSET else Raw(b"{}")

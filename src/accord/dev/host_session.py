@@ -13,7 +13,7 @@ from accord.dev.rewriting import declaring_list_changes, edit_result, members
 from accord.messages.base import JSONObject
 from accord.messages.envelope import Incoming
 from accord.messages.meta import PROTOCOL_VERSION
-from accord.messages.revision import PER_REQUEST, RULES
+from accord.messages.revision import BEFORE_OPENING, PER_REQUEST, RULES, Rules
 
 _PER_REQUEST_MARK = f'"{PROTOCOL_VERSION}"'.encode()
 
@@ -45,10 +45,11 @@ class HostSession:
         return self.handshake is not None or self._last_params is not None
 
     @property
-    def has_batches(self) -> bool:
-        """Return whether a message may be an array."""
-        rules = RULES.get(self.handshake.revision) if self.handshake is not None else None
-        return rules is not None and rules.batches
+    def rules(self) -> Rules:
+        """Return the rules for errors without an id, and for batches."""
+        if self.handshake is not None:
+            return RULES.get(self.handshake.revision, BEFORE_OPENING)
+        return BEFORE_OPENING if self._last_params is None else RULES[PER_REQUEST[-1]]
 
     def note_request(self, message: bytes, incoming: Incoming) -> bool:
         """Remember a request that carries its revision. Return whether it does."""

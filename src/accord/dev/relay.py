@@ -213,7 +213,7 @@ class Relay:
 
     def _items(self, message: bytes) -> list[bytes] | None:
         """Return the messages of a batch, or None if the message is no batch of the session's revision."""
-        if not (self._state.session.has_batches and envelope.is_array(message)):
+        if not (self._state.session.rules.batches and envelope.is_array(message)):
             return None
         items = envelope.items(message)
         return None if items is None else [bytes(each) for each in items]
