@@ -13,6 +13,7 @@ from accord.dev.settings import DevSettings
 from accord.errors import TargetError
 
 from tests.dev.programs import Program
+from tests.measure import costs_at_most
 
 
 @pytest.fixture
@@ -43,3 +44,25 @@ async def test_a_page_of_another_site_does_not_read_the_errors_of_the_program(
             assert "secret" not in await answer.text()
         async with session.post(url, json={}) as answer:
             assert answer.status == 503
+
+
+LARGE = """
+@server.tool()
+async def large(size: int, ctx: Context) -> str:
+    ctx.report_progress(1)
+    return "x" * size
+"""
+
+
+async def test_a_large_event_takes_linear_time(program: Program) -> None:
+    program.write("one", LARGE)
+    async with program.connected("2026-07-28") as client:
+        with costs_at_most(200):
+            result = await client.call_tool("large", {"size": 8 << 20}, on_progress=lambda *_: None)
+        assert len(result.text) == 8 << 20
+
+
+async def test_a_head_request_is_answered_as_by_the_program(program: Program) -> None:
+    program.write("one")
+    async with program.served() as url, aiohttp.ClientSession() as session, session.head(url) as answer:
+        assert answer.status == 405

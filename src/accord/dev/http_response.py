@@ -27,6 +27,8 @@ from accord.transport.asgi.responses import send_json, send_text
 _EVENT_ID = re.compile(rb"^id: ?(.*?)\r?$", re.MULTILINE)
 _DATA = re.compile(rb"^data: ?(.*?)\r?$", re.MULTILINE)
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
+_MOST_OF_END = len(b"\r\n\r")
+"""The bytes of an end that may be in the piece before."""
 
 RETRY_LATER = ((b"retry-after", b"1"),)
 
@@ -56,7 +58,7 @@ class ProxiedResponse:
         self._send = send
         self._disconnected = disconnected
         self._search = search
-        self._pending = b""  # the unfinished event
+        self._pending = bytearray()  # the unfinished event
         self._skipped = 0  # events that are not passed on
 
     async def open(self, process: HTTPProcess) -> UpstreamResponse | None:
@@ -109,7 +111,7 @@ class ProxiedResponse:
     async def _reopen(self, process: HTTPProcess) -> UpstreamResponse | None:
         """Return the rest of the stream, from the process that it moves to."""
         self._request.resume()
-        self._pending = b""
+        self._pending = bytearray()
         self._skipped = 1 if self._request.exchange is not None else 0  # the acknowledgement
         return await self.open(process)
 
@@ -160,12 +162,14 @@ class ProxiedResponse:
             return final is None
 
     async def _copy_events(self, process: HTTPProcess, chunk: bytes) -> None:
+        searched = max(0, len(self._pending) - _MOST_OF_END)
         self._pending += chunk
-        ends = [each.end() for each in _END_OF_EVENT.finditer(self._pending)]
+        ends = [each.end() for each in _END_OF_EVENT.finditer(self._pending, searched)]
         if not ends:
             return
         start, self._skipped = (ends[0], 0) if self._skipped else (0, 0)
-        whole, self._pending = self._pending[start : ends[-1]], self._pending[ends[-1] :]
+        whole = bytes(self._pending[start : ends[-1]])
+        del self._pending[: ends[-1]]
         if self._request.method == "GET":
             for match in _EVENT_ID.finditer(whole):
                 self._request.last_event_id = match[1]

@@ -26,7 +26,9 @@ class UpstreamRefused(UpstreamLost):
 class UpstreamResponse:
     """The response of a process: its status and headers, and its body in pieces."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes, *, has_body: bool = True
+    ) -> None:
         self._reader = reader
         self._writer = writer
         status_line, *lines = head.split(b"\r\n")
@@ -35,8 +37,8 @@ class UpstreamResponse:
         fields = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
         self.headers: list[tuple[bytes, bytes]] = [each for each in fields if each[0] not in _HOP_BY_HOP]
         found = dict(fields)
-        self._length = int(found[b"content-length"]) if b"content-length" in found else None
-        self._is_chunked = found.get(b"transfer-encoding", b"").lower() == b"chunked"
+        self._length = int(found[b"content-length"]) if has_body and b"content-length" in found else None
+        self._is_chunked = has_body and found.get(b"transfer-encoding", b"").lower() == b"chunked"
 
     @property
     def is_event_stream(self) -> bool:
@@ -98,7 +100,7 @@ async def open_request(port: int, method: str, target: bytes, headers: Headers, 
         writer.write(b"\r\n".join(lines))
         await writer.drain()
         head = await reader.readuntil(b"\r\n\r\n")
-        return UpstreamResponse(reader, writer, head)
+        return UpstreamResponse(reader, writer, head, has_body=method != "HEAD")
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, IndexError) as exc:
         writer.close()
         raise UpstreamLost(str(exc) or type(exc).__name__) from exc
