@@ -163,6 +163,17 @@ async def test_a_url_is_shown_whole_and_its_completion_noted(revision: str) -> N
                     await asyncio.sleep(0.01)
 
 
+@pytest.mark.parametrize("length", [10, 1_000_000])
+async def test_a_closed_question_keeps_an_id_of_usual_length_only(length: int) -> None:
+    server = PlayedServer("2025-11-25")
+    async with page(server, revision="2025-11-25") as each:
+        asking = asyncio.create_task(server.raw.ask("elicitation/create", {**URL, "elicitationId": "x" * length}))
+        await each.send("questions/answer", id=(await question(each))["id"], action="decline")
+        await asking
+        (closed,) = (await each.send("questions/list"))["closed"]
+        assert closed["elicitationId"] == ("x" * 10 if length == 10 else "")
+
+
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", *MISLEADING[:3]])
 async def test_a_url_that_misleads_never_becomes_a_question(url: str) -> None:
     server = PlayedServer("2025-11-25")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -81,3 +82,15 @@ def test_the_number_of_requests_is_limited() -> None:
         tracker.request_of(message(id=number, method="x", params={"_meta": {"progressToken": number}}), "sent")
     progress = message(method="notifications/progress", params={"progressToken": "a"})
     assert tracker.request_of(progress, "received") is None
+
+
+def test_requests_of_the_server_take_little_memory_whatever_the_length_of_their_ids() -> None:
+    tracker = RequestTracker()
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            tracker.request_of(message(id=f"{number}" + "x" * 100_000, method="roots/list"), "received")
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert used < 1_000_000

@@ -30,6 +30,7 @@ from accord.host.models.model import LanguageModel
 from accord.inspector.commands import InspectorError
 from accord.inspector.topics import Topics
 from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages.bounds import NAME_LENGTH
 from accord.messages.elicitation import ElicitParams
 from accord.messages.input_required import Root
 from accord.messages.sampling import CreateMessageParams
@@ -79,6 +80,7 @@ class Question(msgspec.Struct, kw_only=True, eq=False):
     """When it expires, by the monotonic clock."""
     answer: asyncio.Future[QuestionAnswer]
     elicitation_id: str = ""
+    """The id in the notification of its completion; empty for one that no notification may have."""
 
 
 class ClosedQuestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -196,7 +198,7 @@ class Questions:
             opened_at=now,
             expires_at=now + self._seconds,
             answer=asyncio.get_running_loop().create_future(),
-            elicitation_id=elicitation_id or "",
+            elicitation_id=elicitation_id if elicitation_id and len(elicitation_id) <= NAME_LENGTH else "",
         )
         self._open[question.id] = question
         self._publish()

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from accord.messages.bounds import NAME_LENGTH
 from accord.wire.session_file import MessageDirection
 
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -45,9 +46,9 @@ class RequestTracker:
 
     def __init__(self, client: MessageDirection = "sent") -> None:
         self._client = client
-        self._tokens: dict[tuple[type, object], RequestKey] = {}
+        self._tokens: dict[object, RequestKey] = {}
         self._exchanges: dict[int, RequestKey] = {}
-        self._server_requests: dict[tuple[type, object], RequestKey] = {}
+        self._server_requests: dict[object, RequestKey] = {}
 
     def request_of(self, data: bytes, direction: MessageDirection, exchange: int = 0) -> RequestKey:
         """Return the id of the client's request that a message belongs to, or None if that is not known."""
@@ -62,12 +63,12 @@ class RequestTracker:
     def _of_client(self, message: _TrackedMessage, exchange: int) -> RequestKey:
         params = message.params or _TrackedParams()
         if message.method is None:
-            return self._server_requests.pop(_key(message.id), None)
+            return self._server_requests.pop(request_key(message.id), None)
         id = _request_id(message.id)
         if id is None:
             return _request_id(params.cancelled)
         if params.meta is not None and params.meta.token is not None:
-            _remember(self._tokens, _key(params.meta.token), id)
+            _remember(self._tokens, request_key(params.meta.token), id)
         if exchange:
             _remember(self._exchanges, exchange, id)
         return id
@@ -79,22 +80,27 @@ class RequestTracker:
         if message.id is None:
             return self._of_notification(params, exchange)
         request = self._exchanges.get(exchange)
-        _remember(self._server_requests, _key(message.id), request)
+        _remember(self._server_requests, request_key(message.id), request)
         return request
 
     def _of_notification(self, params: _TrackedParams, exchange: int) -> RequestKey:
         if params.token is not None:
-            return self._tokens.get(_key(params.token))
+            return self._tokens.get(request_key(params.token))
         if params.cancelled is not None:
-            return self._server_requests.get(_key(params.cancelled))
+            return self._server_requests.get(request_key(params.cancelled))
         if params.meta is not None and params.meta.subscription is not None:
             return _request_id(params.meta.subscription)
         return self._exchanges.get(exchange)
 
 
-def _key(value: object) -> tuple[type, object]:
-    """Return a key that distinguishes 1 from True and "1"; all values that are no id have the same one."""
-    return (type(value), value) if isinstance(value, int | str) else (type(None), None)
+def request_key(id: object) -> object:
+    """Return a key that distinguishes 1 from True and "1"; all values that are no id have the same one.
+
+    It stays as long as a request has no response, perhaps for ever: that of a long text is short.
+    """
+    if isinstance(id, str) and len(id) > NAME_LENGTH:
+        return str, len(id), hash(id)
+    return (type(id), id) if isinstance(id, int | str | float) else (type(None), None)
 
 
 def _request_id(value: object) -> RequestKey:

@@ -10,6 +10,7 @@ import pytest
 from accord.inspector.traffic.entry_reader import EntryReader
 from accord.inspector.traffic.index import TrafficIndex
 from accord.inspector.traffic.source import TrafficSource
+from accord.wire.session_file import UnansweredEntry
 
 from tests.inspector.traffic.sessions import Script
 
@@ -39,6 +40,26 @@ def test_a_row_takes_little_memory_whatever_the_size_of_its_message() -> None:
         tracemalloc.stop()
     assert len(index) == 10_001
     assert used / len(index) < ROW_BYTES
+
+
+def test_a_request_without_a_response_takes_little_memory_whatever_the_length_of_its_id() -> None:
+    script = Script()
+    script.connected()
+    for number in range(100):
+        long_id = f"{number}" + "x" * 100_000
+        script.message({"jsonrpc": "2.0", "id": long_id, "method": "roots/list"}, "received")
+        script.add(UnansweredEntry, request=f"other {long_id}", reason="lost")
+    lines = script.content().splitlines(keepends=True)
+    index = TrafficIndex()
+    tracemalloc.start()
+    try:
+        for line in lines:
+            index.add_line(line, 0)
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(index) == 201
+    assert used < 1_000_000
 
 
 async def test_only_a_text_search_reads_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from msgspec import UNSET
 from accord.inspector.traffic.indexed_line import IndexedLine, IndexedMessage
 from accord.inspector.traffic.spans import NO_SPAN
 from accord.messages.revision import REVISIONS
+from accord.wire.request_tracker import request_key
 
 _MAX_INPUTS = 10_000
 _MAX_EXCHANGES = 10_000
@@ -85,8 +86,3 @@ class ConnectionTraffic:
         by_name = self._inputs.pop((message.method, name), NO_SPAN)
         by_state = self._inputs.pop(hash(params.state), NO_SPAN) if isinstance(params.state, str) else NO_SPAN
         return by_name if by_state == NO_SPAN else by_state
-
-
-def request_key(id: object) -> object:
-    """Return a key that distinguishes 1 from True and "1"."""
-    return (type(id), id) if isinstance(id, int | str | float) else (type(None), None)

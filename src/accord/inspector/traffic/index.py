@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from accord.inspector.traffic.connection_state import ConnectionTraffic, request_key
+from accord.inspector.traffic.connection_state import ConnectionTraffic
 from accord.inspector.traffic.indexed_line import IndexedLine, IndexedMessage, content_size, decode_header, decode_line
 from accord.inspector.traffic.spans import (
     CALL,
@@ -27,6 +27,7 @@ from accord.inspector.traffic.spans import (
     SpanTable,
 )
 from accord.inspector.traffic.text_column import TextColumn
+from accord.wire.request_tracker import request_key
 from accord.wire.session_file import SessionFileError, SessionHeader
 
 KINDS = (
@@ -186,8 +187,8 @@ class TrafficIndex:
         number = _KIND_NUMBERS[entry.kind]
         self.kinds.append(number)
         self.sizes.append(_unsigned(entry.size) if entry.kind == "skipped" else content_size(line))
-        self.ids.append(entry.request if entry.kind == "unanswered" else None)
-        self.methods.append(entry.method)
+        self.ids.append(_shortened_id(entry.request) if entry.kind == "unanswered" else None)
+        self.methods.append(entry.method[:_NAME_CHARACTERS])
         self.names.append((entry.url or entry.name)[:_NAME_CHARACTERS])
         self.revisions.append(connection.revision)
         if number == HTTP:
@@ -198,8 +199,7 @@ class TrafficIndex:
     def _add_message(self, row: int, entry: IndexedLine, line: bytes, connection: ConnectionTraffic) -> None:
         message = entry.message if entry.message is not UNSET else IndexedMessage()
         self.sizes.append(content_size(line))
-        identifier = message.id if isinstance(message.id, int | str) and not isinstance(message.id, bool) else None
-        self.ids.append(identifier[:_NAME_CHARACTERS] if isinstance(identifier, str) else identifier)
+        self.ids.append(_shortened_id(message.id))
         if message.method is not None:
             connection.note_revision(message)
             self.methods.append(message.method[:_NAME_CHARACTERS])
@@ -357,6 +357,12 @@ class TrafficIndex:
         if span != NO_SPAN:
             self.row_spans[row] = span
             self.spans.last_rows[span] = row
+
+
+def _shortened_id(id: object) -> int | str | None:
+    if isinstance(id, str):
+        return id[:_NAME_CHARACTERS]
+    return id if isinstance(id, int) and not isinstance(id, bool) else None
 
 
 def _unsigned(size: int) -> int:
