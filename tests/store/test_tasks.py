@@ -8,7 +8,7 @@ import sys
 import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from glob import glob
 from pathlib import Path
 from random import Random
@@ -369,3 +369,31 @@ async def test_an_account_that_fills_the_memory_leaves_room_for_others() -> None
     await store.save(record("b", "ben", status="completed", result=b"x" * 1_000))
     with pytest.raises(StoreFull, match="kept_bytes"):
         await store.create(record("b2", "ben", once={"key": b"x" * 5_000}))
+
+
+FOREIGN = ["CREATE TABLE users (name)", "CREATE TABLE tasks (id, expires)", "CREATE TABLE inputs (number, task)"]
+
+
+async def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in FOREIGN:
+            db.execute(statement)
+        db.execute("INSERT INTO tasks VALUES (1, 5)")
+        db.execute("PRAGMA user_version=1")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="has no tasks of this version of accord"):
+        await SQLiteTasks(path).open("here")
+    assert path.read_bytes() == before
+    assert glob("*", root_dir=tmp_path) == ["other.db"]
+
+
+async def test_a_file_with_a_damaged_schema_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    async with opened(SQLiteTasks(path)):
+        pass
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"CREATE INDEX tasks_by_age ON", b"CREATE INDEX tasks_by_age \xc5\xc5"))
+    with pytest.raises(StoreError, match=r"tasks\.db"):
+        await SQLiteTasks(path).open("here")

@@ -143,6 +143,8 @@ class DatabaseThread:
         return outcomes
 
     def _explain_error(self, exc: Exception) -> Exception:
+        if isinstance(exc, UnicodeDecodeError):  # of a damaged file, whose error message repeats its bytes
+            exc = sqlite3.DatabaseError(f"the database is damaged: {exc}")
         if not isinstance(exc, sqlite3.Error):
             return exc
         error = StoreError(self._explain(exc))

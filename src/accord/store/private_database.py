@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from accord.errors import StoreError
@@ -14,7 +14,7 @@ _BUSY_SECONDS = 10.0
 
 
 def open_private_database(
-    path: Path, what: str, tables: Iterable[str], version: int, *, cure: str = "choose another file"
+    path: Path, what: str, tables: Sequence[str], version: int, *, cure: str = "choose another file"
 ) -> sqlite3.Connection:
     """Open the file, private from its creation on, and create `tables` in a new one. `:memory:` has no file.
 
@@ -33,13 +33,19 @@ def open_private_database(
             for statement in tables:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version={version}")
-        elif found != version:
-            raise StoreError(f"{path} has no {what} of this version of accord; move it away")
+        elif found != version or not _has_tables(db, tables):
+            raise StoreError(f"{path} has no {what} of this version of accord: move it away, or {cure}")
         db.execute("COMMIT")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _has_tables(db: sqlite3.Connection, tables: Sequence[str]) -> bool:
+    """Return whether a file has these tables: many programs use the same numbers of versions."""
+    found = {" ".join(sql.split()) for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")}
+    return found.issuperset(" ".join(each.split()) for each in tables if each.startswith("CREATE TABLE "))
 
 
 def ensure_private_file(path: Path, what: str, cure: str) -> None:
