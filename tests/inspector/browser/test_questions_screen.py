@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import count
 from typing import Any
 
 from playwright.async_api import Page, expect
@@ -12,6 +13,8 @@ from tests.inspector.browser.browser import first_tools
 from tests.inspector.browser.conftest import ProblemsOfTest
 
 SERVER = "everything.py"
+NUMBERS = count(1)
+"""Of the calls: each has an id of its own."""
 
 
 async def send(page: Page, command: str, **params: Any) -> Any:
@@ -41,11 +44,12 @@ async def open_screen(page: Page) -> None:
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Server requests")
 
 
-async def call(page: Page, tool: str, **arguments: Any) -> None:
-    """Call a tool on the open session, without waiting for its result."""
+async def call(page: Page, tool: str, **arguments: Any) -> str:
+    """Call a tool on the open session, and return the id of the request, without waiting for its result."""
+    id = f"raw-call-{next(NUMBERS):04}"
     message = {
         "jsonrpc": "2.0",
-        "id": f"raw-{tool}",
+        "id": id,
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
@@ -56,13 +60,14 @@ async def call(page: Page, tool: str, **arguments: Any) -> None:
         }""",
         message,
     )
+    return id
 
 
-async def result(page: Page, tool: str) -> str:
+async def result(page: Page, id: str) -> str:
     """The response to `call`, from the traffic."""
     async with asyncio.timeout(60):
         while True:
-            rows = (await send(page, "traffic/rows", filter=f"direction:received raw-{tool}", count=500))["rows"]
+            rows = (await send(page, "traffic/rows", filter=f"direction:received {id}", count=500))["rows"]
             if rows:
                 return str((await send(page, "traffic/entry", row=rows[-1]["row"]))["raw"])
             await asyncio.sleep(0.05)
@@ -70,7 +75,7 @@ async def result(page: Page, tool: str) -> str:
 
 async def test_a_form_is_answered_and_survives_a_reload(page: Page) -> None:
     await open_screen(page)
-    await call(page, "test_elicitation", message="Who <b>are</b> you?")
+    id = await call(page, "test_elicitation", message="Who <b>are</b> you?")
     card = page.get_by_role("region", name="Elicitation: a form")
     await expect(card).to_contain_text("Who <b>are</b> you?")
     await expect(card).to_contain_text(re.compile(r"Remaining time\s*9:\d\d"))
@@ -82,7 +87,7 @@ async def test_a_form_is_answered_and_survives_a_reload(page: Page) -> None:
     await card.get_by_label("email").fill("ada@example.com")
     await card.get_by_role("button", name="Accept").click()
     await expect(card).to_have_count(0)
-    assert "Ada" in await result(page, "test_elicitation")
+    assert "Ada" in await result(page, id)
     assert await page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
 
 
@@ -119,18 +124,18 @@ async def test_a_form_is_declined_by_keyboard(page: Page) -> None:
 
 async def test_a_url_is_whole_and_never_opens_by_itself(page: Page) -> None:
     await open_screen(page)
-    await call(page, "sign_in")
+    id = await call(page, "sign_in")
     link = page.get_by_role("link", name="https://example.com/login")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
     await page.get_by_role("button", name="Accept").click()
     await expect(link).to_have_count(0)
-    assert "on the way" in await result(page, "sign_in")
+    assert "on the way" in await result(page, id)
     assert len(page.context.pages) == 1
 
 
 async def test_an_answer_of_sampling_that_does_not_fit_is_sent_anyway(page: Page) -> None:
     await open_screen(page)
-    await call(page, "test_sampling", prompt="Say hello")
+    id = await call(page, "test_sampling", prompt="Say hello")
     request = page.get_by_label("Request, as it goes to the model")
     await expect(request).to_have_value(re.compile("Say hello"))
     answer = page.get_by_label("Answer, as JSON")
@@ -140,12 +145,12 @@ async def test_an_answer_of_sampling_that_does_not_fit_is_sent_anyway(page: Page
     await answer.fill('{"role": "assistant", "content": {"type": "text", "text": "Hi"}, "model": "me"}')
     await page.get_by_role("button", name="Send the answer").click()
     await expect(answer).to_have_count(0)
-    assert "LLM response: Hi" in await result(page, "test_sampling")
+    assert "LLM response: Hi" in await result(page, id)
 
 
 async def test_the_text_of_an_answer_to_sampling_is_typed_as_text(page: Page) -> None:
     await open_screen(page)
-    await call(page, "test_sampling", prompt="Say hello")
+    id = await call(page, "test_sampling", prompt="Say hello")
     await page.get_by_label("Text of the answer").fill('Hello,\n"you"')
     answer = page.get_by_label("Answer, as JSON")
     await expect(answer).to_have_value(re.compile(re.escape(r'"text": "Hello,\n\"you\""')))
@@ -153,7 +158,7 @@ async def test_the_text_of_an_answer_to_sampling_is_typed_as_text(page: Page) ->
     await expect(page.get_by_label("Text of the answer")).to_have_value('Hello,\n"you"')
     await page.get_by_role("button", name="Send the answer").click()
     await expect(answer).to_have_count(0)
-    assert "Hello," in await result(page, "test_sampling")
+    assert "Hello," in await result(page, id)
 
 
 async def test_roots_are_set(page: Page) -> None:
