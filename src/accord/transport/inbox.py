@@ -25,12 +25,10 @@ class Inbox:
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.full: bool = False
+        """Whether the messages that wait have reached the limit."""
         self.is_processing: bool = False
         """Whether the receiver still processes the last messages: it has not called `get` again."""
-
-    @property
-    def full(self) -> bool:
-        return self._size >= self._bound and not self._ended
 
     @property
     def ended(self) -> bool:
@@ -46,12 +44,13 @@ class Inbox:
         if not self._ended:
             self._messages += messages
             self._size += size + _EACH * len(messages)
+            self.full = self._size >= self._bound
             self._wake()
 
     def end(self) -> None:
         """End the inbox: no more messages will arrive. Those in it can still be received."""
         if not self._ended:
-            self._ended = True
+            self._ended, self.full = True, False
             self._wake()
             self._on_capacity()
 
@@ -65,9 +64,9 @@ class Inbox:
                 self._loop = asyncio.get_running_loop()
             self._waiter = self._loop.create_future()
             await self._waiter
-        was_not_full = self._size < self._bound
         messages, self._messages, self._size = self._messages, [], 0
-        if not was_not_full:
+        if self.full:
+            self.full = False
             self._on_capacity()
         self.is_processing = bool(messages)
         return messages

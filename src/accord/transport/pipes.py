@@ -50,7 +50,7 @@ class LineTransport:
         self._reader = read_from(read_fd, self._on_data, self._on_end)
 
     def receive(self) -> Coroutine[Any, Any, list[Message]]:
-        if self._writer is not None:
+        if self._inbox.is_processing and self._writer is not None:  # this receiver does not flush after a batch
             self._writer.flush()
         return self._inbox.get()
 

@@ -46,7 +46,9 @@ class LineReader:
         if lines and self._size:
             messages += self._finish(lines.pop(0))
         if len(data) <= self._limit:
-            messages += [line for line in lines if line and not line.isspace()]
+            for line in lines:
+                if line and not line.isspace():
+                    messages.append(line)
         else:
             for line in lines:
                 messages += self._finish(line)
