@@ -22,8 +22,7 @@ import msgspec
 from accord.compat.wrapping import wrapped
 from accord.errors import ResourceNotFound
 from accord.server.http.app import HTTPApp
-from accord.transport.asgi.request import ASGIRequest, Receive, Scope, Send
-from accord.transport.asgi.responses import send_text
+from accord.transport.asgi.request import ASGIRequest, Receive, Scope, Send, send_text
 
 if TYPE_CHECKING:
     from accord.server.http.options import HTTPOptions

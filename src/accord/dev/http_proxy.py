@@ -19,8 +19,7 @@ from accord.dev.proxied_request import ProxiedRequest, read_body, wait_disconnec
 from accord.dev.reporter import Reporter
 from accord.dev.rewriting import LIST_METHODS, members, response
 from accord.dev.unavailable import answer_without_process, typed_result
-from accord.transport.asgi.request import Receive, Scope, Send
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import Receive, Scope, Send, send_json, send_text
 from accord.wire.hosts import HostCheck
 
 _END_SECONDS = 1.0

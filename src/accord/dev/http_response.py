@@ -21,8 +21,7 @@ from accord.dev.rewriting import result_for_host
 from accord.dev.unavailable import ended_reason, failed_call
 from accord.messages import envelope
 from accord.messages.envelope import MalformedMessage
-from accord.transport.asgi.request import Send
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import Send, send_json, send_text
 
 _EVENT_ID = re.compile(rb"^id: ?(.*?)\r?$", re.MULTILINE)
 _DATA = re.compile(rb"^data: ?(.*?)\r?$", re.MULTILINE)

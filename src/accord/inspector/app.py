@@ -31,8 +31,16 @@ from accord.inspector.commands import Download, InspectorError, PageCommand, Upl
 from accord.inspector.transfers import UncountedBody, receive_file, send_file
 from accord.inspector.workspace import Workspace, named_servers
 from accord.limits import DEFAULT_LIMITS
-from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import (
+    ASGIRequest,
+    ClientDisconnected,
+    Receive,
+    RequestRejected,
+    Scope,
+    Send,
+    send_json,
+    send_text,
+)
 
 log: logging.Logger = logging.getLogger("accord.inspector")
 

@@ -19,8 +19,7 @@ from accord.inspector.commands import InspectorError
 from accord.inspector.transfers import UncountedBody
 from accord.limits import HTTPLimits, Limits
 from accord.messages.extension import Extension
-from accord.transport.asgi.request import ASGIRequest, RequestRejected
-from accord.transport.asgi.responses import send_text
+from accord.transport.asgi.request import ASGIRequest, RequestRejected, send_text
 from accord.visible_text import single_line, truncate
 
 MIME_TYPE = "text/html;profile=mcp-app"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from accord.transport.asgi.request import ASGIRequest
-from accord.transport.asgi.responses import Headers
+from accord.transport.asgi.request import ASGIRequest, Headers
 
 STATIC: Path = Path(__file__).parent / "static"
 

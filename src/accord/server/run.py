@@ -27,6 +27,7 @@ from accord.session.session import Session
 from accord.transport.base import Transport
 from accord.transport.connection import Connection
 from accord.transport.deadlines import HandlerAbandoned
+from accord.transport.session_driver import Handler
 from accord.transport.stdio import StdioTransport
 
 if TYPE_CHECKING:
@@ -87,15 +88,10 @@ async def _serve(
         server.extension_methods.registrations,
         server.limits,
     )
-
-    def handle(pending: PendingRequest, _: object) -> Coroutine[Any, Any, Any]:
-        pending.principal = principal
-        return dispatcher.handle(pending, peer)
-
     connection = Connection(
         session,
         transport,
-        handle,
+        dispatcher.handle if principal is None else _handler_for(principal, dispatcher),
         on_notification=notifications.receive,
         limits=server.limits,
     )
@@ -103,6 +99,7 @@ async def _serve(
         connection if instrumentation is None else instrumentation.wrap_channel(connection),
         "" if principal is None else principal.id,
     )
+    connection.handler_argument = peer
     peer.local, peer.identity = principal is None, principal
     began = asyncio.get_running_loop().time()
     connection.resources.push_async_callback(server.lifetimes.leave)
@@ -121,6 +118,16 @@ async def _serve(
         dispatcher.close()
         if instrumentation is not None:
             instrumentation.client_disconnected(connection, began)
+
+
+def _handler_for(principal: Principal, dispatcher: Dispatcher) -> Handler:
+    """Return the handler of the requests of a connection that belongs to a principal."""
+
+    def handle(pending: PendingRequest, peer: Peer) -> Coroutine[Any, Any, Any]:
+        pending.principal = principal
+        return dispatcher.handle(pending, peer)
+
+    return handle
 
 
 async def _close_round_trips(server: Server, peer: Peer) -> None:

@@ -35,6 +35,7 @@ from accord.session.peer_info import missing_capability
 from accord.session.pending_request import Batch, PendingRequest
 from accord.session.rate import RequestLoad
 from accord.session.state import SessionState
+from accord.session.states import REQUEST_TRANSITIONS
 
 
 class IncomingRequests:
@@ -78,7 +79,8 @@ class IncomingRequests:
 
     def receive_standalone(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
         """Process a request with a response channel of its own, where other requests may have the same id (HTTP,
-        2026-07-28)."""
+        2026-07-28); `meta` is its decoded `_meta`."""
+        self._state.stats.received += 1
         self._state.stats.requests_received += 1
         try:
             request = self._admit(incoming, meta, None)
@@ -116,7 +118,7 @@ class IncomingRequests:
         if meta is not None and meta.protocol_version is not None and state.role == "server":
             rules, capabilities = self._per_request(meta)
             state.last_request_rules = rules
-        method = state.method_table.peer_requests(rules).get(name)
+        method = state.method_table.peer_requests[rules.revision].get(name)
         if method is None:
             raise state.method_table.refusal(name, rules)
         request = PendingRequest(id, method, rules, incoming.params, meta, capabilities)
@@ -179,8 +181,7 @@ class IncomingRequests:
 
     def abandon(self, request: PendingRequest) -> None:
         """End a request whose response the peer no longer expects."""
-        if request.end("cancel"):
-            self._forget(request)
+        if self._end(request, "cancel"):
             self._state.stats.cancels_received += 1
 
     # --- responses ---------------------------------------------------------------------------------------------
@@ -189,14 +190,14 @@ class IncomingRequests:
         """Return the bytes of a result, or None if the request has ended or waits for its batch."""
         if not isinstance(result, codec.FINISHED):  # same check as in `finish_result`; it saves a call for most results
             result = codec.finish_result(result, request.rules, self._state.local_info.raw_info)
-        return self._end(request, codec.encode(Response(request.id, result)))
+        return self._answer(request, codec.encode(Response(request.id, result)))
 
     def fail(self, request: PendingRequest, error: ProtocolError) -> bytes | None:
         """Return the bytes of an error, or None as for `respond`."""
         request.code = error.code
         if request.stage == "active":
             self._state.stats.errors_sent += 1
-        return self._end(request, error_bytes(request.id, error, request.rules))
+        return self._answer(request, error_bytes(request.id, error, request.rules))
 
     def end_subscription(self, request: PendingRequest, reason: str | None) -> list[bytes]:
         """Return the messages that end a subscription: the cancellation, then the result; none if it had already
@@ -207,25 +208,30 @@ class IncomingRequests:
         cancelled = CancelledParams(request_id=request.id, reason=reason)
         return [codec.encode(Notification("notifications/cancelled", cancelled)), result]
 
-    def _end(self, request: PendingRequest, message: bytes) -> bytes | None:
+    def _answer(self, request: PendingRequest, message: bytes) -> bytes | None:
+        """End a request with these bytes; return them, or None as for `respond`."""
         stats = self._state.stats
-        if not request.end("answer"):
+        if not self._end(request, "answer"):
             stats.dropped_results += 1
             return None
-        self._forget(request)
         stats.answers_sent += 1
         return message if request.batch is None else self.add_to_batch(request.batch, request.id, message)
 
-    def _forget(self, request: PendingRequest) -> None:
-        """Remove a request that has ended. A request that the session answers itself was never in flight."""
+    def _end(self, request: PendingRequest, event: str) -> bool:
+        """End a request, and remove it; return False if it had already ended."""
+        stage = REQUEST_TRANSITIONS.get((request.stage, event))
+        if stage is None:
+            return False
+        request.stage = stage
         if self.in_flight.pop(request.key, None) is None:
-            return
+            return True  # the session answers it itself, so it was never in flight
         if request.method.stays:
             self.subscription_count -= 1
             if self.subscription_load is not None:
                 self.subscription_load.add(-1)
         elif self.load is not None:
             self.load.add(-1)
+        return True
 
     def add_to_batch(self, batch: Batch, id: RequestId | None, message: bytes) -> bytes | None:
         """Add a response to its batch; all responses of a batch together are limited to the size of one message."""

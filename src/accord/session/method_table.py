@@ -1,12 +1,12 @@
 """The methods that each side may send: the table of methods, limited by the capabilities of this side.
 
-`peer_notifications` and `own_notification` cache one table per revision, so that a message costs one look-up. The
-peer's capabilities for a request of this side are checked when it is sent (`Session.request`).
+Each table is built for a revision when its first message arrives, so that all further ones cost one look-up. The peer's
+capabilities for a request of this side are checked when it is sent (`Session.request`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from accord.errors import InvalidParams, MethodNotFound, NotSupported, ProtocolError
 from accord.messages.capabilities import SESSION_CAPABILITIES
@@ -21,6 +21,18 @@ _MAX_NAME_CHARACTERS = 100
 """Number of characters of the peer's method name that an error repeats."""
 
 
+class RevisionTables(dict[str, Mapping[str, Method]]):
+    """The methods of each revision by name; `select` returns those of a revision that has none yet."""
+
+    def __init__(self, select: Callable[[str], Mapping[str, Method]]) -> None:
+        super().__init__()
+        self._select = select
+
+    def __missing__(self, revision: str) -> Mapping[str, Method]:
+        methods = self[revision] = self._select(revision)
+        return methods
+
+
 class MethodTable:
     """The methods and notifications of both sides, seen from the side that `profile` describes."""
 
@@ -29,49 +41,28 @@ class MethodTable:
         self._role: Sender = role
         self._peer_role: Sender = "server" if role == "client" else "client"
         self._profile = profile
-        self._peer_requests: dict[str, Mapping[str, Method]] = {}
-        self._peer_notifications: dict[str, Mapping[str, Method]] = {}
-        self._own_notifications: dict[str, Mapping[str, Method]] = {}
+        self.peer_requests: RevisionTables = RevisionTables(lambda revision: self._peer_methods(revision, False))
+        """The requests that the peer may send, by revision; "" before the handshake."""
+        self.peer_notifications: RevisionTables = RevisionTables(lambda revision: self._peer_methods(revision, True))
+        """The notifications that the peer may send."""
+        self._own_notifications = RevisionTables(self._select_own_notifications)
 
-    def peer_requests(self, rules: Rules) -> Mapping[str, Method]:
-        """Return the requests that the peer may send."""
-        requests = self._peer_requests.get(rules.revision)
-        if requests is None:
-            rows = self._peer_methods(rules)
-            requests = self._peer_requests[rules.revision] = {
-                name: row for name, row in rows.items() if not row.notification
-            }
-        return requests
+    def _peer_methods(self, revision: str, notification: bool) -> Mapping[str, Method]:
+        rows = self._table(revision or HANDSHAKE[-1], self._peer_role)
+        return {
+            name: row
+            for name, row in rows.items()
+            if row.notification is notification
+            and (self._profile.declares(row.needs) if revision else name in _BEFORE_OPENING)
+        }
 
-    def peer_notifications(self, rules: Rules) -> Mapping[str, Method]:
-        """Return the notifications that the peer may send."""
-        notifications = self._peer_notifications.get(rules.revision)
-        if notifications is None:
-            rows = self._peer_methods(rules)
-            notifications = self._peer_notifications[rules.revision] = {
-                name: row for name, row in rows.items() if row.notification
-            }
-        return notifications
-
-    def _peer_methods(self, rules: Rules) -> Mapping[str, Method]:
-        if not rules.revision:
-            rows = self._table(HANDSHAKE[-1], self._peer_role)
-            return {name: row for name, row in rows.items() if name in _BEFORE_OPENING}
-        rows = self._table(rules.revision, self._peer_role)
-        return {name: row for name, row in rows.items() if self._profile.declares(row.needs)}
+    def _select_own_notifications(self, revision: str) -> Mapping[str, Method]:
+        rows = self._table(revision, self._role)
+        return {name: row for name, row in rows.items() if row.notification and self._profile.declares(row.offers)}
 
     def own_notification(self, name: str, revision: str) -> Method:
         """Return a notification of this side. Raise `NotSupported` if the revision or this side does not have it."""
-        rows = self._own_notifications.get(revision)
-        if rows is None:
-            own_methods = self._table(revision, self._role)
-            rows = {
-                name: row
-                for name, row in own_methods.items()
-                if row.notification and self._profile.declares(row.offers)
-            }
-            self._own_notifications[revision] = rows
-        row = rows.get(name)
+        row = self._own_notifications[revision].get(name)
         if row is None:
             raise self._notification_refusal(name, revision)
         return row

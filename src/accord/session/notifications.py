@@ -72,7 +72,7 @@ class Notifications:
 
     def _deliver(self, name: str, params: Raw | UnsetType) -> Event:
         state, rules = self._state, self._state.agreed
-        method = state.method_table.peer_notifications(rules).get(name)
+        method = state.method_table.peer_notifications[rules.revision].get(name)
         if method is None:
             return state.drop("unknown notification", f"{name:.100}")
         if rules.handshake or state.role == "server":

@@ -21,7 +21,6 @@ from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import envelope
 from accord.messages.bounds import MAX_EXTREMES, MEASURED_BYTES, RESULT_NODES, has_more_nodes
 from accord.messages.envelope import Incoming, MalformedMessage, Outline, RequestId
-from accord.messages.meta import RequestMeta
 from accord.messages.methods import Method
 from accord.messages.revision import REVISIONS, Rules
 from accord.session.events import Event, ReplyReady, RequestReceived
@@ -83,14 +82,6 @@ class Session(SessionState):
         except MalformedMessage as exc:
             return self._receive_batch(message) if envelope.is_array(message) else self._handle_malformed(exc)
         return self._dispatch(incoming, None)
-
-    def receive_standalone_request(self, incoming: Incoming, meta: RequestMeta | None) -> Event:
-        """Process a request with a response channel of its own: a POST of 2026-07-28.
-
-        `meta` is its decoded `_meta`. Other requests in flight may have the same id.
-        """
-        self.stats.received += 1
-        return self.incoming_requests.receive_standalone(incoming, meta)
 
     def receive_standalone_notification(self, incoming: Incoming, rules: Rules) -> Event:
         """Process a notification with rules of its own: a POST of 2026-07-28."""

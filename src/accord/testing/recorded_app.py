@@ -18,8 +18,16 @@ from accord.limits import DEFAULT_LIMITS
 from accord.messages.base import JSONObject
 from accord.testing.recorded_server import RecordedServer, RecordedSession
 from accord.testing.recording import decode_messages
-from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import (
+    ASGIRequest,
+    ClientDisconnected,
+    Receive,
+    RequestRejected,
+    Scope,
+    Send,
+    send_json,
+    send_text,
+)
 from accord.transport.asgi.sse_response import SSEResponse, write_until_disconnect
 from accord.wire import sse
 from accord.wire.hosts import LOOPBACK_HOSTS, HostCheck

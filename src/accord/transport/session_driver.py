@@ -74,7 +74,8 @@ Handler = Callable[[PendingRequest, Any], Coroutine[Any, Any, Any]]
 class SessionDriver:
     """A session with the sink for its messages.
 
-    `handler(request, driver)` answers a request: it returns a result or raises `ProtocolError`, and nothing else.
+    `handler(request, driver)` answers a request: it returns a result or raises `ProtocolError`, and nothing else. Its
+    second argument is `handler_argument` once that is set.
     `on_notification(event)` gets the notifications that the session does not process, in order; it may be async.
     """
 
@@ -98,6 +99,8 @@ class SessionDriver:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._handler = handler
+        self.handler_argument: Any = self
+        """The second argument of the handler."""
         self._notification_callback = (
             None if on_notification is None else Callback(on_notification, limits.notices, limits.notice_bytes)
         )
@@ -160,7 +163,9 @@ class SessionDriver:
         closes.
         """
         try:
-            message = self.session.incoming_requests.respond(request, await self._handler(request, self))
+            message = self.session.incoming_requests.respond(
+                request, await self._handler(request, self.handler_argument)
+            )
         except ProtocolError as error:
             message = self.session.fail(request, error)
         except asyncio.CancelledError:

@@ -104,6 +104,8 @@ class HostCheck:
     def __init__(self, hosts: Sequence[str] = LOOPBACK_HOSTS, origins: Sequence[str] = LOOPBACK_ORIGINS) -> None:
         self.hosts: HostPatterns = HostPatterns("host", hosts)
         self.origins: HostPatterns = HostPatterns("origin", origins)
+        self.allowed: set[tuple[bytes | None, bytes | None]] = set()
+        """Pairs of `Host` and `Origin` that `refusal` has allowed lately: these need no further check."""
 
     def refusal(self, host: bytes | None, origin: bytes | None) -> str | None:
         """Return None if a request is allowed; else what was refused, and how to allow it.
@@ -115,9 +117,12 @@ class HostCheck:
                 return "the request has no Host header: send the name of the server"
         elif not self.hosts.allows(host):
             return self._host_refusal(host)
-        if origin is None or self.origins.allows(origin):
-            return None
-        return self._origin_refusal(origin)
+        if origin is not None and not self.origins.allows(origin):
+            return self._origin_refusal(origin)
+        if len(self.allowed) >= _MAX_CACHED:
+            self.allowed.clear()
+        self.allowed.add((host, origin))
+        return None
 
     def _host_refusal(self, host: bytes) -> str:
         shown = _quote(host)

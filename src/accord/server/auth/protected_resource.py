@@ -25,8 +25,7 @@ from accord.server.auth.resource_location import ResourceLocation, RouteHandler
 from accord.server.auth.single_flight import SingleFlight
 from accord.server.auth.token_verifier import TokenVerifier
 from accord.server.http.options import HTTPOptions
-from accord.transport.asgi.request import ASGIRequest
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, send_json, send_text
 
 PUBLIC_URL_NEEDED = (
     "public_url= is needed where auth= verifies tokens and other machines connect: clients request tokens for that "

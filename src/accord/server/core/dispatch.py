@@ -215,7 +215,7 @@ class Dispatcher:
         sent = read_tool_call(pending.params)
         if peer.call_limiter is not None:
             self._check_rate(peer.call_limiter)
-        registration = self._registry.tools.get(sent.name)
+        registration = self._registry.view.tools.get(sent.name)
         if registration is None or not registration.is_public or peer.visibility is not None:
             return self._call_resolved_tool(sent, pending, peer)
         if sent.task and self._tasks is not None:

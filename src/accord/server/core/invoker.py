@@ -146,15 +146,21 @@ class Invoker:
         """Call the function with these arguments and its dependencies, within its timeout."""
         if registration.dependencies is not None:
             work = self._invoke_with_dependencies(registration.dependencies, registration, args, kwargs, call)
+        elif registration.is_async:
+            work = registration.function(*args, **kwargs)
         else:
-            work = self.invoke(registration, args, kwargs)
+            work = self._workers.run(registration.function, *args, **kwargs)
         seconds, limit = registration.timeout, ""
         if seconds is None:
             seconds, limit = self._limits.tool_seconds, self._time_limit
-        if call is None or call.task is None:
-            return work if seconds is None else self.with_deadline(seconds, work, call, limit)
+        if seconds is None:
+            return work
+        if call is None:
+            return with_deadline(seconds, work, None, limit)
+        if call.task is None:
+            return call.with_deadline(seconds, work, limit)
         own_limit = registration.timeout is not None
-        if seconds is None or (call.task.is_task and not own_limit):  # the ttl limits a task
+        if call.task.is_task and not own_limit:  # the ttl limits a task
             return work
         return call.with_deadline(seconds, work, limit, until_task=not own_limit)
 
@@ -174,14 +180,14 @@ class Invoker:
         if plan.simple is not None and not wanted.handles:
             for name, make in plan.simple:
                 kwargs[name] = make()
-            return self.invoke(registration, args, kwargs)
+            return self._invoke_filled(registration, args, kwargs)
         context = self.context(registration, call) if call is not None else None
         if plan.context and context is None:
             raise DeclarationError(f"{wanted.name}: an override may take a Context only if the dependency does")
         if wanted.handles and context is not None:
             kwargs = {**kwargs, **_resolve_handles(wanted.handles, kwargs, context)}
         if plan.plain:
-            return self.invoke(registration, args, {**kwargs, **plan.fill_plain(context)})
+            return self._invoke_filled(registration, args, {**kwargs, **plan.fill_plain(context)})
         return self._invoke_entered(wanted.name, plan, registration, args, kwargs, context)
 
     async def _invoke_entered(
@@ -197,23 +203,21 @@ class Invoker:
         try:
             lifetime = (owner_of(registration) or self.server).lifetimes.current()
             filled = await plan.fill(entered, context, lifetime.get_dependency)
-            value = await self.invoke(registration, args, {**kwargs, **filled})
+            value = await self._invoke_filled(registration, args, {**kwargs, **filled})
         except BaseException as exc:
             await entered.fail(exc)
             raise ToolError(f"a dependency of {name} swallowed an exception: raise it at its `yield`") from exc
         await entered.close()
         return value
 
-    def with_deadline(
-        self, seconds: float, work: Awaitable[T], call: HandlerCall | None, limit: str = ""
-    ) -> Awaitable[T]:
+    def with_deadline(self, seconds: float, work: Awaitable[T], call: HandlerCall | None) -> Awaitable[T]:
         """Await `work` for at most `seconds`, not counting the time that the client takes to answer. Raises
-        `OutOfTime`, which names the `limit`.
+        `OutOfTime`.
         """
-        return with_deadline(seconds, work, None, limit) if call is None else call.with_deadline(seconds, work, limit)
+        return with_deadline(seconds, work) if call is None else call.with_deadline(seconds, work)
 
-    def invoke(self, registration: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
-        """Call the function with all of its arguments."""
+    def _invoke_filled(self, registration: Registration, args: Any, kwargs: Any) -> Awaitable[Any]:
+        """Call the function with all of its arguments, dependencies too."""
         return (
             registration.function(*args, **kwargs)
             if registration.is_async

@@ -111,6 +111,7 @@ class Registration:
         "is_async",
         "is_public",
         "listed_with",
+        "may_mirror",
         "may_request_input",
         "may_run_again",
         "metadata",
@@ -191,6 +192,8 @@ class Registration:
         self.digests: dict[str, bytes] = {}
         """Digests of the definition, by revision; see `input.multi_round_trip`."""
         self._mirrored: Mirrored | None = None
+        self.may_mirror: bool = True
+        """Whether HTTP headers may repeat arguments of it: False once `mirrored` has found none."""
 
     @property
     def is_mounted(self) -> bool:
@@ -207,7 +210,7 @@ class Registration:
         """Copy all attributes of another registration, except for these changes."""
         for name in Registration.__slots__:  # a tenth of what copy() takes: a server may have thousands mounted
             setattr(self, name, getattr(other, name))
-        self.digests, self._mirrored, self.chain = {}, None, None
+        self.digests, self._mirrored, self.may_mirror, self.chain = {}, None, True, None
         for name, value in changes.items():
             setattr(self, name, value)
 
@@ -220,6 +223,7 @@ class Registration:
                 self._mirrored = mirrored(tool.input_schema)
             except ValueError as exc:
                 raise DeclarationError(f"tool {tool.name!r}: {exc}") from exc
+            self.may_mirror = bool(self._mirrored)
         return self._mirrored
 
     def check_mirrored(self) -> None:

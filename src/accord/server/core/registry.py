@@ -7,7 +7,7 @@ callers iterate over a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from msgspec import Raw
 
@@ -83,6 +83,21 @@ class MountedRegistry(MountedView, Protocol):
         """Return the outer registration of a resource."""
 
 
+class ViewProperty:
+    """The property `Registry.view`. The registry stores the view in its `__dict__`, where it is read without a call; a
+    property of Python would be called each time.
+    """
+
+    @overload
+    def __get__(self, registry: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, registry: Registry, owner: type) -> RegistryView: ...
+
+    def __get__(self, registry: Registry | None, owner: type) -> Self | RegistryView:
+        return self if registry is None else registry.build_view()
+
+
 class Registry:
     """All registrations of one server by name, in the order of declaration.
 
@@ -106,7 +121,6 @@ class Registry:
         self._announced: set[str] = set()
         self._declarations = Declarations()
         self._unresolved: list[Registration] = []
-        self._view: RegistryView | None = None
         self._version = 0
         self.encode_list: EncodeList = pack
         self.page_size: int = page_size
@@ -114,16 +128,16 @@ class Registry:
 
     # --- contents ----------------------------------------------------------------------------------------------
 
-    @property
-    def view(self) -> RegistryView:
-        """The current view of the registry."""
-        view = self._view
-        if view is None:
-            version = self._version
-            self._resolve_hints()
-            view = self._view = RegistryView(self, self._declarations)
-            if version != self._version:  # changed by another thread meanwhile; checked last
-                self._view = None
+    view = ViewProperty()
+    """The current view of the registry."""
+
+    def build_view(self) -> RegistryView:
+        """Build the view, and store it until the next change."""
+        version = self._version
+        self._resolve_hints()
+        view = self.__dict__["view"] = RegistryView(self, self._declarations)
+        if version != self._version:  # changed by another thread meanwhile; checked last
+            self.__dict__.pop("view", None)
         return view
 
     @property
@@ -134,22 +148,22 @@ class Registry:
     @property
     def tools(self) -> dict[str, Registration]:
         """The tools, by name."""
-        return (self._view or self.view).tools
+        return self.view.tools
 
     @property
     def prompts(self) -> dict[str, Registration]:
         """The prompts, by name."""
-        return (self._view or self.view).prompts
+        return self.view.prompts
 
     @property
     def resources(self) -> dict[str, Registration]:
         """The resources, by URI."""
-        return (self._view or self.view).resources
+        return self.view.resources
 
     @property
     def templates(self) -> dict[str, tuple[Template, Registration]]:
         """The resource templates, by their text."""
-        return (self._view or self.view).templates
+        return self.view.templates
 
     def add(self, kind: str, name: str, registration: Any) -> None:
         """Add a registration ("tool", "prompt", "resource", "resource template"). Raises `DeclarationError` for a
@@ -218,7 +232,7 @@ class Registry:
         arguments.
         """
         self._version += 1
-        self._view = None
+        self.__dict__.pop("view", None)
         self.provider_registrations = {}
         for each in what or ("tools", "prompts", "resources"):
             for method, pages in self.lists.items():
@@ -275,7 +289,7 @@ class Registry:
         """Return the resource or template for a URI, and the values of the template's variables. Raises
         `ResourceNotFound`.
         """
-        return (self._view or self.view).resource(uri)
+        return self.view.resource(uri)
 
     def find(self, kind: str, name: str) -> Registration | None:
         """Return the shown tool, prompt, resource (by URI) or template (by text), declared or mounted; None if there is

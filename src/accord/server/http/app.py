@@ -29,8 +29,16 @@ from accord.server.http.endpoint import RETRY_LATER, SHUTTING_DOWN, HTTPEndpoint
 from accord.server.http.http_context import HTTPContext, HTTPServer
 from accord.session.incoming import error_bytes
 from accord.store.memory import MemoryEvents
-from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Receive, RequestRejected, Scope, Send
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import (
+    ASGIRequest,
+    ClientDisconnected,
+    Receive,
+    RequestRejected,
+    Scope,
+    Send,
+    send_json,
+    send_text,
+)
 
 if TYPE_CHECKING:
     from accord.server.auth.protected_resource import ProtectedResource
@@ -129,8 +137,8 @@ class HTTPApp:
         """Return the handler of an allowed request. Raises `RequestRejected`."""
         headers = request.headers
         public = self._public_routes.get(request.path) if self._public_routes else None
-        refusal = self._host_check.refusal(headers.get(b"host"), None if public else headers.get(b"origin"))
-        if refusal is not None:
+        sender = headers.get(b"host"), None if public else headers.get(b"origin")
+        if sender not in self._host_check.allowed and (refusal := self._host_check.refusal(*sender)) is not None:
             raise RequestRejected(403, refusal)
         if public is not None:
             return public

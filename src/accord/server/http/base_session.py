@@ -35,6 +35,7 @@ from accord.session.events import (
     Event,
     MessageIgnored,
     NotificationReceived,
+    RequestReceived,
     ResultReceived,
 )
 from accord.session.outgoing import UNKNOWN_ANSWER
@@ -108,7 +109,9 @@ class BaseHTTPSession:
             self.reserve_handshake(body)
         events = self.session.receive(body)
         for event in events:
-            if type(event) is ResultReceived or type(event) is ErrorReceived:
+            if type(event) is RequestReceived:  # permissions are those of this POST, not of the first of the session
+                event.pending.principal, event.pending.headers = request.principal, request.headers
+            elif type(event) is ResultReceived or type(event) is ErrorReceived:
                 _hold_answer(event.pending, charge)
         return events
 

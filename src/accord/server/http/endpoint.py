@@ -28,8 +28,7 @@ from accord.server.http.sse_session import SSESession
 from accord.server.http.stateless import StatelessClients, StatelessHandler
 from accord.session import peek
 from accord.session.incoming import error_bytes
-from accord.transport.asgi.request import ASGIRequest, RequestRejected, Send
-from accord.transport.asgi.responses import Headers, send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, Headers, RequestRejected, Send, send_json, send_text
 from accord.wire.headers import LAST_EVENT_ID, PER_REQUEST_REVISIONS, PROTOCOL_VERSION, SESSION_ID
 from accord.wire.request_headers import accepts, check_version, is_json, status_of_refusal
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from accord.server.http.options import HTTPOptions
     from accord.server.input.multi_round_trip import MultiRoundTrip
     from accord.session.pending_request import PendingRequest
-    from accord.transport.asgi.request import ASGIRequest
 
 log: logging.Logger = logging.getLogger("accord")
 
@@ -156,30 +155,27 @@ class HTTPContext:
         driver = SessionDriver(
             session,
             sink,
-            lambda pending, _: self.dispatcher.handle(pending, peer),
+            self.dispatcher.handle,
             on_notification=on_notification,
             limits=self.limits,
             on_unsent=self.unsent_of(account),
         )
-        peer = self._peer(driver, principal, account)
+        peer = driver.handler_argument = self._peer(driver, principal, account)
         return driver, peer
 
-    def admit(
-        self, requests: Iterable[PendingRequest], request: ASGIRequest, driver: SessionDriver, peer: Peer
+    def check_scopes(
+        self, requests: Iterable[PendingRequest], principal: Principal | None, driver: SessionDriver, peer: Peer
     ) -> None:
-        """Give the requests of one POST its principal and its headers: permissions are those of this POST, not of the
-        first one of its session.
-
-        Raises `InsufficientScope`, which ends them all, if one of them calls a tool whose scopes the principal lacks.
+        """Raise `InsufficientScope`, which ends the requests of one POST, if one of them calls a tool whose scopes the
+        principal lacks. Without tools that need scopes (`RegistryView.has_needs`) this does nothing.
         """
-        for pending in requests:
-            pending.principal, pending.headers = request.principal, request.headers
-        if self.server.registry.view.has_needs:
-            needs = NO_SCOPES.union(*(self.dispatcher.missing_scopes(pending, peer) for pending in requests))
-            if needs:
-                for pending in requests:
-                    driver.session.fail(pending, InvalidRequest(missing_scopes_text(needs)))
-                raise InsufficientScope(needs | self._required_scopes(request.principal))
+        if not self.server.registry.view.has_needs:
+            return
+        needs = NO_SCOPES.union(*(self.dispatcher.missing_scopes(pending, peer) for pending in requests))
+        if needs:
+            for pending in requests:
+                driver.session.fail(pending, InvalidRequest(missing_scopes_text(needs)))
+            raise InsufficientScope(needs | self._required_scopes(principal))
 
     def _required_scopes(self, principal: Principal | None) -> frozenset[str]:
         """Return the scopes that every request of a principal needs."""

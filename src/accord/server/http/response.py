@@ -21,8 +21,7 @@ from typing import Any
 from accord.errors import InternalError
 from accord.server.http.event_stream import EventStream
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import ASGIRequest, ClientDisconnected
-from accord.transport.asgi.responses import Headers, send_json
+from accord.transport.asgi.request import ASGIRequest, ClientDisconnected, Headers, send_json
 from accord.transport.asgi.sse_response import SSEResponse, wait_for_disconnect
 from accord.transport.deadlines import resume
 from accord.transport.session_driver import SessionDriver

@@ -42,8 +42,7 @@ from accord.session.peer_info import PeerInfo
 from accord.session.pending_request import PendingRequest
 from accord.session.states import Phase
 from accord.store.base import Replay
-from accord.transport.asgi.request import ASGIRequest, RequestRejected, Send
-from accord.transport.asgi.responses import Headers, send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, Headers, RequestRejected, Send, send_json, send_text
 from accord.transport.asgi.sse_response import SSEResponse
 from accord.wire.headers import SESSION_ID
 from accord.wire.request_headers import status_of_refusal
@@ -106,7 +105,8 @@ class HTTPSession(BaseHTTPSession):
                 requests = [event.pending]
             elif not (requests := await self._process(events, request.send)):
                 return
-            self.context.admit(requests, request, self.driver, self.peer)
+            if self.context.server.registry.view.has_needs:
+                self.context.check_scopes(requests, request.principal, self.driver, self.peer)
             response = PostResponse(requests, self.driver, request, self.headers, self._make_stream)
             message = await response.serve()
             await self._save_changes(requests)

@@ -21,8 +21,7 @@ from accord.session import peek
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.incoming import error_bytes
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import ASGIRequest
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, send_json, send_text
 from accord.wire.headers import PROTOCOL_VERSION
 from accord.wire.request_headers import check_version, status_of_refusal
 
@@ -84,11 +83,11 @@ class SessionlessHandler:
             id: Any = incoming.id
             refused = error_bytes(id, error, client.session.rules)
             return await send_json(request.send, status_of_refusal(error.code), refused)
-        event = client.session.receive_standalone_request(incoming, meta)
+        event = client.receive(incoming, meta, request)
         if isinstance(event, ReplyReady):
             return await send_json(request.send, _status(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        self._context.admit([event.pending], request, client.driver, client.peer)
+        self._context.check_scopes([event.pending], request.principal, client.driver, client.peer)
         return await PostResponse([event.pending], client.driver, request).answer()
 
     async def _batch(self, body: bytes, rules: Rules, request: ASGIRequest) -> None:
@@ -99,12 +98,13 @@ class SessionlessHandler:
                 if isinstance(event, ReplyReady):
                     return await send_json(request.send, _status(event.code), event.message)
                 if isinstance(event, RequestReceived):
+                    event.pending.principal, event.pending.headers = request.principal, request.headers
                     requests.append(event.pending)
                 else:
                     client.driver.event_handlers[type(event)](event)
             if not requests:
                 return await send_text(request.send, 202, "")
-            self._context.admit(requests, request, client.driver, client.peer)
+            self._context.check_scopes(requests, request.principal, client.driver, client.peer)
             return await PostResponse(requests, client.driver, request).answer()
 
 

@@ -134,8 +134,8 @@ class SessionTable(Generic[V]):
 
     def find(self, id: str, principal: Principal | None) -> V | None:
         """Return the session with an id if it belongs to the principal, or None."""
-        session = self._by_id.get(id)
-        return session if session is not None and session.principal == id_of(principal) else None
+        session, owner = self._by_id.get(id), "" if principal is None else principal.id
+        return session if session is not None and session.principal == owner else None
 
     async def end(self, session: V, reason: str) -> None:
         """End a session for good: remove it from the table and the store, and close it. If the caller is cancelled,

@@ -17,8 +17,7 @@ from urllib.parse import quote
 from accord.server.http.base_session import BaseHTTPSession, until_expiry
 from accord.session.events import ConnectionOpened, ReplyReady, RequestReceived
 from accord.session.pending_request import PendingRequest
-from accord.transport.asgi.request import ASGIRequest, Receive
-from accord.transport.asgi.responses import send_text
+from accord.transport.asgi.request import ASGIRequest, Receive, send_text
 from accord.transport.asgi.sse_response import SSEResponse, write_until_disconnect
 from accord.wire import sse
 
@@ -52,7 +51,7 @@ class SSESession(BaseHTTPSession):
         events = self.receive(body, request, charge)
         self.check_answer(events)
         requests = [event.pending for event in events if type(event) is RequestReceived]
-        self.context.admit(requests, request, self.driver, self.peer)
+        self.context.check_scopes(requests, request.principal, self.driver, self.peer)
         for event in events:
             if type(event) is RequestReceived:
                 task = asyncio.get_running_loop().create_task(self._serve(event.pending))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from accord.errors import InternalError, InvalidParams, InvalidRequest, ProtocolError
 from accord.messages.envelope import Incoming
+from accord.messages.meta import RequestMeta
 from accord.messages.revision import RULES, Rules
 from accord.server.core.dispatch import read_tool_call
 from accord.server.core.peer import Peer
@@ -18,14 +19,13 @@ from accord.server.core.resolver import check_headers, mirrored_arguments
 from accord.server.http.base_session import end_session_requests, until_expiry
 from accord.server.http.response import PostResponse
 from accord.session import peek
-from accord.session.events import NotificationReceived, ReplyReady, RequestReceived
+from accord.session.events import Event, NotificationReceived, ReplyReady, RequestReceived
 from accord.session.incoming import error_bytes
 from accord.session.peek import LastMeta, MirroredParams
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.session.states import Phase
-from accord.transport.asgi.request import ASGIRequest
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, send_json, send_text
 from accord.transport.base import NullSink
 from accord.transport.session_driver import SessionDriver
 from accord.wire.headers import PER_REQUEST_REVISIONS, PROTOCOL_VERSION
@@ -62,6 +62,15 @@ class StatelessClient:
         self.driver, self.peer = context.connect(self.session, NullSink(), principal, account, self._on_notification)
         self._client_notifications = context.client_notifications(self.peer)
         self.peer.shared = principal is None
+
+    def receive(self, incoming: Incoming, meta: RequestMeta | None, request: ASGIRequest) -> Event:
+        """Process the request of one POST, with the principal and the headers of this POST; `meta` is its decoded
+        `_meta`.
+        """
+        event = self.session.incoming_requests.receive_standalone(incoming, meta)
+        if type(event) is RequestReceived:
+            event.pending.principal, event.pending.headers = request.principal, request.headers
+        return event
 
     def _on_notification(self, event: NotificationReceived) -> None:
         self._client_notifications.receive(event)
@@ -160,11 +169,12 @@ class StatelessHandler:
         except ProtocolError as error:
             refused = error_bytes(incoming.id, error, client.session.agreed)
             return await send_json(request.send, status_of_refusal(error.code), refused)
-        event = client.session.receive_standalone_request(incoming, params.meta)
+        event = client.receive(incoming, params.meta, request)
         if isinstance(event, ReplyReady):
             return await send_json(request.send, status_of_refusal(event.code), event.message)
         assert isinstance(event, RequestReceived)  # a request is answered at once, or is for a handler
-        self._context.admit([event.pending], request, client.driver, client.peer)
+        if self._context.server.registry.view.has_needs:
+            self._context.check_scopes([event.pending], request.principal, client.driver, client.peer)
         if event.pending.method.stays:
             return await self._listen(event.pending, client, request)
         return await PostResponse([event.pending], client.driver, request).answer()
@@ -189,8 +199,9 @@ class StatelessHandler:
             if method == "tools/call":
                 # Tools that are not public are checked once it is known that the principal may see them
                 # (`Resolver.resolve_call`): an error would disclose that they exist.
-                registration = self._context.server.registry.tools.get(subject or "")
-                if registration is not None and registration.is_public and mirrored_arguments(registration):
+                registration = self._context.server.registry.view.tools.get(subject or "")
+                may_mirror = registration is not None and registration.is_public and registration.may_mirror
+                if registration is not None and may_mirror and mirrored_arguments(registration):
                     check_headers(registration, request.headers, read_tool_call(incoming.params).arguments)
         return params
 

@@ -1,4 +1,4 @@
-"""One HTTP request, and its body, read within limits."""
+"""One HTTP request: its body, read within limits, and the responses that are sent at once."""
 
 from __future__ import annotations
 
@@ -192,3 +192,27 @@ async def _read_parts(receive: Receive, limit: int, message: Any, charge: Charge
 
 def _too_large(limit: int) -> RequestRejected:
     return RequestRejected(413, f"the body has more than {limit:,} bytes (HTTPLimits.body_bytes)", _CLOSE)
+
+
+# --- responses -------------------------------------------------------------------------------------------------------
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+TEXT = (b"content-type", b"text/plain; charset=utf-8")
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
+    """Send a JSON response."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_text(send: Send, status: int, text: str, headers: Headers = ()) -> None:
+    """Send a text response; the text may be empty."""
+    body = text.encode()
+    head = [TEXT] if body else []
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [*head, length, *headers]})
+    await send({"type": "http.response.body", "body": body})

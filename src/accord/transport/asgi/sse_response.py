@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from accord.limits import Limits
-from accord.transport.asgi.request import Receive, Send
-from accord.transport.asgi.responses import Headers
+from accord.transport.asgi.request import Headers, Receive, Send
 from accord.transport.deadlines import with_deadline
 from accord.wire import sse
 

@@ -31,8 +31,7 @@ from accord.server.auth.proxy.settings import ProviderSettings
 from accord.server.auth.proxy.token_service import TokenService
 from accord.server.auth.resource_location import ResourceLocation
 from accord.server.http.quotas import BodyBudget, BodyCharge, account_of, network_of
-from accord.transport.asgi.request import ASGIRequest, RequestRejected
-from accord.transport.asgi.responses import send_json, send_text
+from accord.transport.asgi.request import ASGIRequest, RequestRejected, send_json, send_text
 
 BODY_BYTES = 64 << 10
 """Limit of a registration."""
