@@ -52,7 +52,7 @@ class IncomingRequests:
         self.subscription_load: RequestLoad | None = None
         """Limit on the subscriptions together with those of other sessions, if one connection may have many."""
         self.last_meta: peek.LastMeta = peek.LastMeta()
-        self._per_request_revisions = [revision for revision in PER_REQUEST if revision in state.revisions]
+        self._per_request_rules = {each: RULES[each] for each in PER_REQUEST if each in state.revisions}
         self.built_in: dict[str, Callable[[PendingRequest], Event | None]] = {"ping": self._answer_ping}
         """Handlers of the session itself, by method; one that returns None leaves the response to the driver."""
 
@@ -69,7 +69,11 @@ class IncomingRequests:
             # An error with this id would end the first request at the peer.
             return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
         try:
-            meta = peek.request_meta(incoming.params, self.last_meta)
+            params, meta = bytes(incoming.params or b""), None
+            if (
+                b"_meta" in params or b"\\" in params or params[:1] != b"{"
+            ):  # a backslash may escape a letter of the key
+                meta = peek.request_meta(incoming.params, self.last_meta)
             if meta is not None and meta.protocol_version is not None and not self._state.allows_revision_in_meta:
                 raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")
             request = self._admit(incoming, meta, batch)
@@ -116,8 +120,10 @@ class IncomingRequests:
         name: Any = incoming.method
         rules, capabilities = state.rules, None
         if meta is not None and meta.protocol_version is not None and state.role == "server":
-            rules, capabilities = self._per_request(meta)
-            state.last_request_rules = rules
+            own_rules, capabilities = self._per_request_rules.get(meta.protocol_version), meta.client_capabilities
+            if own_rules is None or capabilities is None:
+                raise self._meta_refusal(meta)
+            rules = state.last_request_rules = own_rules
         method = state.method_table.peer_requests[rules.revision].get(name)
         if method is None:
             raise state.method_table.refusal(name, rules)
@@ -149,18 +155,17 @@ class IncomingRequests:
         elif self.load is not None and method.name not in self.built_in:
             self.load.check()
 
-    def _per_request(self, meta: RequestMeta) -> tuple[Rules, Any]:
-        """Return the rules and the client capabilities in the `_meta` of a request (2026-07-28, basic, _meta)."""
+    def _meta_refusal(self, meta: RequestMeta) -> ProtocolError:
+        """Return the error for a request whose `_meta` names a revision that is not supported, or lacks the client's
+        capabilities (2026-07-28, basic, _meta)."""
         requested = meta.protocol_version
-        if requested not in self._per_request_revisions:
-            supported = self._per_request_revisions or list(self._state.revisions)
-            raise UnsupportedVersion(
-                f"revision {requested!r:.100} is not supported here",
-                data={"supported": supported, "requested": requested},
-            )
-        if meta.client_capabilities is None:
-            raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities")
-        return RULES[requested], meta.client_capabilities
+        if requested in self._per_request_rules:
+            return InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities")
+        supported = list(self._per_request_rules or self._state.revisions)
+        return UnsupportedVersion(
+            f"revision {requested!r:.100} is not supported here",
+            data={"supported": supported, "requested": requested},
+        )
 
     def require_client_capability(self, request: PendingRequest, needs: str) -> None:
         """Raise `MissingClientCapability` unless the client of a request has declared `needs`."""

@@ -45,13 +45,14 @@ class Inbox:
             self._messages += messages
             self._size += size + _EACH * len(messages)
             self.full = self._size >= self._bound
-            self._wake()
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
 
     def end(self) -> None:
         """End the inbox: no more messages will arrive. Those in it can still be received."""
         if not self._ended:
+            self.put((), 0)  # wakes the receiver
             self._ended, self.full = True, False
-            self._wake()
             self._on_capacity()
 
     async def get(self) -> list[Message]:
@@ -70,7 +71,3 @@ class Inbox:
             self._on_capacity()
         self.is_processing = bool(messages)
         return messages
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)

@@ -155,15 +155,18 @@ class ReadLoop:
             if self.unsent_bytes >= self._limits.pending_bytes and self._may_wait():
                 self.unsent_bytes = 0
                 await self._transport.drain()
-            event = self._next_event()
-            if event is None:
+            if not self._inbox and not self._events:
                 self._transport.flush()
                 messages = await self._transport.receive()
                 if not messages:
                     self._on_lost(self._transport.lost())
                     break
                 self._inbox.extend(messages)
-            elif type(event) is events.RequestReceived:
+                continue
+            event = self._next_event()
+            if event is None:
+                continue
+            if type(event) is events.RequestReceived:
                 event.pending.driver = task
                 answer = await run_eagerly(self._serve(event.pending), self.start_reader)
                 if answer is not None:

@@ -68,10 +68,6 @@ class DescriptorWriter:
         self._flush_is_due = False
         self.flush()
 
-    def _on_written(self, size: int) -> None:
-        self.pending -= size
-        self._progress.set()
-
     def _on_write_failed(self) -> None:
         if not self._closed:
             self.close()
@@ -107,7 +103,8 @@ class LoopWriter(DescriptorWriter):
         try:
             while unsent:
                 written = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
-                self._on_written(written)
+                self.pending -= written
+                self._progress.set()
                 if written == len(unsent[0]):  # nearly always: all of it at once
                     unsent.popleft()
                 else:
@@ -159,6 +156,10 @@ class ThreadWriter(DescriptorWriter):
             written = os.write(self._fd, rest)
             rest = rest[written:]
             self._loop.call_soon_threadsafe(self._on_written, written)
+
+    def _on_written(self, size: int) -> None:
+        self.pending -= size
+        self._progress.set()
 
     def _call_in_loop(self, function: Callable[[], None]) -> None:
         if not self._loop.is_closed():
