@@ -31,6 +31,9 @@ _EXCERPT_BYTES = 200
 _ITEM_EXCERPT_BYTES = 100
 """The length of the excerpt of an invalid item in the log."""
 
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+"""Types of arguments that contain no `Raw`."""
+
 _checked_json = msgspec.json.Decoder(Raw).decode
 
 log: logging.Logger = logging.getLogger("accord.client")
@@ -195,8 +198,8 @@ def encode_arguments(arguments: Mapping[str, Any] | None) -> Any:
         return None
     try:
         data = to_json(arguments)
-        if b"\n" in data or b"\r" in data:  # only a `Raw` has line breaks
-            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-        return _checked_json(data)
+        if _SCALARS.issuperset(map(type, arguments.values())):
+            return Raw(data)
+        return _checked_json(data.replace(b"\n", b" ").replace(b"\r", b" "))  # a `Raw` may be invalid, or have lines
     except (ValueError, msgspec.DecodeError, RecursionError) as exc:
         raise LocalProtocolError(f"the arguments cannot be encoded as JSON: {exc}") from exc

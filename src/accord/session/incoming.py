@@ -37,6 +37,8 @@ from accord.session.rate import RequestLoad
 from accord.session.state import SessionState
 from accord.session.states import REQUEST_TRANSITIONS
 
+_BACKSLASH = ord("\\")
+
 
 class IncomingRequests:
     """The requests of the peer that are in flight in one session."""
@@ -70,9 +72,8 @@ class IncomingRequests:
             return self.refuse(None, InvalidRequest(f"a request with id {id!r:.100} is in flight"))
         try:
             params, meta = bytes(incoming.params or b""), None
-            if (
-                b"_meta" in params or b"\\" in params or params[:1] != b"{"
-            ):  # a backslash may escape a letter of the key
+            # a backslash may escape a letter of the key
+            if params.find(b"_meta") >= 0 or _BACKSLASH in params or params[:1] != b"{":
                 meta = peek.request_meta(incoming.params, self.last_meta)
             if meta is not None and meta.protocol_version is not None and not self._state.allows_revision_in_meta:
                 raise HeaderMismatch(f"_meta names revision {meta.protocol_version!r:.100}, and no header does")

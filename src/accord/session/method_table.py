@@ -45,6 +45,7 @@ class MethodTable:
         """The requests that the peer may send, by revision; "" before the handshake."""
         self.peer_notifications: RevisionTables = RevisionTables(lambda revision: self._peer_methods(revision, True))
         """The notifications that the peer may send."""
+        self._own_requests = RevisionTables(self._select_own_requests)
         self._own_notifications = RevisionTables(self._select_own_notifications)
 
     def _peer_methods(self, revision: str, notification: bool) -> Mapping[str, Method]:
@@ -59,6 +60,9 @@ class MethodTable:
     def _select_own_notifications(self, revision: str) -> Mapping[str, Method]:
         rows = self._table(revision, self._role)
         return {name: row for name, row in rows.items() if row.notification and self._profile.declares(row.offers)}
+
+    def _select_own_requests(self, revision: str) -> Mapping[str, Method]:
+        return {name: row for name, row in self._table(revision, self._role).items() if not row.notification}
 
     def own_notification(self, name: str, revision: str) -> Method:
         """Return a notification of this side. Raise `NotSupported` if the revision or this side does not have it."""
@@ -75,8 +79,8 @@ class MethodTable:
 
     def own_request(self, name: str, rules: Rules) -> Method:
         """Return a request of this side. Raise `NotSupported` if the revision does not have it."""
-        row = self._table(rules.revision, self._role).get(name)
-        if row is None or row.notification:
+        row = self._own_requests[rules.revision].get(name)
+        if row is None:
             raise NotSupported(f"{name} is not part of {rules.revision}")
         return row
 

@@ -117,7 +117,7 @@ class BaseHTTPSession:
 
     def _may_initialize(self, body: bytes) -> bool:
         """Return whether a body may be an `initialize`: a cheap check before it is parsed."""
-        return self.session.phase is Phase.NEW or b'"initialize"' in body or rb"\u" in body
+        return self.session.phase is Phase.NEW or body.find(b'"initialize"') >= 0 or body.find(rb"\u") >= 0
 
     def reserve_handshake(self, message: bytes) -> None:
         """Charge the memory for `initialize`; if it is repeated, for the largest one. Raises `RequestRejected`."""
