@@ -15,6 +15,7 @@ from accord.check.settings import CheckSettings
 from tests.check.peers.expected import PEERS, Found, Peer
 from tests.interop.peers import npm_server, peer_server
 from tests.interop.serving import Serving, free_port, serving
+from tests.measure import slowness
 
 COMMANDS: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("everything", "http"): lambda: [*npm_server("everything"), "streamableHttp"],
@@ -27,7 +28,8 @@ COMMANDS: dict[tuple[str, str], Callable[[], list[str]]] = {
 async def check(peer: Peer, memory: Path) -> Report:
     """Check it in the revisions in question; what stands only as MAY is left out."""
     command = COMMANDS[peer.name, peer.over]()
-    settings = CheckSettings(revisions=peer.revisions, level="should", call_tools=peer.calls)
+    timeout = CheckSettings().timeout * slowness()  # nothing tells how much processor a server over HTTP gets
+    settings = CheckSettings(revisions=peer.revisions, level="should", call_tools=peer.calls, timeout=timeout)
     with serving(command, free_port()) if peer.over == "http" else nullcontext() as served:
         if isinstance(served, Serving):
             return await check_server(f"{served.url}/mcp", settings)
