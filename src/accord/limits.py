@@ -161,8 +161,8 @@ class TaskLimits(_LimitGroup, frozen=True, kw_only=True):
     tasks_per_principal: int = 1_000
     """`tasks` of one principal, or of one address without authentication. Client: tasks of one connection."""
     running_per_principal: int = 1_000
-    """Tasks of one principal, or of one address without authentication, that have not ended; a further one is refused
-    with an error that says so."""
+    """Tasks of one principal, or of one address without authentication, that run on one event loop and have not ended;
+    a further one is refused with an error that says so. Each worker process, and each event loop, counts its own."""
     ttl_seconds: float = 86_400
     """The longest time that a task is kept after its creation, whatever its tool declares or its client requests; then
     it is cancelled."""
