@@ -14,11 +14,12 @@ from msgspec import field
 from accord.lazy_patterns import lazy_pattern
 from accord.messages.base import JSONObject, Model
 from accord.messages.extension import Extension
+from accord.messages.tools import UI_EXTENSION
 
 APP_MIME_TYPE = "text/html;profile=mcp-app"
 """The MIME type of a page: "other types reserved for future extensions"."""
 
-APPS: Extension = Extension(name="io.modelcontextprotocol/ui", settings={"mimeTypes": [APP_MIME_TYPE]})
+APPS: Extension = Extension(name=UI_EXTENSION, settings={"mimeTypes": [APP_MIME_TYPE]})
 """The extension as hosts declare it: `Client(target, extensions=[APPS])`."""
 
 MAX_PAGE_BYTES = 1 << 20

@@ -60,6 +60,10 @@ class OutputSchema(Model):
     )
 
 
+UI_EXTENSION = "io.modelcontextprotocol/ui"
+"""The name of the extension MCP Apps."""
+
+
 class Tool(Model):
     """An entry of `tools/list`."""
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from accord import APPS, CSP, AppPage, Client, DeclarationError, Server, ToolChange
+from accord import APPS, CSP, AppPage, Client, DeclarationError, Provided, Provider, Server, ToolChange
 from accord.messages.apps import APP_MIME_TYPE, MAX_PAGE_BYTES
 from accord.messages.revision import HANDSHAKE
-from accord.types import CallToolResult
+from accord.middleware import CallNext, Request
+from accord.types import CallToolResult, Tool
 
 from tests.server.raw import META, raw_peer
 
@@ -185,6 +187,85 @@ async def test_a_changed_tool_of_pages_stays_hidden() -> None:
     server = shop()
     server.change_tool("refresh", ToolChange(name="reload"))
     assert await names(server, "2025-11-25", shows=False) == ["sales"]
+
+
+APP_ONLY = Tool(name="poll", input_schema={"type": "object"}, meta={"ui": {"visibility": ["app"]}})
+
+
+class AppTools(Provider):
+    async def tools(self) -> list[Provided]:
+        return [Provided(APP_ONLY, lambda arguments: "polled")]
+
+
+def declares_raw(server: Server) -> None:
+    server.tool(name="poll", meta=APP_ONLY.meta)(lambda: "polled")
+
+
+def declares_with_a_schema(server: Server) -> None:
+    server.add_tool(APP_ONLY, lambda arguments: "polled")
+
+
+def provides(server: Server) -> None:
+    server.add_provider(AppTools())
+
+
+def mounts_a_provider(server: Server) -> None:
+    inner = Server("inner")
+    inner.add_provider(AppTools())
+    server.mount(inner)
+
+
+def changes(server: Server) -> None:
+    server.tool(name="poll")(lambda: "polled")
+    server.change_tool("poll", ToolChange(meta=APP_ONLY.meta))
+
+
+DECLARATIONS = [declares_raw, declares_with_a_schema, provides, mounts_a_provider, changes]
+
+
+@pytest.mark.parametrize("declare", DECLARATIONS)
+async def test_a_tool_of_pages_is_hidden_however_it_was_declared(declare: Any) -> None:
+    server = shop()
+    declare(server)
+    for revision in WITH_META:
+        assert await names(server, revision, shows=False) == ["sales"]
+        assert {*await names(server, revision, shows=True)} == {"sales", "refresh", "poll"}
+    assert {*await names(server, "2026-07-28", shows=False)} == {"sales", "refresh", "poll"}
+    async with Client(server, revisions=["2025-11-25"]) as client:
+        assert (await client.call_tool("poll")).text == "polled"
+
+
+@pytest.mark.parametrize("declare", DECLARATIONS)
+async def test_a_search_finds_no_tool_of_pages_however_it_was_declared(declare: Any) -> None:
+    server = shop()
+    declare(server)
+    server.search_tools(1)
+    async with Client(server, extensions=[APPS]) as client:
+        listed = {tool.name for tool in await client.list_tools()}
+        assert listed == {"search_tools", "call_tool", "refresh", "poll"}
+        found = (await client.call_tool("search_tools", {"query": ""})).data
+    assert [tool["name"] for tool in found["tools"]] == ["sales"]
+
+
+async def test_a_tool_of_pages_that_middleware_makes_of_another_is_hidden() -> None:
+    server = shop()
+    server.tool(name="poll")(lambda: "polled")
+
+    @server.middleware
+    async def for_pages(request: Request, call_next: CallNext) -> Any:
+        found = await call_next(request)
+        if request.method != "tools/list":
+            return found
+        return [msgspec.structs.replace(each, meta=APP_ONLY.meta) if each.name == "poll" else each for each in found]
+
+    assert await names(server, "2025-11-25", shows=False) == ["sales"]
+    assert {*await names(server, "2025-11-25", shows=True)} == {"sales", "refresh", "poll"}
+
+
+async def test_a_change_shows_a_tool_of_pages_to_models() -> None:
+    server = shop()
+    server.change_tool("refresh", ToolChange(meta={"ui": {"visibility": ["model", "app"]}}))
+    assert {*await names(server, "2025-11-25", shows=False)} == {"sales", "refresh"}
 
 
 async def test_a_search_does_not_find_tools_of_pages_which_stay_listed() -> None:

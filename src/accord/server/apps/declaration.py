@@ -12,7 +12,6 @@ from accord.messages.base import Meta
 from accord.messages.tool_ui import CALLERS, Caller
 from accord.server.apps.page import AppPage, check_uri, finished_document, page_ui, read_page
 from accord.server.core.extension_methods import ExtensionMethods
-from accord.server.core.registration import Registration
 from accord.server.core.registry import Registry
 from accord.server.declare.declaration import declare_resource, message_fields
 
@@ -80,9 +79,3 @@ def tool_meta(registry: Registry, ui: AppPage | None, visibility: Sequence[Calle
             raise DeclarationError(f"visibility= is a list of 'model' and 'app', or of one, not {visibility!r:.200}")
         made["visibility"] = [each for each in CALLERS if each in visibility]
     return {**(meta or {}), "ui": made}
-
-
-def hide_from_models(registration: Registration, meta: Meta) -> None:
-    """Have sessions whose client shows no pages not list a tool that is for pages only."""
-    if meta["ui"].get("visibility") == ["app"]:
-        registration.listed_with = APPS.name

@@ -25,7 +25,7 @@ from accord.messages.base import JSONObject, Meta
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.compose.argument_schema import ArgumentChange, change_schema
-from accord.server.core.registration import Registration
+from accord.server.core.registration import Registration, listing_extension
 from accord.server.core.visibility import words
 from accord.server.declare.parameters import check_name
 from accord.server.input.parameters import InputParameter
@@ -83,10 +83,12 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
         return derived
 
     def _apply_to_version(self, registration: Registration) -> Registration:
-        changed = ChangedTool(self, registration.define(RULES[LATEST]))
+        tool: Tool = registration.define(RULES[LATEST])
+        changed = ChangedTool(self, tool)
         for name in changed.unknown:
             log.warning("accord: the tool %r has no argument %r to change", changed.name, name)
         derived = registration.derived(define=lambda rules: changed.define(registration.define(rules)))
+        derived.listed_with = listing_extension(changed.define(tool))
         derived.former_names, derived.names = (*registration.former_names, *registration.names, changed.name), ()
         derived.former_tags = registration.former_tags | registration.metadata.tags
         if self.tags is not None:

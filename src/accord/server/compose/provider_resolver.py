@@ -20,7 +20,7 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
 from accord.redaction import describe_redacted
-from accord.server.core.registration import Registration, definition_key
+from accord.server.core.registration import Registration, definition_key, listing_extension
 from accord.server.core.registry import KINDS
 from accord.server.core.registry_view import apply_middleware, apply_scopes
 from accord.server.declare.parameters import unwrap_callable
@@ -252,6 +252,7 @@ def _registration(provided: Provided, bind: Any, context: bool) -> Registration:
 def _listed_registration(definition: Any) -> Registration:
     """Return a registration for a list; a call resolves its provider's item by name."""
     registration = Registration(_not_called, lambda _: definition, bind=_not_called, context=False, is_async=False)
+    registration.listed_with = listing_extension(definition) if isinstance(definition, Tool) else None
     registration.names = (definition_key(definition),)
     return registration
 

@@ -82,7 +82,7 @@ class Search:
         """Return the items to list, by name; `provided` are the tools of providers among them."""
         self._warn_missing(provided)
         if self._is_large(provided):
-            kept = self._always | self.registrations.keys() | self._page_tools()
+            kept = self._always | self.registrations.keys() | self._page_tools(provided)
             return {name: item for name, item in items.items() if name in kept}
         return {name: item for name, item in items.items() if not self._is_search_tool(name)}
 
@@ -96,14 +96,15 @@ class Search:
     def _is_search_tool(self, name: str) -> bool:
         return self._registry.tools.get(name) is self.registrations.get(name, self)
 
-    def _page_tools(self) -> set[str]:
+    def _page_tools(self, provided: Mapping[str, Registration]) -> set[str]:
         """Return the tools that only pages call: models must not find them, and hosts must know them."""
-        return {name for name, tool in self._registry.tools.items() if tool.listed_with is not None}
+        tools = chain(self._registry.tools.items(), provided.items())
+        return {name for name, tool in tools if tool.listed_with is not None}
 
     def _is_large(self, provided: Mapping[str, Registration]) -> bool:
         """Return whether the definitions of all tools exceed the budget; stops at the first that does."""
         left = self._budget
-        for tool in chain(_definitions(provided), _definitions(self._own())):
+        for tool in chain(_definitions(_for_models(provided)), _definitions(self._own())):
             left -= tokens(tool)
             if left < 0:
                 return True
@@ -134,7 +135,8 @@ class Search:
     async def _all(self) -> Catalogue:
         """Return the catalogue of all tools, indexed again only if the definitions changed."""
         own = self._registry.tools
-        provided = await self._provisions.listed("tools/list") if self._registry.view.has_providers else {}
+        has_providers = self._registry.view.has_providers
+        provided = _for_models(await self._provisions.listed("tools/list")) if has_providers else {}
         definitions = {name: registration.define(RULES[LATEST]) for name, registration in provided.items()}
         cached = self._catalogue
         if cached is None or cached[0] is not own or cached[1] != definitions:
@@ -142,6 +144,10 @@ class Search:
         elif provided:
             cached[2].update({**provided, **self._own()})
         return cached[2]
+
+
+def _for_models(provided: Mapping[str, Registration]) -> dict[str, Registration]:
+    return {name: tool for name, tool in provided.items() if tool.listed_with is None}
 
 
 def check_free(registry: Registry) -> None:

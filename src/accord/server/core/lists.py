@@ -16,7 +16,7 @@ from accord.messages.meta import PaginatedParams
 from accord.server.compose.access import Viewer, viewer_of
 from accord.server.compose.versions import versioned_definition
 from accord.server.core.pages import cut, defined
-from accord.server.core.registration import definition_key
+from accord.server.core.registration import definition_key, listing_extension
 from accord.server.core.registry import RESULTS
 
 if TYPE_CHECKING:
@@ -44,25 +44,23 @@ class ListHandler:
         registry, method = self._registry, pending.method.name
         params = codec.decode_params(PaginatedParams, pending.params)
         shown = registry.view
-        undeclared = _undeclared(registry, pending, peer) if shown.lists_by_extension else NONE
+        declared = _declared_extensions(pending, peer)
         special = shown.requires_scopes or shown.has_providers or registry.middleware or peer.visibility is not None
-        if not special and not undeclared:
+        if not special and (declared is None or shown.listing_extensions <= declared):
             return registry.lists[method].page(params.cursor, pending.rules)
         viewer = viewer_of(peer, pending)
-        items = await self._visible_items(pending, viewer, undeclared)
+        items = await self._visible_items(pending, viewer)
         if registry.middleware:
             items = await self._through_middleware(items, pending, peer, viewer)
+        if declared is not None:
+            items = {name: each for name, each in items.items() if listing_extension(each) in (None, *declared)}
         return self._page(items, params.cursor, pending)
 
-    async def _visible_items(
-        self, pending: PendingRequest, viewer: Viewer, undeclared: frozenset[str]
-    ) -> dict[str, Any]:
-        """Return the definitions that the viewer may see, by name, without those that need an extension."""
+    async def _visible_items(self, pending: PendingRequest, viewer: Viewer) -> dict[str, Any]:
+        """Return the definitions that the viewer may see, by name."""
         items: dict[str, Any] = {}
         for name, versions in (await self._resolver.list_visible(pending.method.name, viewer)).items():
             *_, newest = versions.values()
-            if newest.listed_with in undeclared:
-                continue
             define = newest.define
             if newest.metadata.version is not None:
                 define = partial(versioned_definition, newest, versions=[*filter(None, versions)])
@@ -97,17 +95,17 @@ class ListHandler:
         return self._registry.encode_list(found, pending.rules)
 
 
-def _undeclared(registry: Registry, pending: PendingRequest, peer: Peer) -> frozenset[str]:
-    """Return the extensions of tools that are not listed in a session, since its client did not declare them.
+def _declared_extensions(pending: PendingRequest, peer: Peer) -> frozenset[str] | None:
+    """Return the extensions that the client of a session has declared, as far as its list of tools depends on them;
+    None for a list that does not.
 
     Without a session the list is the same for all: "the list of tools [...] MUST NOT vary per-connection". Before
     2025-06-18 tools have no `_meta`, so that no client can know what they are for.
     """
-    needed = {tool.listed_with for tool in registry.tools.values()} - {None}
-    if pending.method.name != "tools/list" or not needed:
-        return NONE
+    if pending.method.name != "tools/list":
+        return None
     if not pending.rules.definition_meta:
-        return frozenset(filter(None, needed))
-    if not pending.rules.sessions:
         return NONE
-    return frozenset(filter(None, needed - (peer.capabilities(pending).extensions or {}).keys()))
+    if not pending.rules.sessions:
+        return None
+    return frozenset(peer.capabilities(pending).extensions or ())

@@ -18,7 +18,7 @@ from accord.errors import DeclarationError, InvalidArguments, InvalidParams
 from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.revision import LATEST, RULES, Rules
-from accord.messages.tools import Tool
+from accord.messages.tools import UI_EXTENSION, Tool
 from accord.server.core.content import NO_CACHE, CacheHint
 from accord.server.declare.signature import Signature, signature
 from accord.server.depends.markers import dependency_in, is_dependency
@@ -229,6 +229,14 @@ class Registration:
     def check_mirrored(self) -> None:
         """Raise the error of `mirrored` now."""
         _ = self.mirrored
+
+
+def listing_extension(tool: Tool) -> str | None:
+    """Return the extension that the client of a session declares where a tool is listed: MCP Apps for one that only
+    pages may call, None for others. Only the final metadata decides, however the tool was declared.
+    """
+    ui = tool.ui if tool.meta and "ui" in tool.meta else None
+    return None if ui is None or ui.is_for_model else UI_EXTENSION
 
 
 def definition_key(definition: Any) -> str:

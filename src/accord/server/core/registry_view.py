@@ -147,8 +147,8 @@ class RegistryView:
             for each in registration.versions.values() or (registration,)
         )
         """Whether a registration is hidden from some principals."""
-        self.lists_by_extension: bool = any(tool.listed_with is not None for tool in self.tools.values())
-        """Whether a tool is listed only in sessions whose client declared an extension."""
+        self.listing_extensions: frozenset[str] = frozenset(filter(None, (t.listed_with for t in self.tools.values())))
+        """The extensions without which a session does not list some tools."""
         self.has_needs: bool = any(
             each.metadata.needs for tool in self.tools.values() for each in tool.versions.values() or (tool,)
         )

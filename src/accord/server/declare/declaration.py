@@ -67,12 +67,10 @@ def declare_tool(
     """Register a function as a tool; `options` as for `make_tool`. Raises `DeclarationError`."""
     if ui is None and visibility is None:
         return registry.add("tool", *make_tool(function, **options))
-    from accord.server.apps.declaration import hide_from_models, tool_meta
+    from accord.server.apps.declaration import tool_meta
 
     meta = tool_meta(registry, ui, visibility, options.get("meta"))
-    name, registration = make_tool(function, **{**options, "meta": meta})
-    hide_from_models(registration, meta)
-    return registry.add("tool", name, registration)
+    return registry.add("tool", *make_tool(function, **{**options, "meta": meta}))
 
 
 def make_tool(

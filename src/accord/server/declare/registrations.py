@@ -14,7 +14,12 @@ from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import Rules
 from accord.messages.tools import Tool, ToolExecution
-from accord.server.core.registration import Registration, dependencies_in, input_parameters_in
+from accord.server.core.registration import (
+    Registration,
+    dependencies_in,
+    input_parameters_in,
+    listing_extension,
+)
 from accord.server.declare.signature import Signature
 from accord.wire.headers import ANNOTATION
 
@@ -49,6 +54,7 @@ def tool_registration(
         depends=dependencies_in(signature),
         may_run_again=is_safe(tool),
     )
+    registration.listed_with = listing_extension(tool)
     if task is not None:
         registration.task, registration.may_request_input = task, True
     return _resolved(

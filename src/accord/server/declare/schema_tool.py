@@ -21,7 +21,7 @@ from accord.schema.arguments import arguments_object
 from accord.schema.json_values import to_json
 from accord.schema.validate import Validator, compile
 from accord.server.core.context import Context
-from accord.server.core.registration import Registration
+from accord.server.core.registration import Registration, listing_extension
 from accord.server.core.results import encode
 from accord.server.declare.declaration import check_declared, check_timeout
 from accord.server.declare.parameters import unwrap_callable
@@ -139,6 +139,7 @@ def schema_tool_registration(
         returns=made,
         may_run_again=is_safe(tool),
     )
+    registration.listed_with = listing_extension(tool)
     registration.check_mirrored()
     return registration
 
