@@ -26,7 +26,7 @@ class DescriptorWriter:
         self._loop = loop
         self._on_gone = on_gone
         self._queue: list[bytes] = []
-        self.pending: int = 0  # bytes that are queued or passed to the descriptor, but not written
+        self._pending = 0
         self._progress = asyncio.Event()
         self._flush_is_due = False
         self._closed = False
@@ -35,7 +35,12 @@ class DescriptorWriter:
         """Queue a message for the next `flush`."""
         if not self._closed:
             self._queue.append(message)
-            self.pending += len(message) + 1
+            self._pending += len(message) + 1
+
+    @property
+    def pending(self) -> int:
+        """Return how many bytes are queued or passed to the descriptor, but not written."""
+        return self._pending
 
     def flush_soon(self) -> None:
         """Flush at the end of this step of the loop, once for all messages until then."""
@@ -49,7 +54,7 @@ class DescriptorWriter:
     async def drain(self, bound: int) -> None:
         """Wait until less than `bound` bytes are pending, or the peer no longer reads."""
         self.flush()
-        while self.pending >= bound and not self._closed:
+        while self._pending >= bound and not self._closed:
             self._progress.clear()
             await self._progress.wait()
 
@@ -103,7 +108,7 @@ class LoopWriter(DescriptorWriter):
         try:
             while unsent:
                 written = self._write_some(unsent if len(unsent) <= _AT_ONCE else list(islice(unsent, _AT_ONCE)))
-                self.pending -= written
+                self._pending -= written
                 self._progress.set()
                 if written == len(unsent[0]):  # nearly always: all of it at once
                     unsent.popleft()
@@ -158,7 +163,7 @@ class ThreadWriter(DescriptorWriter):
             self._loop.call_soon_threadsafe(self._on_written, written)
 
     def _on_written(self, size: int) -> None:
-        self.pending -= size
+        self._pending -= size
         self._progress.set()
 
     def _call_in_loop(self, function: Callable[[], None]) -> None:

@@ -128,7 +128,7 @@ class Registry:
 
     # --- contents ----------------------------------------------------------------------------------------------
 
-    view = ViewProperty()
+    view: ViewProperty = ViewProperty()
     """The current view of the registry."""
 
     def build_view(self) -> RegistryView:
