@@ -151,11 +151,13 @@ class ReadLoop:
 
     async def _read(self) -> None:
         task = asyncio.current_task()
+        event: events.Event | None
         while self._reader is task:
             if self.unsent_bytes >= self._limits.pending_bytes and self._may_wait():
                 self.unsent_bytes = 0
                 await self._transport.drain()
             if not self._inbox and not self._events:
+                event = None  # the last request is not kept while the next message is awaited
                 self._transport.flush()
                 messages = await self._transport.receive()
                 if not messages:
