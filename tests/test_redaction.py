@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from accord.redaction import REDACTED, redact
+from accord.redaction import REDACTED, may_have_secret, redact
 
 from tests.measure import assert_linear, processor_seconds
 
@@ -201,6 +201,7 @@ IN_TEXTS = [
     ('password=rb"a b" x', 'password=rb"[redacted]" x'),
     ("[(b'cookie', b'a=b'), (b'host', b'x')]", "[(b'cookie', b'[redacted]'), (b'host', b'x')]"),
     ('(b"x-api-key", b"abc")', '(b"x-api-key", b"[redacted]")'),
+    ('["tool","--api-key","hunter2"]', '["tool","--api-key","[redacted]"]'),
     ("token=a token=b, password=c", "token=[redacted] token=[redacted] password=[redacted]"),
 ]
 
@@ -381,6 +382,37 @@ def test_only_what_holds_a_secret_is_made_anew() -> None:
     assert made == [plain, {"token": REDACTED}]
     assert made[0] is plain
     assert value == [plain, {"token": "x"}], "what was given is not changed"
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        (["tool", "--api-key", "hunter2", "--verbose"], ["tool", "--api-key", REDACTED, "--verbose"]),
+        ({"args": ("-password", "hunter2")}, {"args": ("-password", REDACTED)}),
+        ({"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "DB_PASSWORD", "value": REDACTED}),
+        ([{"value": {"a": "hunter2"}, "name": "Authorization"}], [{"value": REDACTED, "name": "Authorization"}]),
+    ],
+)
+def test_a_secret_whose_name_is_a_value_beside_it_is_redacted(value: object, left: object) -> None:
+    assert redact(value) == left
+    assert redact(left) is left
+    assert may_have_secret(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["--token-type", "Bearer", "--api-key", "--verbose", "--password"],
+        ["token", "password"],
+        ["--api-key", 5, "-", "x"],
+        {"name": "city", "value": "Oslo"},
+        {"name": "token_count", "value": 5},
+        {"name": ["password"], "value": "x"},
+        {"name": "password", "description": "the password of the user"},
+    ],
+)
+def test_what_is_beside_another_name_stays(value: object) -> None:
+    assert redact(value) is value
 
 
 def test_what_is_nested_too_deep_is_not_shown() -> None:

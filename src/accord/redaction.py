@@ -1,9 +1,10 @@
 """Redaction of secrets in log messages: "log messages MUST NOT contain credentials or secrets"
 (server/utilities/logging).
 
-A secret is recognized by its name, as a key or in a text (`token=...`, `"password": "..."`, `--api-key ...`), or by its
-form (a token of a well-known service, a JWT, a private key, the password in a URL). Both are guesses; a secret with
-another name and no known form is not found: redaction is a safety net, and no reason to log secrets.
+A secret is recognized by its name, as a key, as the value beside it (`{"name": "API_KEY", "value": ...}`,
+`["--api-key", ...]`) or in a text (`token=...`, `"password": "..."`, `--api-key ...`), or by its form (a token of a
+well-known service, a JWT, a private key, the password in a URL). Both are guesses; a secret with another name and no
+known form is not found: redaction is a safety net, and no reason to log secrets.
 
 A name is split into words, in snake, kebab or camel case: `apiKey` is secret; `tokens_used`, `tokenizer` and
 `token_type` are not. Time is linear in the size of the value: no expression reads the same part of a text twice, and
@@ -18,9 +19,10 @@ import re
 import traceback
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from operator import is_
 from string import ascii_letters, digits
-from typing import Any
+from typing import Any, TypeGuard
 
 from accord.errors import AccordError, describe, innermost
 from accord.lazy_patterns import lazy_pattern
@@ -131,6 +133,8 @@ class _Redaction:
             self.value(key, depth): REDACTED if is_key and key in _PRIVATE_MEMBERS else self._member(key, item, depth)
             for key, item in value.items()
         }
+        if "value" in value and isinstance(name := value.get("name"), str) and names_secret(name):
+            redacted["value"] = _hidden(value["value"])  # a variable or a header, as many formats have it
         unchanged = (
             len(redacted) == len(value)
             and all(map(is_, redacted, value))
@@ -172,6 +176,9 @@ class _Redaction:
 
     def _array(self, value: Any, depth: int) -> Any:
         redacted = [self.value(item, depth) for item in value]
+        for place, (option, item) in enumerate(pairwise(value), 1):  # the arguments of a program
+            if _is_option(option) and names_secret(option) and isinstance(item, str) and not _is_option(item):
+                redacted[place] = _hidden(item)
         if all(map(is_, redacted, value)):
             return value
         return redacted if isinstance(value, list) else tuple(redacted)
@@ -313,6 +320,10 @@ def _hidden(value: Any) -> Any:
     return value if isinstance(value, bool | None) or value in ("", REDACTED) else REDACTED
 
 
+def _is_option(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value.startswith("-")
+
+
 def _is_schema(value: object) -> bool:
     return isinstance(value, dict) and not value.keys().isdisjoint(("type", "$ref", "anyOf", "oneOf", "allOf"))
 
@@ -344,7 +355,7 @@ def _is_secret(name: str) -> bool:
 _LETTERS = ascii_letters + digits + "_-"
 _REST = lazy_pattern(rf"[A-Za-z0-9_-]{{0,{_NAME}}}+")
 _EQUALS = lazy_pattern(r"""\\{0,3}["']?[ \t]{0,3}(?:=>|:=|={1,3}|:)[ \t]{0,3}""")
-_BETWEEN = lazy_pattern(r"[:=> \t]")
+_BETWEEN = lazy_pattern(r"""[:=> \t]|["'],""")
 _NEXT_ARGUMENT = lazy_pattern(r"""["'],[ ]?(?=b?["'])""")
 _COUNT = lazy_pattern(r"\d{1,9}(?![\w-])")
 _MARKUP = lazy_pattern(r"[^<]*+")
