@@ -134,6 +134,7 @@ def problems(contexts: list[OpenContext]) -> ProblemsOfTest:
 
     class Expected:
         def expect(self, pattern: str) -> None:
+            assert contexts, "open the page first: what is expected holds for pages that are open"
             for each in contexts:
                 each.problems.expect(pattern)
 

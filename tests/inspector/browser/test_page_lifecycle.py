@@ -114,8 +114,8 @@ async def renderers(page: Page) -> list[int]:
 
 async def test_a_suspended_page_shows_what_changed_meanwhile(open_page: OpenPage, problems: ProblemsOfTest) -> None:
     async with served() as here:
-        problems.expect("status of 409")  # it may ask for the tools of a connection that has ended since
         page = await open_page(here.link)
+        problems.expect("status of 409")  # it may ask for the tools of a connection that has ended since
         chosen = page.get_by_role("combobox", name="Server")
         await expect(chosen).to_contain_text("shop (connected)")
         processes = await renderers(page)
