@@ -157,6 +157,7 @@ async def test_every_screen_opens_from_the_palette(page: Page) -> None:
         await page.keyboard.type(f"Open {title}")
         options = page.get_by_role("listbox", name="Commands").get_by_role("option")
         await expect(options.get_by_text(f"Open {title}", exact=True)).to_be_visible()
+        await expect(options.get_by_text(re.compile(f"^(?!Open {title}$)Open "))).to_have_count(0)  # they are filtered
         for _ in range((await options.all_inner_texts()).index(f"Open {title}")):
             await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Enter")
