@@ -361,7 +361,7 @@ async def test_an_account_that_fills_the_memory_leaves_room_for_others() -> None
     store = MemoryTasks(Limits(tasks=TaskLimits(kept_bytes=1 << 20)), clock=lambda: NOW)
     await store.create(record("a"))
     await store.save(record("a", status="completed", result=b"x" * 1_000_000))
-    rest = (1 << 20) - store._bytes - record("a2").size
+    rest = (1 << 20) - store._memory.total - record("a2").size
     await store.create(record("a2", once={"key": b"x" * rest}))
     with pytest.raises(StoreFull, match="kept_bytes"):
         await store.create(record("a3"))

@@ -144,6 +144,33 @@ def largest_share(total: int, most: int) -> int:
     return most // (_FEW if total <= 2 * most else _VERY_FEW)
 
 
+class AccountMemory:
+    """Memory in bytes, by account: `most_of_one` for each, and of `most` for all together its `largest_share`."""
+
+    def __init__(self, most: int, most_of_one: int) -> None:
+        self.most: int = most
+        self.most_of_one: int = most_of_one
+        self.by_account: dict[str, int] = {}
+        """Only accounts that have some."""
+        self.total: int = 0
+
+    def of_one(self, account: str) -> int:
+        """Return the bytes of an account."""
+        return self.by_account.get(account, 0)
+
+    def has_room(self, account: str, size: int) -> bool:
+        """Return whether an account may have `size` more bytes."""
+        share = largest_share(self.total + size, self.most)
+        return self.of_one(account) + size <= min(self.most_of_one, share)
+
+    def add(self, account: str, size: int) -> None:
+        """Count `size` more bytes, or fewer if it is negative."""
+        self.total += size
+        of_one = self.by_account[account] = self.of_one(account) + size
+        if not of_one:
+            del self.by_account[account]
+
+
 _SHAPE = bytes.maketrans(b"123456789E+", b"000000000e-")
 _EXTREME = lazy_pattern(rb'e(?<=[0-9.]e)[+-]?0*+[1-9][0-9]{2,}+"?[ \t\r\n]*+[,:}\]]')
 """The end of a number, or of a name that is one, with an exponent of at least three digits."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -17,7 +16,7 @@ import msgspec
 from accord.errors import INTERNAL_ERROR, StoreFull
 from accord.limits import DEFAULT_LIMITS, Limits
 from accord.messages import codec
-from accord.messages.bounds import largest_share
+from accord.messages.bounds import AccountMemory
 from accord.messages.tasks import TERMINAL_STATUSES, TaskStatus
 
 _RECORD_BYTES = 1_024
@@ -193,15 +192,12 @@ class MemoryTasks:
     survives = False
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, clock: Callable[[], float] = time.time) -> None:
-        self._most_bytes = limits.tasks.kept_bytes
+        self._memory = AccountMemory(limits.tasks.kept_bytes, limits.tasks.kept_bytes)
         self._clock = clock
         self._lock = threading.Lock()
         """Lock for all fields: the event loops of a server have one store. It is held only briefly."""
         self._records: dict[str, TaskRecord] = {}
         self._sizes: dict[str, int] = {}
-        self._bytes = 0
-        self._bytes_of: Counter[str] = Counter()
-        """Bytes by account."""
         self._by_account: dict[str, dict[str, None]] = {}
         self._inputs: dict[str, list[TaskInput]] = {}
         """What the runners have not taken, by the id of the task."""
@@ -238,20 +234,13 @@ class MemoryTasks:
                 self._drop_inputs(record.id)
 
     def _check_room(self, account: str, growth: int) -> None:
-        share = largest_share(self._bytes + growth, self._most_bytes)
-        if growth > 0 and self._bytes_of[account] + growth > share:
-            raise StoreFull(f"the tasks in memory have over {self._most_bytes:,} bytes (TaskLimits.kept_bytes)")
+        if growth > 0 and not self._memory.has_room(account, growth):
+            raise StoreFull(f"the tasks in memory have over {self._memory.most:,} bytes (TaskLimits.kept_bytes)")
 
     def _count(self, record: TaskRecord) -> None:
         size = record.size
-        self._grow(record.account, size - self._sizes.get(record.id, 0))
+        self._memory.add(record.account, size - self._sizes.get(record.id, 0))
         self._sizes[record.id] = size
-
-    def _grow(self, account: str, size: int) -> None:
-        self._bytes += size
-        self._bytes_of[account] += size
-        if not self._bytes_of[account]:
-            del self._bytes_of[account]
 
     async def load(self, id: str) -> TaskRecord | None:
         """See `Tasks.load`."""
@@ -286,7 +275,7 @@ class MemoryTasks:
                 raise too_many_inputs()
             self._check_room(record.account, input.size)
             self._inputs.setdefault(input.id, []).append(input)
-            self._grow(record.account, input.size)
+            self._memory.add(record.account, input.size)
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
         """See `Tasks.take`."""
@@ -299,7 +288,7 @@ class MemoryTasks:
     def _drop_inputs(self, id: str) -> Sequence[TaskInput]:
         dropped = self._inputs.pop(id, ())
         if dropped:
-            self._grow(self._records[id].account, -sum(each.size for each in dropped))
+            self._memory.add(self._records[id].account, -sum(each.size for each in dropped))
         return dropped
 
     def _drop_expired(self) -> None:
@@ -309,7 +298,7 @@ class MemoryTasks:
         for id in [id for id, record in self._records.items() if record.expires_at <= now]:
             self._drop_inputs(id)
             record = self._records.pop(id)
-            self._grow(record.account, -self._sizes.pop(id))
+            self._memory.add(record.account, -self._sizes.pop(id))
             own = self._by_account[record.account]
             del own[id]
             if not own:

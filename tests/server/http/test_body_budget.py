@@ -294,4 +294,4 @@ def test_one_address_does_not_take_it_all() -> None:
     with pytest.raises(RequestRejected, match="of yours"):
         budget.charge("b", 1)
     budget.release("b", 60)
-    assert (budget.total, budget._of) == (0, {})
+    assert (budget.total, budget._memory.by_account) == (0, {})

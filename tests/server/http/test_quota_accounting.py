@@ -241,11 +241,11 @@ class Machine(RuleBasedStateMachine):
         for call in list(calls._running):
             call.cancel()
         await self.turn(100)
-        assert not calls._running | calls.waiting.keys() | calls._memory.keys()
+        assert not calls._running | calls.waiting.keys() | calls._memory.by_account.keys()
         assert calls._anonymous == 0
         assert not context.subscription_index._clients
         for budget in (context.body_budget, context.handshake_budget):
-            assert budget.total == budget.requests == len(budget._of) == 0
+            assert budget.total == budget.requests == len(budget._memory.by_account) == 0
         assert context._load.running == context._load.held_bytes == 0
         assert context.slow_streams.unsent == len(context.slow_streams._readers) == 0
         assert not context.events._events.bytes  # type: ignore[attr-defined]
@@ -286,11 +286,11 @@ def check(server: Server, endpoint: HTTPEndpoint) -> None:
     """Compare what is counted with what is held."""
     context = endpoint.context
     for budget in (context.body_budget, context.handshake_budget):
-        assert budget.total == sum(budget._of.values())
-        assert all(size > 0 for size in budget._of.values())
+        assert budget.total == sum(budget._memory.by_account.values())
+        assert all(size > 0 for size in budget._memory.by_account.values())
     sessions = [*endpoint.sessions, *endpoint.sse]
     held = sum_by(lambda each: each.account, lambda each: each._handshake_bytes + each._roots_bytes, sessions)
-    assert all(context.handshake_budget._of.get(account, 0) >= size for account, size in held.items())
+    assert all(context.handshake_budget._memory.by_account.get(account, 0) >= size for account, size in held.items())
     for table in (endpoint.sessions, endpoint.sse):
         counts = Counter(session.account for session in table)
         assert counts == {account: len(own) for account, own in table._by_account.items()}
@@ -310,7 +310,7 @@ def check(server: Server, endpoint: HTTPEndpoint) -> None:
 def check_calls(server: Server) -> None:
     calls = server.round_trips._suspended_by_loop
     for table in calls.values():
-        assert table._memory == sum_by(lambda call: call.account, lambda call: call.memory, table._running)
+        assert table._memory.by_account == sum_by(lambda call: call.account, lambda call: call.memory, table._running)
         assert table._anonymous == sum(len(own) for own in table.waiting.values()) <= LIMITS.http.parked
         assert all(0 < len(own) <= LIMITS.http.parked_per_address for own in table.waiting.values())
         assert all(call in table._running for own in table.waiting.values() for call in own)

@@ -441,7 +441,9 @@ async def test_what_a_handler_holds_counts_while_it_works_after_an_answer(ends: 
                 await each.leave()
         # A call whose answer was refused still waits for another one.
         held = calls.suspended_calls._memory
-        await until(lambda: all(size < len(large) for account, size in held.items() if account.endswith(ATTACKER)))
+        await until(
+            lambda: all(size < len(large) for account, size in held.by_account.items() if account.endswith(ATTACKER))
+        )
 
 
 async def test_handlers_that_wait_for_clients_of_http_sse_count_for_their_address_and_in_total() -> None:

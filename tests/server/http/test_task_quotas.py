@@ -55,10 +55,10 @@ def held(here: Here) -> int:
     """The estimated bytes that running tasks hold."""
     context = here.endpoint.context
     quotas = context.dispatcher._tasks.runner(context.limits)._quotas  # type: ignore[attr-defined,union-attr]
-    assert sum(size for size, _ in quotas._held.values()) == quotas._memory.total()
+    assert sum(size for size, _ in quotas._held.values()) == quotas._memory.total
     assert len(quotas._held) == quotas._running.total()
     assert not quotas._creating
-    return int(quotas._memory.total())
+    return int(quotas._memory.total)
 
 
 @pytest.mark.parametrize("limit", ["running_per_principal", "tasks_per_principal", "tasks"])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from accord.limits import Limits
-from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, largest_share, memory_of
+from accord.messages.bounds import FIELD_BYTES, NODE_BYTES, AccountMemory, memory_of
 from accord.session.rate import FEW, MANY
 from accord.transport.asgi.request import RequestRejected
 
@@ -135,37 +135,34 @@ class BodyBudget:
     """The memory of bodies in progress, in total and by account."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.http.bodies_bytes
-        self._most_of_one = limits.http.bodies_bytes_per_address
+        self._memory = AccountMemory(limits.http.bodies_bytes, limits.http.bodies_bytes_per_address)
         self.most_nodes: int = limits.http.body_nodes
         """See `memory_of`."""
-        self._of: dict[str, int] = {}
-        self.total: int = 0
-        """Estimated bytes."""
         self.requests: int = 0
         """Requests in progress whose bodies have arrived."""
+
+    @property
+    def total(self) -> int:
+        """Return the estimated bytes."""
+        return self._memory.total
 
     def charge(self, account: str, size: int) -> None:
         """Charge `size` bytes. Raises `RequestRejected` (503) over the quota. Near the total bound, the largest
         accounts are refused first.
         """
-        of_one = self._of.get(account, 0) + size
-        if of_one > self._most_of_one or of_one > largest_share(self.total + size, self._most):
+        memory = self._memory
+        if not memory.has_room(account, size):
             suffix, limit = "", "bodies_bytes"
-            if of_one > self._most_of_one:
+            if memory.of_one(account) + size > memory.most_of_one:
                 suffix = " of this address" if is_address(account) else " of yours"
                 limit = "bodies_bytes_per_address"
             what = f"too many large requests{suffix} are in progress (HTTPLimits.{limit}); try again later"
             raise RequestRejected(503, what, _LATER)
-        self.total += size
-        self._of[account] = of_one
+        memory.add(account, size)
 
     def release(self, account: str, size: int) -> None:
         """Release `size` bytes."""
-        self.total -= size
-        self._of[account] -= size
-        if not self._of[account]:
-            del self._of[account]
+        self._memory.add(account, -size)
 
 
 AccountFinder = Callable[["ASGIRequest"], str]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from accord.errors import ToolError
 from accord.limits import Limits
-from accord.messages.bounds import largest_share
+from accord.messages.bounds import AccountMemory
 from accord.server.input.eager_task import EagerTask
 from accord.server.input.request_state import RequestState, StateExpired
 
@@ -70,7 +70,7 @@ class SuspendedCalls:
         self._anonymous = 0
         """The number of waiting handlers of clients that are not authenticated."""
         self._cleanup: asyncio.TimerHandle | None = None
-        self._memory: Counter[str] = Counter()
+        self._memory = AccountMemory(limits.http.bodies_bytes, limits.http.bodies_bytes_per_address)
         """By account: bytes that handlers hold which have asked a question, until they have ended."""
         self._spare_task: EagerTask | None = None
         """The task of the next handler that waits."""
@@ -156,26 +156,23 @@ class SuspendedCalls:
         """
         self._make_room(call, size)
         call.memory += size
-        self._memory[call.account] += size
+        self._memory.add(call.account, size)
 
     def _make_room(self, call: SuspendedCall, size: int) -> None:
         """Cancel other waiting handlers until `size` more bytes are within the limits. Raises `ToolError`."""
-        held, most = self._memory, self._limits.http.bodies_bytes
-        most_of_one = self._limits.http.bodies_bytes_per_address
-        while held[call.account] + size > most_of_one and self._evict_first(call.account, call):
+        held = self._memory
+        while held.of_one(call.account) + size > held.most_of_one and self._evict_first(call.account, call):
             pass
-        while held and held.total() + size > most:
-            if not self._evict_first(max(held, key=held.__getitem__), call):
+        while held.by_account and held.total + size > held.most:
+            if not self._evict_first(max(held.by_account, key=held.of_one), call):
                 break
-        if held[call.account] + size > min(most_of_one, largest_share(held.total() + size, most)):
+        if not held.has_room(call.account, size):
             raise ToolError("too many large calls are in progress (HTTPLimits.bodies_bytes); try again later")
 
     def _release(self, call: SuspendedCall) -> None:
         """Release the memory counted for a handler."""
-        self._memory[call.account] -= call.memory
+        self._memory.add(call.account, -call.memory)
         call.memory = 0
-        if not self._memory[call.account]:
-            del self._memory[call.account]
 
     def _evict_first(self, account: str, but: SuspendedCall) -> bool:
         """Cancel the longest waiting handler of an account other than `but`; return whether there was one."""

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from accord.errors import RateLimited, StoreFull
 from accord.limits import Limits
-from accord.messages.bounds import FIELD_BYTES, largest_share, memory_of
+from accord.messages.bounds import FIELD_BYTES, AccountMemory, memory_of
 
 if TYPE_CHECKING:
     from accord.server.tasks.running_task import RunningTask
@@ -32,10 +32,9 @@ class TaskQuotas:
         """Running tasks by account."""
         self._creating: Counter[str] = Counter()
         """By account: tasks within the limits that the store does not have yet."""
-        self._memory: Counter[str] = Counter()
-        """Estimated bytes by account."""
+        self._memory = AccountMemory(limits.http.bodies_bytes, limits.http.bodies_bytes_per_address)
         self._held: dict[RunningTask, tuple[int, Callable[[], None] | None]] = {}
-        """What each running task holds: bytes, and what releases its session."""
+        """By running task: its bytes, and the function that releases its session."""
 
     @contextmanager
     def creation(self, task: RunningTask, own: int, total: int) -> Iterator[None]:
@@ -51,25 +50,25 @@ class TaskQuotas:
         _check(running, limits.running_per_principal, "running tasks", "running_per_principal")
         size = self._memory_of(task)
         self._check_room(account, size)
-        self._add_memory(account, size)
+        self._memory.add(account, size)
         self._creating[account] += 1
         try:
             yield
         finally:
-            self._add_memory(account, -size)
+            self._memory.add(account, -size)
             _subtract(self._creating, account, 1)
 
     def add(self, task: RunningTask) -> None:
         """Count a running task. One that a process has left is counted beyond the limits, too."""
         size, hold = self._memory_of(task), task.call.peer.hold_session
         self._held[task] = size, None if hold is None else hold()
-        self._add_memory(task.record.account, size)
+        self._memory.add(task.record.account, size)
         self._running[task.record.account] += 1
 
     def remove(self, task: RunningTask) -> None:
         """Count a task no longer that has ended."""
         size, release_session = self._held.pop(task)
-        self._add_memory(task.record.account, -size)
+        self._memory.add(task.record.account, -size)
         _subtract(self._running, task.record.account, 1)
         if release_session is not None:
             release_session()
@@ -89,7 +88,7 @@ class TaskQuotas:
         if task in self._held:
             held, release_session = self._held[task]
             self._held[task] = held + size, release_session
-            self._add_memory(task.record.account, size)
+            self._memory.add(task.record.account, size)
 
     def _memory_of(self, task: RunningTask) -> int:
         """Return the estimated bytes of the client's data that a task holds: arguments, decoded and in its record, and
@@ -102,14 +101,10 @@ class TaskQuotas:
         return size + len(task.record.params) + FIELD_BYTES * len(headers)
 
     def _check_room(self, account: str, size: int) -> None:
-        most, most_of_one = self._limits.http.bodies_bytes, self._limits.http.bodies_bytes_per_address
-        if self._memory[account] + size > min(most_of_one, largest_share(self._memory.total() + size, most)):
+        if not self._memory.has_room(account, size):
             raise StoreFull(
                 "too many large tasks are running (HTTPLimits.bodies_bytes); try again when some have ended"
             )
-
-    def _add_memory(self, account: str, size: int) -> None:
-        _subtract(self._memory, account, -size)
 
 
 def _check(count: int, most: int, what: str, limit: str) -> None:
