@@ -13,11 +13,12 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, async_playwright, expect
 
 from tests.inspector.chromium import find_browser
 
@@ -51,6 +52,24 @@ async def opened_screen(page: Page, address: str) -> None:
     await page.goto(address)
     await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     await expect(page.get_by_role("main")).not_to_have_attribute("aria-busy", "true")
+
+
+async def hold_requests(page: Page, pattern: str) -> asyncio.Event:
+    """Hold requests that match `pattern` until the returned event is set."""
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await page.route(pattern, hold)
+    return released
+
+
+async def stop_clock(page: Page) -> None:
+    """Stop the time of the page: nothing is drawn, and no timer ends, but by `page.clock`."""
+    await page.clock.install()
+    await page.clock.pause_at(datetime.now() + timedelta(hours=1))
 
 
 async def first_tools(page: Page) -> None:

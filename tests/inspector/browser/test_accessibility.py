@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from functools import cache
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, expect
 
-from tests.inspector.browser.browser import first_tools, opened_screen
+from tests.inspector.browser.browser import first_tools, hold_requests, opened_screen
 from tests.inspector.browser.conftest import Inspect, OpenPage
 from tests.interop.peers import npm_package
 
@@ -203,13 +202,7 @@ async def test_a_tool_is_called_by_keyboard_alone(page: Page) -> None:
 
 async def test_a_screen_that_is_loaded_late_leaves_the_focus_where_the_user_moved_it(page: Page) -> None:
     await opened_screen(page, "#/servers")
-    released = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await released.wait()
-        await route.continue_()
-
-    await page.route("**/api/traffic/timeline", hold)
+    released = await hold_requests(page, "**/api/traffic/timeline")
     await page.get_by_role("navigation", name="Screens").get_by_role("link", name="Timeline").click()
     box = page.get_by_role("searchbox", name="Filter")
     await box.focus()

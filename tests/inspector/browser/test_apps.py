@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
-from datetime import datetime, timedelta
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 from playwright.async_api import Frame, Page, expect
 
+from tests.inspector.browser.browser import stop_clock
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 
 BLOCKED = r"Content Security Policy|Unsafe attempt|Failed to navigate|sandboxed|another host: .*evil|Failed to load"
@@ -22,6 +24,26 @@ async def open_app(page: Page) -> None:
     await page.goto("#/apps/app_server.py")
     await page.reload()  # without the app that another test opened
     await page.get_by_role("button", name="Call the tool and open its app").click()
+
+
+OpenOwnApp = Callable[[], Coroutine[Any, Any, Page]]
+
+
+@pytest.fixture
+def open_own_app(
+    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
+) -> OpenOwnApp:
+    """Open the app in a page that no other test uses, and wait until it has asked its host."""
+
+    async def open_own() -> Page:
+        page = await open_page((await inspect(*inspected)).link)
+        problems.expect(BLOCKED)
+        await expect(page.get_by_role("link", name="clock")).to_be_visible()
+        await open_app(page)
+        await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+        return page
+
+    return open_own
 
 
 async def frame_of(page: Page) -> Frame:
@@ -73,17 +95,10 @@ async def test_the_user_approves_a_call_that_may_change_something(
     await expect(frame.locator("output")).to_contain_text(f"change {outcome}" if button == "Decline" else outcome)
 
 
-async def test_an_app_cannot_exchange_the_call_that_the_user_approves(
-    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
-) -> None:
-    page = await open_page((await inspect(*inspected)).link)
-    problems.expect(BLOCKED)
-    await expect(page.get_by_role("link", name="clock")).to_be_visible()
-    await open_app(page)
+async def test_an_app_cannot_exchange_the_call_that_the_user_approves(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
     frame = page.frame_locator("iframe")
-    await expect(frame.locator("output")).to_contain_text("origin null")
-    await page.clock.install()
-    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn, and no timer ends, by itself
+    await stop_clock(page)
     async with page.expect_response("**/apps/call"):
         await (await frame_of(page)).evaluate(ASK, 1)
     await (await frame_of(page)).evaluate(ASK, 2)
@@ -142,16 +157,9 @@ DISGUISE = """() => {
 }"""
 
 
-async def test_an_app_that_does_not_answer_its_end_is_closed_by_the_user(
-    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
-) -> None:
-    page = await open_page((await inspect(*inspected)).link)
-    problems.expect(BLOCKED)
-    await expect(page.get_by_role("link", name="clock")).to_be_visible()
-    await open_app(page)
-    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
-    await page.clock.install()
-    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # the wait for the answer has no end
+async def test_an_app_that_does_not_answer_its_end_is_closed_by_the_user(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
+    await stop_clock(page)  # the wait for the answer has no end
     await page.get_by_role("button", name="Close", exact=True).click()
     await page.clock.run_for(40)
     await expect(page.locator("iframe")).to_have_count(1)
@@ -160,17 +168,10 @@ async def test_an_app_that_does_not_answer_its_end_is_closed_by_the_user(
     await expect(page.locator("iframe")).to_have_count(0)
 
 
-async def test_an_app_never_has_the_frame_of_the_last_one(
-    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
-) -> None:
-    page = await open_page((await inspect(*inspected)).link)
-    problems.expect(BLOCKED)
-    await expect(page.get_by_role("link", name="clock")).to_be_visible()
-    await open_app(page)
-    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+async def test_an_app_never_has_the_frame_of_the_last_one(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
     last = await page.locator("iframe").element_handle()
-    await page.clock.install()
-    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn until the new app is there
+    await stop_clock(page)  # nothing is drawn until the new app is there
     async with page.expect_response("**/api/apps/open"):
         await page.get_by_role("button", name="Call the tool and open its app").click()
     await page.wait_for_function(OPENED, polling=100)
@@ -202,18 +203,12 @@ FLOOD = """async () => {
 }"""
 
 
-async def test_no_connection_of_an_app_leaves_its_policy(
-    inspect: Inspect, open_page: OpenPage, inspected: tuple[str, ...], problems: ProblemsOfTest
-) -> None:
+async def test_no_connection_of_an_app_leaves_its_policy(open_own_app: OpenOwnApp) -> None:
     """WebRTC is not bounded by a policy."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.setblocking(False)
-        page = await open_page((await inspect(*inspected)).link)
-        problems.expect(BLOCKED)
-        await expect(page.get_by_role("link", name="clock")).to_be_visible()
-        await open_app(page)
-        await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+        page = await open_own_app()
         await (await frame_of(page)).evaluate(LEAK, listener.getsockname()[1])
         with pytest.raises(BlockingIOError):
             listener.recv(2_000)

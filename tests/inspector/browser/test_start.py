@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from playwright.async_api import Page, Route, expect
 
-from tests.inspector.browser.browser import opened_screen
+from tests.inspector.browser.browser import hold_requests, opened_screen
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.waiting import until
 
@@ -93,13 +91,7 @@ async def test_another_screen_opens_at_its_top(page: Page) -> None:
 
 async def test_a_screen_that_is_chosen_before_the_servers_are_known_is_of_the_same_server(page: Page) -> None:
     await opened_screen(page, "#/tools/everything.py")
-    released = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await released.wait()
-        await route.continue_()
-
-    await page.route("**/api/servers/list", hold)
+    released = await hold_requests(page, "**/api/servers/list")
     await page.reload()
     await page.get_by_role("link", name="Prompts").click()
     released.set()

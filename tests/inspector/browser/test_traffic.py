@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Coroutine
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from playwright.async_api import Page, expect
 
 from accord.wire.session_file import StderrEntry
 
+from tests.inspector.browser.browser import stop_clock
 from tests.inspector.browser.conftest import Inspect, OpenPage, ProblemsOfTest
 from tests.inspector.browser.test_accessibility import MODES, axe, problems_of
 from tests.inspector.browser.test_questions_screen import send
@@ -69,8 +69,7 @@ async def test_the_filter_keeps_what_is_typed_before_its_last_text_was_drawn(
     await expect(page.get_by_role("grid", name="Messages").locator("#row-6")).to_contain_text("bake")
     box = page.get_by_role("searchbox", name="Filter")
     await box.focus()
-    await page.clock.install()
-    await page.clock.pause_at(datetime.now() + timedelta(hours=1))  # nothing is drawn, and no timer ends, by itself
+    await stop_clock(page)
     async with page.expect_response("**/api/traffic/rows"):
         await page.keyboard.type("b")
         await page.clock.run_for(160)
