@@ -26,7 +26,7 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.full: bool = False
-        """Whether the messages that wait have reached the limit."""
+        """True if the waiting messages have reached the limit."""
         self.is_processing: bool = False
         """Whether the receiver still processes the last messages: it has not called `get` again."""
 

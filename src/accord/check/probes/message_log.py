@@ -69,7 +69,7 @@ class LoggedResponse(msgspec.Struct, kw_only=True):
     error: str = ""
     """Why there is no response, or why it is incomplete."""
     session_ended: bool = False
-    """Whether the checker ended the session before the response was complete."""
+    """True if the checker ended the session before the response was complete."""
     url: str = ""
     """The URL of the request, if it is not that of the session."""
     entries: list[int] = msgspec.field(default_factory=list)

@@ -193,7 +193,7 @@ class Registration:
         """Digests of the definition, by revision; see `input.multi_round_trip`."""
         self._mirrored: Mirrored | None = None
         self.may_mirror: bool = True
-        """Whether HTTP headers may repeat arguments of it: False once `mirrored` has found none."""
+        """False once `mirrored` has found that no HTTP header repeats an argument."""
 
     @property
     def is_mounted(self) -> bool:

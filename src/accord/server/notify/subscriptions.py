@@ -23,7 +23,7 @@ from accord.session.pending_request import PendingRequest
 
 
 class FilterGrant(NamedTuple):
-    """What an extension grants of a filter."""
+    """The part of a subscription filter that an extension grants."""
 
     members: dict[str, Any]
     """The granted members."""

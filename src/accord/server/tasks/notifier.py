@@ -42,7 +42,7 @@ its tasks are granted."""
 
 
 ComparableState = tuple[Any, ...]
-"""What changes in a task with each notification."""
+"""The fields of a task whose change is notified."""
 
 
 def subscription_key(id: str) -> str:
@@ -51,7 +51,7 @@ def subscription_key(id: str) -> str:
 
 
 def comparable_state(record: TaskRecord) -> ComparableState:
-    """Return what changes in a task with each notification."""
+    """Return the fields of a task whose change is notified."""
     return record.status, record.message, record.updated_at, tuple(record.questions)
 
 
