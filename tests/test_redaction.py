@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from accord.redaction import REDACTED, may_have_secret, redact
+from accord.redaction import REDACTED, may_have_secret, redact, text as text_redaction
 
 from tests.measure import assert_linear, processor_seconds
 
@@ -203,6 +203,26 @@ IN_TEXTS = [
     ('(b"x-api-key", b"abc")', '(b"x-api-key", b"[redacted]")'),
     ('["tool","--api-key","hunter2"]', '["tool","--api-key","[redacted]"]'),
     ("token=a token=b, password=c", "token=[redacted] token=[redacted] password=[redacted]"),
+    ("password:\n  hunter2\nuser: me", "password:\n  [redacted]\nuser: me"),
+    ("password:\r\n\thunter\r\n", "password:\r\n\t[redacted]\r\n"),
+    ("API_KEY:\nabc123\ndone", "API_KEY:\n[redacted]\ndone"),
+    ("token=\nQUJDREVGRw12==", "token=\n[redacted]"),
+    ('"password":\n    "hun ter",\n', '"password":\n    "[redacted]",\n'),
+    ("secret: |\n  hun\n   ter\nuser: me", "secret: |\n  [redacted]\nuser: me"),
+    ("a:\n  secret: >-\n    hun ter\n\n    2\n  user: me", "a:\n  secret: >-\n    [redacted]\n  user: me"),
+    ("Authorization:\n  Digest response=b\nHost: x", "Authorization:\n  [redacted]\nHost: x"),
+    ("token:\\n  hunter2\\nnext", "token:\\n  [redacted]\\nnext"),
+    ('[["Authorization","Digest x"],["host","y"]]', '[["Authorization","[redacted]"],["host","y"]]'),
+    ("[('x-api-key', 'abc123'), ('host', 'x')]", "[('x-api-key', '[redacted]'), ('host', 'x')]"),
+    ('"[[\\"cookie\\", \\"a=b\\"]]"', '"[[\\"cookie\\", \\"[redacted]\\"]]"'),
+    ("GET /maps?key=a1b2c3d4e5&q=Oslo", "GET /maps?key=[redacted]&q=Oslo"),
+    ("https://x.example/y?q=1&key=a1b2c3d4e5", "https://x.example/y?q=1&key=[redacted]"),
+    ("GET /y?q=1&token=abc", "GET /y?q=1&token=[redacted]"),
+    ("next=https%3A%2F%2Fme%3Ahunter2%40host%2F&n=1", "next=https%3A%2F%2Fme%3A[redacted]%40host%2F&n=1"),
+    ("/login?to=%2Fx%3Ftoken%3Dabc%26page%3D2 200", "/login?to=%2Fx%3Ftoken%3D[redacted]%26page%3D2 200"),
+    ("body=%7B%22password%22%3A%22a%20b%22%7D", "body=%7B%22password%22%3A%22[redacted]%22%7D"),
+    ("sent Bearer%20abcdefgh%2Fijk", "sent Bearer%20[redacted]"),
+    ("to=%252Fx%253Fp%2561ssword%253Dabc", "to=%252Fx%253Fpassword%253D[redacted]"),
 ]
 
 
@@ -341,6 +361,18 @@ PLAIN_TEXTS = [
     "https://example.com:8080/x?page=2#key=1",
     "git@github.com:me/repo.git ssh://git@host/x",
     "mailto:me@example.com at http://host:80",
+    "password:\n",
+    "password:\nSuccess",
+    "the token:\nTraceback of 2 calls",
+    "credentials:\n  user: me\n  region: eu-1",
+    "secrets:\n  - name",
+    "token:\nuser=me22",
+    "required = ['password', 'email']",
+    '["Authorization","Content-Type"]',
+    '["a", "password", "x y"]',
+    "/search?key=username&key=2",
+    "100% of it, %d of %s, %20 and caf%C3%A9%3F",
+    "https://example.com/%2Fx%3Fpage%3D2%26tokens%3D5",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
     "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
     "eyJhbGciOiJIUzI1NiJ9",
@@ -390,6 +422,8 @@ def test_only_what_holds_a_secret_is_made_anew() -> None:
         (["tool", "--api-key", "hunter2", "--verbose"], ["tool", "--api-key", REDACTED, "--verbose"]),
         ({"args": ("-password", "hunter2")}, {"args": ("-password", REDACTED)}),
         ({"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "DB_PASSWORD", "value": REDACTED}),
+        (["Authorization", "Digest x"], ["Authorization", REDACTED]),
+        ([("x-api-key", "abc123"), ("accept", "*/*")], [("x-api-key", REDACTED), ("accept", "*/*")]),
         ([{"value": {"a": "hunter2"}, "name": "Authorization"}], [{"value": REDACTED, "name": "Authorization"}]),
     ],
 )
@@ -404,6 +438,10 @@ def test_a_secret_whose_name_is_a_value_beside_it_is_redacted(value: object, lef
     [
         ["--token-type", "Bearer", "--api-key", "--verbose", "--password"],
         ["token", "password"],
+        {"required": ["password", "email"], "allow": ["Authorization", "Content-Type"]},
+        ["token", "x y", "z"],
+        ["Authorization", ""],
+        ["Authorization", 5],
         ["--api-key", 5, "-", "x"],
         {"name": "city", "value": "Oslo"},
         {"name": "token_count", "value": 5},
@@ -453,6 +491,43 @@ def test_a_text_with_too_many_places_goes_as_a_whole() -> None:
     assert redact("the key " * 5_001) == REDACTED
 
 
+def test_a_text_with_too_many_encoded_parts_goes_as_a_whole() -> None:
+    assert redact("a%20b " * 5_000 + "token=abc") == "a%20b " * 5_000 + "token=" + REDACTED
+    assert redact("a%20b " * 5_001 + "token=abc") == REDACTED
+    assert redact("key%2520b " * 2_500) == "key%2520b " * 2_500
+    assert redact("key%2520b " * 2_501) == REDACTED  # each has one more when it is decoded
+
+
+def test_all_texts_of_a_value_share_what_is_decoded() -> None:
+    text = "token a%20b " + "a%20b " * 2_499
+    assert redact([text, text, "token a%20b", "a%20b"]) == [text, text, REDACTED, "a%20b"]
+
+
+def test_a_text_in_json_in_json_is_searched_as_often_at_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+
+    def counted(text: str) -> str:
+        searched.append(len(text))
+        return text
+
+    monkeypatch.setattr(text_redaction, "redact_forms", counted)
+    for levels in (1, 2, 8):
+        searched.clear()
+        value = "the token " * 100
+        for _ in range(levels):
+            value = json.dumps([value])
+        redact(value)
+        assert searched == [1_000, len(value)]
+
+
+def test_encoded_parts_of_a_text_without_any_secret_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    monkeypatch.setattr(text_redaction, "_encoded", lambda part, *_: looked_at.append(part))
+    text = "a%20b " * 10
+    assert redact(text) is text
+    assert not looked_at
+
+
 def test_no_letter_but_one_changes_the_length_in_lower_case() -> None:
     """Places are found in a text in lower case, and used in the text itself."""
     longer = [chr(code) for code in range(sys.maxunicode + 1) if len(chr(code).lower()) != 1]
@@ -472,6 +547,11 @@ holders = st.sampled_from(
         "'{name}': '{secret}'",
         '{{\\"{name}\\": \\"{secret}\\"}}',
         "--{name} {secret}",
+        "{name}:\n  {secret}\n",
+        "{name}: |\n  {secret}\n",
+        '["{name}","{secret}"]',
+        "?to=%2F%3F{name}%3D{secret}%26",
+        "https%3A%2F%2Fme%3A{secret}%40host%2F",
         "Bearer {secret}",
         "Basic {secret}==",
         "Authorization: anything {secret}",
@@ -483,10 +563,42 @@ holders = st.sampled_from(
 
 
 @given(st.text("ab .\n,", max_size=10), st.text(" .\n", max_size=10), holders, secret_names, secrets)
+@example("", "", "{name}: |\n  {secret}\n", "authorization", "q000000007Q")
 def test_no_secret_behind_a_name_survives(before: str, after: str, holder: str, name: str, secret: str) -> None:
     text = f"{before} {holder.format(name=name, secret=secret)} {after}"
     for value in (text, [text], {"message": text}, {text: 1}, json.dumps({"args": [text]})):
         assert secret not in json.dumps(redact(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"headers": [{"name": "Authorization", "value": "hunter2"}]},
+        {"secrets": ["hunter2"]},
+        {"password": {"old": "hunter2", "new": "hunter2"}},
+        {"argv": ["--api-key", "hunter2"]},
+        [["Authorization", "hunter2"]],
+    ],
+)
+def test_json_in_a_text_has_no_more_secrets_than_the_value(value: Any) -> None:
+    """The text of a result repeats the structured one."""
+    for text in (json.dumps(value), json.dumps(value, indent=2), json.dumps({"body": json.dumps(value)})):
+        assert "hunter2" not in redact(text)
+        assert json.loads(redact(text)) == redact(json.loads(text))
+        assert redact(redact(text)) == redact(text)
+
+
+def test_a_name_that_is_escaped_in_json_in_a_text_is_read() -> None:
+    assert redact(r'{"\u0070assword": "hunter2abc"}') == r'{"\u0070assword": "[redacted]"}'
+
+
+def test_a_part_that_is_encoded_is_found_beside_an_odd_percent_sign() -> None:
+    assert redact("q=100%zz%20password%3Dhunter2abc").endswith("password%3D[redacted]")
+
+
+def test_all_else_in_json_in_a_text_stays() -> None:
+    text = '{ "n": 1.10, "i": 9007199254740993, "secrets": ["hunter2"],\n\t"n": 2, "text": "\\u0041" }'
+    assert redact(text) == text.replace('["hunter2"]', '"[redacted]"')
 
 
 json_values = st.recursive(
@@ -529,6 +641,21 @@ pieces += [
     "ghp_",
     "-----BEGIN PRIVATE KEY-----",
     ";",
+    "\n  ",
+    ": |\n ",
+    "\\n",
+    "x:",
+    '["',
+    '","',
+    '"]',
+    "?key=",
+    "%3A",
+    "%3D",
+    "%2F%2F",
+    "%40",
+    "%0A",
+    "%22",
+    "%25",
 ]
 
 
@@ -586,6 +713,19 @@ HARD += [
     "hooks.slack.com/services/",
     "login mysql ",
 ]
+HARD += [
+    "token:\n",
+    "token: |\n ",
+    "token:\n a\n",
+    '["token","',
+    '["token","a"]',
+    "?key=",
+    "?key=a",
+    "%3A",
+    "%25",
+    "a%3",
+]
+HARD += ["'cookie: " + "a" * 80, '"authorization= ' + "a" * 80]  # few places, much behind them
 HARD += ["-----BEGIN PRIVATE KEY-----a-", "bearer aaaaaaaa ", "basic a", "password='", 'password="\\', "cookie: ", "{["]
 
 
