@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -82,6 +83,7 @@ class Model(pydantic.BaseModel):
     table: dict[int, str] = {}
 
 
+@cache
 def _decimals(count: int) -> list[str]:
     """Return decimals of up to 18 digits, of which each has the hash 1."""
     found, factor = list[str](), 1
@@ -92,6 +94,7 @@ def _decimals(count: int) -> list[str]:
     return found
 
 
+@cache
 def _points(count: int) -> list[tuple[int, int]]:
     """Return pairs of numbers of which each has the same hash."""
     prime_1, prime_2, prime_5, mask = 11400714785074694791, 14029467366897019727, 2870177450012600261, (1 << 64) - 1

@@ -10,7 +10,8 @@ from accord.errors import Mismatch, SchemaError
 from accord.limits import Limits
 from accord.schema.cost import measure
 from accord.schema.subschema_cost import CALLED
-from accord.schema.validate import MOST, Work, compile
+from accord.schema.validate import compile
+from accord.schema.validation_work import MOST, ValidationWork
 
 from tests.measure import assert_linear, costs_at_most
 
@@ -36,9 +37,9 @@ def nested_array(depth: int, value: Any) -> Any:
     return value
 
 
-def work(schema: Any) -> Work:
+def work(schema: Any) -> ValidationWork:
     limits = Limits()
-    return Work(schema, measure(schema, limits), limits)
+    return ValidationWork(schema, measure(schema, limits), limits)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,13 @@ def canonical_json(text: bytes) -> bytes:
     return _in_order(_plain(text))
 
 
+def ordered_json(text: bytes) -> bytes:
+    """Return JSON with its keys in order, and numbers with a point or an exponent as they are written. Raises the
+    errors of `canonical_json`.
+    """
+    return _in_order(_as_written(text))
+
+
 def _number(text: str) -> Raw:
     """Return a number with a point or an exponent, exact and in a canonical spelling."""
     if len(text) > _DIGITS:
@@ -73,5 +80,6 @@ def _number(text: str) -> Raw:
     return Raw(written.encode())
 
 
+_as_written = msgspec.json.Decoder(float_hook=lambda text: Raw(text.encode())).decode
 _plain = msgspec.json.Decoder(float_hook=_number).decode
 _in_order: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode

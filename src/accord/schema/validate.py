@@ -4,17 +4,10 @@ Peers send schemas, so they are measured first (`cost`), never fetch anything, a
 without backtracking, for as much text as it can read in a second (`pattern_times`); only a pattern that this engine
 does not support (look-around, back-references) runs on one that counts its backtracking, of which long texts get less.
 The default dialect is 2020-12, as the specification says; older drafts are used if `$schema` names them.
-
-`Work` is the cost of checking a value against a schema: for each level of the value, the number of subschemas that
-check one place.
-
-A schema within the limits of `cost` can still take minutes: 4,000 alternatives for the items of an array, and an array
-of 10,000 items. An object of many properties costs one subschema for each, so places are distinguished by their names.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -23,136 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accord.errors import Mismatch, SchemaError
 from accord.limits import DEFAULT_LIMITS, Limits
-from accord.schema.cost import UNEVALUATED, Cost, measure, subschemas
+from accord.schema.cost import Cost, measure
 from accord.schema.keywords import KEYWORDS
 from accord.schema.pattern_engine import PATTERN_BYTES
 from accord.schema.pattern_size import check_sizes
 from accord.schema.pattern_times import MAX_BACKTRACKS, PatternTimes
 from accord.schema.pattern_work import ReadingWork, max_characters
-from accord.schema.references import References, is_resource
-from accord.schema.subschema_cost import CALLED, UNIQUE_TIME, compared_values, has_unique_items, looks_again
+from accord.schema.subschema_cost import UNIQUE_TIME
+from accord.schema.validation_work import MOST, ValidationWork, whole_width
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator as Compiled
-
-MOST = 2_000_000
-"""Steps that any value may take: about a second, and up to four for each of its parts."""
-
-_STEPS = 100_000
-"""Limit of the steps of the count itself, each a subschema at a place; beyond it, every place counts for the whole
-schema."""
-
-_WILD = {".": "*", "[": "[]"}
-"""Subschemas for any member also check each one, and so do subschemas for any item."""
-
-_Key = tuple[int, int]
-_PLAIN = (0, 0)
-_UNIQUE = (0, 1)
-"""`uniqueItems` at a place inside of its array: it reads that place and all places inside."""
-
-_Group = Counter[_Key]
-"""The subschemas that check one place, and how often each does."""
-_UNIQUE_GROUP: _Group = Counter({_UNIQUE: 1})
-
-
-class Work:
-    """The widths of one schema that was measured (`cost.measure`)."""
-
-    def __init__(self, schema: Any, cost: Cost, limits: Limits) -> None:
-        self._whole = whole_width(cost, limits.depth)
-        self._references = References(schema)
-        self._known: dict[_Key, tuple[dict[str, Any], Any]] = {}
-        self._closures: dict[_Key, tuple[int, dict[str, _Group]]] = {
-            _PLAIN: (1, {}),
-            _UNIQUE: (CALLED, {"[]": _UNIQUE_GROUP, "*": _UNIQUE_GROUP}),
-        }
-        self.steps: int = 0
-        """Subschemas that were added to places in the calculation of the widths."""
-        self.widths: list[int] = list(self._levels(schema, limits.depth))
-        """For each level, the number of subschemas that check its fullest place; the last one is for all deeper
-        levels."""
-        self._widest = max(self.widths)
-
-    def fits(self, levels: Sequence[int]) -> bool:
-        """Return whether a value with so many parts on each of its levels can be checked in time."""
-        parts = sum(levels)
-        limit = max(MOST, 4 * parts)
-        if parts * self._widest <= limit:
-            return True
-        deeper = self.widths[-1:] * len(levels)
-        return sum(parts * width for parts, width in zip(levels, [*self.widths, *deeper], strict=False)) <= limit
-
-    def _levels(self, schema: Any, depth: int) -> Iterator[int]:
-        groups = [self._group(schema, schema)]
-        seen: list[set[frozenset[Any]]] = []
-        widest = 0
-        for _ in range(depth + 1):
-            looks = [self._measure_group(group) for group in groups]
-            width = max((work for work, _ in looks), default=0)
-            yield width
-            widest = max(widest, width)
-            if self.steps > _STEPS:
-                yield max(widest, self._whole)
-                return
-            below = {frozenset(group.items()): group for _, inside in looks for group in inside.values()}
-            if not below or below.keys() in seen:  # no further level, or a repeated one
-                yield widest if below else 0
-                return
-            seen.append(set(below))
-            groups = list(below.values())
-
-    def _measure_group(self, group: _Group) -> tuple[int, dict[str, _Group]]:
-        """Return the work at one place, and the subschemas for the places inside it."""
-        work = 0
-        inside: dict[str, _Group] = {}
-        for key, times in group.items():
-            own, steps = self._closure(key)
-            work += times * own
-            self._add(inside, steps, times)
-        for step, below in inside.items():
-            wild = _WILD.get(step[:1])
-            if wild in inside and wild != step and self.steps <= _STEPS:
-                self.steps += len(inside[wild])
-                below.update(inside[wild])
-        return work, inside
-
-    def _closure(self, key: _Key) -> tuple[int, dict[str, _Group]]:
-        """Return the work and the inner subschemas of one subschema, with those that check the same place for it."""
-        if key not in self._closures:
-            schema, base = self._known[key]
-            work, inside = 1 + compared_values(schema), dict[str, _Group]()
-            if has_unique_items(schema):
-                self._add(inside, {"[]": _UNIQUE_GROUP}, 1)
-            factor = UNEVALUATED if looks_again(schema) else 1
-            for step, inner, base_inside in subschemas(schema, base, self._references):
-                group = self._group(inner, base_inside)
-                if step:
-                    inside.setdefault(step, Counter()).update(group)
-                    continue
-                for each in group:
-                    own, steps = self._closure(each)
-                    work += factor * own
-                    self._add(inside, steps, factor)
-            self._closures[key] = work, inside
-        return self._closures[key]
-
-    def _add(self, inside: dict[str, _Group], more: dict[str, _Group], times: int) -> None:
-        for step, group in more.items():
-            if self.steps > _STEPS:  # the widths are not used in that case
-                return
-            self.steps += 1 + len(group)
-            counter = inside.setdefault(step, Counter())
-            for key, count in group.items():
-                counter[key] += count * times
-
-    def _group(self, schema: Any, base: Any) -> _Group:
-        if not isinstance(schema, dict):  # true or false
-            return Counter({_PLAIN: 1})
-        base = schema if is_resource(schema) else base
-        key = id(schema), id(base)
-        self._known[key] = schema, base
-        return Counter({key: 1})
-
 
 _DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema",
@@ -177,13 +51,6 @@ _READING_TIME = 100_000_000
 """Nanoseconds for all keywords that read texts, except patterns."""
 _COPIES = 4
 """Copies of a path, or of a part of the schema, in one failure."""
-
-
-def whole_width(cost: Cost, depth: int) -> int:
-    """Return an upper bound of the widths of a schema."""
-    return (cost.nodes + cost.compared) * (CALLED * (depth + 1) if cost.unique else 1)
-
-
 _OPTIONS: dict[str, Any] = {"offline": True, "keywords": KEYWORDS, "validate_formats": False}
 """`format` is an annotation, as in 2020-12: older drafts would read each text as often as the schema says."""
 
@@ -300,8 +167,8 @@ class Validator:
         return ReadingWork(self._schema, self._cost)
 
     @cached_property
-    def _work(self) -> Work:
-        return Work(self._schema, self._cost, self._limits)
+    def _work(self) -> ValidationWork:
+        return ValidationWork(self._schema, self._cost, self._limits)
 
     def _explains(self, value: Any, levels: list[int]) -> bool:
         """Return whether the failures that are created for the first one are few, and small: each has a copy of its

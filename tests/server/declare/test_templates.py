@@ -464,13 +464,13 @@ async def test_a_uri_is_compared_only_with_templates_that_begin_as_it_does(monke
         server.resource(f"t{number}://{{a}}/{{b}}", name=f"t{number}")(lambda a, b: a + b)
     server.resource("{scheme}://one", name="any")(lambda scheme: scheme)
     compared: list[str] = []
-    located = module._locate
+    located = module.locate
 
     def locate(track: Any, units: str) -> Any:
         compared.append(units)
         return located(track, units)
 
-    monkeypatch.setattr(module, "_locate", locate)
+    monkeypatch.setattr(module, "locate", locate)
     _, values = server.registry.resource("t77://x/y")
     assert values == {"a": "x", "b": "y"}
     assert len(compared) == 1
