@@ -663,6 +663,16 @@ def test_a_batch_that_is_no_json_gets_one_error_that_is_no_array() -> None:
         assert error_of(answer) == (None, PARSE)
 
 
+def test_half_a_surrogate_pair_in_a_batch_is_an_error_for_its_item_alone() -> None:
+    bad = rb'{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"a":"\ud83d"}}'
+    lost = rb'{"jsonrpc":"2.0","id":"\uDC00","method":"ping"}'
+    good = rb'{"jsonrpc":"2.0","id":6,"method":"ping","params":{"a":"\ud83d\ude00 \\ud83d"}}'
+    (answers,) = replies(batching(), b" [\n" + b" ,\n".join([bad, good, lost, good.replace(b"6", b"7", 1), bad]) + b"]")
+    assert [error_of(answers[at]) for at in (0, 2, 4)] == [(5, INVALID), (None, INVALID), (5, INVALID)]
+    assert "surrogate" in answers[0]["error"]["message"]
+    assert [answers[at] for at in (1, 3)] == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in (6, 7)]
+
+
 def test_initialize_inside_a_batch_is_an_error_for_that_item() -> None:
     session = batching()
     (answers,) = replies(session, batch(initialize("2024-11-05", 1), request(2, "ping")))
@@ -896,7 +906,7 @@ MANY = b"[" + b"[]," * RESULT_NODES + b"0]"
     "rest",
     [
         b'"result":{"content":[],"structuredContent":%b}' % MANY,
-        b'"result":{"content":[],"structuredContent":{"a":[%b]}}' % b",".join([b"0"] * (2 * RESULT_NODES + 1)),
+        b'"result":{"content":[],"structuredContent":{"a":[%b0]}}' % (b"0," * (2 * RESULT_NODES)),
         b'"error":{"code":1,"message":"no","data":%b}' % MANY,
         b'"result":{},"more":%b' % MANY,
         b'"more":%b,"result":{}' % MANY,
@@ -920,10 +930,17 @@ def test_an_answer_with_too_much_structure_ends_its_request_unread(rest: bytes) 
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"_meta":{"a":%b}}}' % MANY,
         b'{"jsonrpc":"2.0","method":%b}' % MANY,
         MANY,
-        b"{%b}" % b",".join(b'"%d":1' % number for number in range(RESULT_NODES + 1)),
     ],
 )
 def test_what_else_has_too_much_structure_is_dropped_unread(message: bytes) -> None:
+    is_dropped_unread(message)
+
+
+def test_a_message_with_too_many_members_is_dropped_unread() -> None:
+    is_dropped_unread(b"{%b}" % b",".join(map(b'"%d":1'.__mod__, range(RESULT_NODES + 1))))
+
+
+def is_dropped_unread(message: bytes) -> None:
     session = opened_client("2025-11-25")
     (event,) = session.receive(message)
     assert isinstance(event, MessageIgnored)

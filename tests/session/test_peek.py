@@ -41,14 +41,6 @@ def test_another_meta_is_never_answered_with_the_last_one() -> None:
     assert peek.request_meta(Raw(b'{"name":"a"}'), last) is None
 
 
-def test_a_value_that_a_handler_could_change_is_never_shared() -> None:
-    last = peek.LastMeta()
-    meta = {**META, CLIENT_CAPABILITIES: {"experimental": {"x": {"y": 1}}}}
-    first, second = (peek.request_meta(params(meta), last) for _ in range(2))
-    assert first == second
-    assert first is not second
-
-
 @pytest.mark.parametrize("meta", [7, {**META, CLIENT_INFO: {"name": 7}}, {**META, "progressToken": 1.5}, []])
 def test_a_remembered_meta_changes_no_error(meta: Any) -> None:
     last = peek.LastMeta()

@@ -17,6 +17,7 @@ from accord.errors import (
     ProtocolError,
     ResourceNotFound,
 )
+from accord.messages import codec
 from accord.messages.notifications import ProgressParams
 from accord.messages.revision import HANDSHAKE, REVISIONS
 from accord.messages.tools import CallToolParams, CallToolResult, ListToolsResult
@@ -34,6 +35,7 @@ from accord.session.states import Phase
 
 from tests.session.pair import (
     S26,
+    VERSION,
     Pair,
     answer_to,
     client,
@@ -85,6 +87,28 @@ def test_a_request_in_a_revision_without_a_handshake_carries_revision_and_capabi
     assert meta["com.example/a"] == 1
     assert meta["progressToken"] == sent["id"]
     assert sent["params"]["name"] == "x"
+
+
+def test_the_meta_that_all_requests_have_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened_client(S26)
+    _, first = session.request("tools/list")
+    encoded: list[Any] = []
+    monkeypatch.setattr(codec, "encode", encoded.append)
+    _, second = session.request("tools/list")
+    assert encoded == []
+    assert msgspec.json.decode(second)["params"] == msgspec.json.decode(first)["params"]
+
+
+def test_the_meta_of_a_request_has_each_key_once_and_the_current_capabilities() -> None:
+    session = opened_client(S26)
+    session.request("tools/list")
+    session.local_info = client(says={"roots": {}}).local_info
+    for given in (None, {VERSION: "2025-11-25", "com.example/a": 1}):
+        _, message = session.request("tools/list", meta=given)
+        assert message.count(VERSION.encode()) == 1
+        meta = msgspec.json.decode(message)["params"]["_meta"]
+        assert meta[VERSION] == S26
+        assert set(meta["io.modelcontextprotocol/clientCapabilities"]) == {"roots"}
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

@@ -10,6 +10,8 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from accord.errors import EventsGone, StoreError
 from accord.store import file
 from accord.store.base import Replay
+from accord.store.database_thread import switch_to_wal
 from accord.store.sqlite import SQLiteEvents
 
 from tests.store.stores import messages, opened
@@ -113,6 +116,33 @@ async def test_processes_that_start_together_share_a_new_file(path: Path) -> Non
     async with opened(SQLiteEvents(path)) as events:
         for n in range(4):
             assert await messages(events, "s", str(n)) == [b"%d" % n for n in range(10)]
+
+
+def test_a_switch_to_wal_waits_for_those_that_write_at_this_moment(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer, ThreadPoolExecutor(1) as pool:
+        writer.execute("CREATE TABLE t (n)")
+        writer.execute("BEGIN IMMEDIATE")
+        attempts: list[str] = []
+
+        def switch() -> str:
+            with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
+                db.set_trace_callback(attempts.append)
+                switch_to_wal(db)
+                return str(db.execute("PRAGMA journal_mode").fetchone()[0])
+
+        switched = pool.submit(switch)
+        while len(attempts) < 2:
+            assert not switched.done(), switched.exception()
+        writer.execute("COMMIT")
+        assert switched.result() == "wal"
+
+
+def test_a_switch_to_wal_fails_where_the_file_stays_locked(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as writer, closing(sqlite3.connect(path, isolation_level=None)) as db:
+        writer.execute("CREATE TABLE t (n)")
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            switch_to_wal(db, seconds=0.02)
 
 
 async def test_the_file_and_what_sqlite_puts_beside_it_are_private(path: Path) -> None:

@@ -7,8 +7,8 @@ import sqlite3
 import sys
 import threading
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
 from glob import glob
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ import pytest
 
 from accord.errors import StoreError, StoreFull
 from accord.limits import Limits, TaskLimits
+from accord.store import sqlite_tasks
 from accord.store.sqlite_tasks import SQLiteTasks
 from accord.store.tasks import MAX_INPUTS, MemoryTasks, TaskInput, TaskRecord, Tasks
 
@@ -87,6 +88,59 @@ async def test_records_are_counted_and_listed_by_owner(closed: Tasks) -> None:
         assert await store.page("zoe", "", 2) in ([], ())
 
 
+async def test_a_list_reads_no_large_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)) as store:
+        await store.create(record("a", once={"key": b"1" * 50_000}))
+        await store.create(record("b"))
+        await store.save(record("b", status="completed", message="done", result=b"1" * 50_000))
+        read: list[int] = []
+        content = sqlite_tasks._content
+
+        def counted(id: str, packed: bytes) -> bytes:
+            read.append(len(packed))
+            return content(id, packed)
+
+        monkeypatch.setattr(sqlite_tasks, "_content", counted)
+        listed = await store.page("ann", "", 10)
+        assert [(each.id, each.status, each.message) for each in listed] == [
+            ("a", "working", None),
+            ("b", "completed", "done"),
+        ]
+        assert max(read) < 2_000
+        found = await store.load("b")
+        assert found is not None
+        assert found.result == b"1" * 50_000
+        assert max(read) > 50_000
+
+
+async def test_a_large_record_is_replaced_and_dropped_as_a_whole(tmp_path: Path, times: Times) -> None:
+    path = tmp_path / "tasks.db"
+    async with opened(SQLiteTasks(path, clock=lambda: times.now)) as store:
+        await store.create(record("a", once={"key": b"1" * 50_000}))
+        await store.save(record("a", runner="there", once={"key": b"2" * 50_000}))  # of another runner: no effect
+        found = await store.load("a")
+        assert found == record("a", once={"key": b"1" * 50_000})
+        await store.save(record("a", once={"key": b"3" * 50_000}))
+        assert (await store.load("a")) == record("a", once={"key": b"3" * 50_000})
+        await store.save(record("a", status="completed"))
+        assert (await store.load("a")) == record("a", status="completed")
+        await store.create(record("b", once={"key": b"1" * 50_000}))
+        times.now += 61
+        assert await store.count("ann") == (0, 0)
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("SELECT count(*) FROM contents").fetchone() == (0,)
+
+
+async def test_a_large_record_is_adopted(tmp_path: Path) -> None:
+    async with opened(SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)) as store:
+        await store.create(record("a", once={"key": b"1" * 50_000}))
+    other = SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)
+    await other.open("there")
+    (adopted,) = await other.adopt("there")
+    assert adopted == record("a", runner="there", once={"key": b"1" * 50_000}) == await other.load("a")
+    await other.close("there")
+
+
 async def test_a_record_is_dropped_after_its_time(closed: Tasks, times: Times) -> None:
     async with opened(closed) as store:
         await store.create(record("a", ttl=60))
@@ -109,25 +163,70 @@ async def test_inputs_are_taken_once_by_the_runner_of_the_task(closed: Tasks) ->
         assert list(await store.take("there")) == sent[2:]
 
 
-async def test_memory_is_bounded() -> None:
-    store = MemoryTasks(Limits(tasks=TaskLimits(kept_bytes=2_000)), clock=lambda: NOW)
-    await store.create(record("a"))
-    with pytest.raises(StoreError, match="kept_bytes"):
+async def test_inputs_of_a_runner_that_ends_before_it_has_saved_them_go_to_the_next(tmp_path: Path) -> None:
+    sent = [TaskInput("a", {"key": b"{}"}), TaskInput("b", {"key": b"{}"})]
+    async with opened(SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)) as store:
+        for each in sent:
+            await store.create(record(each.id))
+            await store.send(each)
+        assert list(await store.take("here")) == sent
+        await store.save(record("b", status="completed", result=b"{}"))
+    other = SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)
+    await other.open("there")
+    assert [each.id for each in await other.adopt("there")] == ["a"]
+    assert list(await other.take("there")) == sent[:1]
+    assert list(await other.take("there")) == []
+    await other.close("there")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def limited(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Tasks]:
+    """Return a store for so many bytes."""
+
+    def store(kept_bytes: int) -> Tasks:
+        limits = Limits(tasks=TaskLimits(kept_bytes=kept_bytes))
+        if request.param == "memory":
+            return MemoryTasks(limits, clock=lambda: NOW)
+        return SQLiteTasks(tmp_path / "tasks.db", limits, clock=lambda: NOW)
+
+    return store
+
+
+async def test_the_bytes_are_bounded(limited: Callable[[int], Tasks]) -> None:
+    async with opened(limited(2_000)) as store:
+        await store.create(record("a"))
+        with pytest.raises(StoreError, match="kept_bytes"):
+            await store.create(record("b"))
+
+
+async def test_the_bytes_are_bounded_for_results_and_answers_too(limited: Callable[[int], Tasks]) -> None:
+    async with opened(limited(4_000)) as store:
+        await store.create(record("a"))
         await store.create(record("b"))
+        with pytest.raises(StoreFull, match="kept_bytes"):
+            await store.save(record("a", once={"key": b"x" * 3_000}))
+        with pytest.raises(StoreFull, match="kept_bytes"):
+            await store.save(record("a", status="completed", result=b"x" * 3_000))
+        with pytest.raises(StoreFull, match="kept_bytes"):
+            await store.send(TaskInput("a", {"key": b"x" * 3_000}))
+        await store.send(TaskInput("a", {"key": b"x" * 100}))
+        await store.save(record("a", status="failed", error=b"x" * 500))  # the end itself always has room
+        await store.save(record("b", once={"key": b"x" * 500}))
 
 
-async def test_memory_is_bounded_for_results_and_answers_too() -> None:
-    store = MemoryTasks(Limits(tasks=TaskLimits(kept_bytes=4_000)), clock=lambda: NOW)
-    await store.create(record("a"))
-    await store.create(record("b"))
-    with pytest.raises(StoreFull, match="kept_bytes"):
-        await store.save(record("a", once={"key": b"x" * 3_000}))
-    with pytest.raises(StoreFull, match="kept_bytes"):
-        await store.save(record("a", status="completed", result=b"x" * 3_000))
-    with pytest.raises(StoreFull, match="kept_bytes"):
-        await store.send(TaskInput("a", {"key": b"x" * 3_000}))
-    await store.save(record("a", status="failed", error=b"x" * 500))  # the end itself always has room
-    await store.save(record("b", once={"key": b"x" * 500}))
+async def test_an_account_that_fills_the_file_leaves_room_for_others(limited: Callable[[int], Tasks]) -> None:
+    async with opened(limited(1 << 20)) as store:
+        await store.create(record("a"))
+        await store.save(record("a", status="completed", result=b"x" * 1_040_000))
+        for id in ("a2", "a3", "a4"):
+            with suppress(StoreFull):
+                await store.create(record(id))
+        with pytest.raises(StoreFull, match="kept_bytes"):
+            await store.create(record("a5", once={"key": b"x" * 5_000}))
+        for id in ("b", "b2"):
+            await store.create(record(id, "ben"))
+        with pytest.raises(StoreFull, match="kept_bytes"):
+            await store.create(record("b3", "ben", once={"key": b"x" * 5_000}))
 
 
 async def test_the_inputs_of_one_task_are_bounded(closed: Tasks) -> None:
@@ -140,6 +239,7 @@ async def test_the_inputs_of_one_task_are_bounded(closed: Tasks) -> None:
             await store.send(TaskInput("a"))
         await store.send(TaskInput("b"))
         assert (await store.take("here"))[-1] == TaskInput("b")
+        assert list(await store.take("here")) == []  # what was taken has been saved
         await store.send(TaskInput("a"))
 
 
@@ -397,3 +497,52 @@ async def test_a_file_with_a_damaged_schema_is_an_error_that_names_it(tmp_path: 
     path.write_bytes(whole.replace(b"CREATE INDEX tasks_by_age ON", b"CREATE INDEX tasks_by_age \xc5\xc5"))
     with pytest.raises(StoreError, match=r"tasks\.db"):
         await SQLiteTasks(path).open("here")
+
+
+def failing(db: sqlite3.Connection) -> None:
+    """A job for which the disk has no room."""
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+async def test_inputs_are_taken_although_a_job_of_the_same_transaction_fails(tmp_path: Path) -> None:
+    async with opened(SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)) as store:
+        assert isinstance(store, SQLiteTasks)
+        await store.create(record("a"))
+        await store.send(TaskInput("a", {"ask-1": b"1"}))
+        started, goes_on = threading.Event(), threading.Event()
+
+        def block(db: sqlite3.Connection) -> None:
+            started.set()
+            goes_on.wait(10)
+
+        first = asyncio.ensure_future(store._thread.run(block))
+        await asyncio.to_thread(started.wait)
+        taking = asyncio.ensure_future(store.take("here"))
+        full = asyncio.ensure_future(store._thread.run(failing))
+        await asyncio.sleep(0)
+        goes_on.set()
+        assert await taking == [TaskInput("a", {"ask-1": b"1"})]
+        assert isinstance((await asyncio.gather(full, return_exceptions=True))[0], StoreError)
+        await first
+        assert await store.take("here") == []
+
+
+async def test_inputs_are_taken_later_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)) as store:
+        await store.create(record("a"))
+        await store.send(TaskInput("a", {"ask-1": b"1"}))
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "_read_input", lambda id, packed: failing(sqlite3.connect(":memory:")))
+            with pytest.raises(StoreError):
+                await store.take("here")
+        assert await store.take("here") == [TaskInput("a", {"ask-1": b"1"})]
+
+
+async def test_a_runner_opens_after_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_drop_expired", failing)
+        with pytest.raises(StoreError, match="full"):
+            await store.open("here")
+    async with opened(store):
+        await store.create(record("a"))

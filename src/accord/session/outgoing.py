@@ -19,7 +19,7 @@ from accord.errors import AccordError, InvalidRequest, ParseError, RemoteProtoco
 from accord.messages import codec
 from accord.messages.base import Meta
 from accord.messages.envelope import ErrorObject, Incoming, Notification, RequestId, id_at_end, outlines
-from accord.messages.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION, RequestMeta
+from accord.messages.meta import PROGRESS_TOKEN, RequestMeta
 from accord.messages.methods import Method
 from accord.messages.notifications import CancelledParams
 from accord.messages.revision import Rules
@@ -71,31 +71,30 @@ class OutgoingRequests:
         """Return a request and its bytes, under these rules and unchecked."""
         id = self._last_id + 1
         params, params_meta = split_meta(params)
-        fields = self._meta_of(rules, params_meta, meta, id if progress else None)
+        encoded_meta = self._encode_meta(rules, params_meta, meta, id if progress else None)
         body = b"{}" if params is None else codec.encode_params(params, rules.revision)
-        if fields:
-            body = codec.with_meta(body, codec.encode(fields))
+        if encoded_meta:
+            body = codec.with_meta(body, encoded_meta)
         request_meta = RequestMeta(progress_token=id) if progress else None
         request = self.in_flight[id] = PendingRequest(id, row, rules, meta=request_meta)
         self._last_id = id
         self._state.stats.requests_sent += 1
         return request, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (id, row.name.encode(), body)
 
-    def _meta_of(
+    def _encode_meta(
         self, rules: Rules, params_meta: Meta | None, given: Mapping[str, Any] | None, token: int | None
-    ) -> dict[str, Any]:
+    ) -> bytes:
         """Return the `_meta` of a request: that of the params, the given one, the token, and the keys that the revision
-        requires."""
+        requires. Empty if there is none."""
         fields = {**(params_meta or {}), **(given or {})}
         if token is not None:
             fields[PROGRESS_TOKEN] = token
-        if not rules.handshake:
-            profile = self._state.local_info
-            fields[PROTOCOL_VERSION] = rules.revision
-            fields[CLIENT_CAPABILITIES] = profile.raw_capabilities
-            if profile.info is not None:
-                fields[CLIENT_INFO] = profile.raw_info
-        return fields
+        if rules.handshake:
+            return codec.encode(fields) if fields else b""
+        profile = self._state.local_info
+        if not fields:  # as in most requests
+            return profile.encoded_request_meta(rules.revision)
+        return codec.encode({**fields, **profile.request_meta(rules.revision)})
 
     def cancel(self, request: PendingRequest, reason: str | None) -> bytes | None:
         """Cancel a request. Return the bytes of the notification, or None if none may be sent.

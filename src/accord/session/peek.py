@@ -52,7 +52,10 @@ class MirroredParams(msgspec.Struct):
 
 
 class LastMeta:
-    """The last `_meta` of one client. Clients mostly send the same one again, which then is not decoded again."""
+    """The last `_meta` of one client. Clients mostly send the same one again, which then is not decoded again.
+
+    Its requests share the value, so a handler gets copies of what is in it.
+    """
 
     __slots__ = ("_meta", "_raw")
 
@@ -63,21 +66,12 @@ class LastMeta:
     def decode(self, raw: Raw) -> RequestMeta | None:
         """Decode `raw`, or return the value of the same bytes. Raises `DecodeError`, `RecursionError`."""
         if raw == self._raw:
-            return self._meta or _meta(raw)
+            return self._meta
         meta = _checked_meta(raw)
         if meta is not None and meta.progress_token is None and len(raw) <= _LAST_BYTES:
             self._raw = raw.copy()
-            self._meta = meta if _is_immutable(meta) else None
+            self._meta = meta
         return meta
-
-
-def _is_immutable(meta: RequestMeta) -> bool:
-    """Return whether two requests can share the value: it holds no dict or list that a handler could change."""
-    try:
-        hash(meta)
-    except TypeError:
-        return False
-    return True
 
 
 class _HandshakeMeta(msgspec.Struct):

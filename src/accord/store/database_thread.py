@@ -10,6 +10,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +43,24 @@ def create_private_file(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def switch_to_wal(db: sqlite3.Connection, seconds: float = 10.0) -> None:
+    """Switch a file to a write-ahead log, and wait so many seconds for those that write to it. Raises `sqlite3.Error`.
+
+    SQLite does not wait here, whatever the timeout of the connection: it fails at once where another connection writes,
+    such as one that creates the tables of the same new file.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 class DatabaseThread:
@@ -115,11 +134,18 @@ class DatabaseThread:
         self._on_connected(queue, None)
         end: asyncio.Future[None] | None = None
         while end is None:
-            works, futures, end = _next_batch(queue)
-            _deliver(list(zip(futures, self._commit(db, works), strict=True)))
+            end = self._run_batch(db, queue)
         with suppress(sqlite3.Error):
             db.close()
         _deliver([(end, (None, None))])
+
+    def _run_batch(self, db: sqlite3.Connection, queue: SimpleQueue[Job]) -> asyncio.Future[None] | None:
+        """Run the next jobs; return the future of the end if it is reached. Between jobs nothing holds their values,
+        which may be large.
+        """
+        works, futures, end = _next_batch(queue)
+        _deliver(list(zip(futures, self._commit(db, works), strict=True)))
+        return end
 
     def _on_connected(self, queue: SimpleQueue[Job] | None, error: Exception | None) -> None:
         with self._lock:

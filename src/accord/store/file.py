@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 
 from accord.errors import StoreError
-from accord.store.database_thread import create_private_file
+from accord.store.database_thread import create_private_file, switch_to_wal
 
 _HEADER = 32
 _FRAME = 24
@@ -188,7 +188,7 @@ def _create_tables(path: Path, db: sqlite3.Connection) -> None:
 
 
 def _set_pragmas(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode=WAL")
+    switch_to_wal(db, _BUSY_SECONDS)
     db.execute("PRAGMA synchronous=FULL")  # acknowledged events also survive a loss of power
     db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
 

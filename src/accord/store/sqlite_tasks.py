@@ -20,10 +20,20 @@ from typing import Any
 import msgspec
 
 from accord.errors import StoreError
-from accord.store.database_thread import DatabaseThread
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.messages.bounds import largest_share
+from accord.store.database_thread import DatabaseThread, switch_to_wal
 from accord.store.file import add_checksum
 from accord.store.private_database import open_private_database
-from accord.store.tasks import MAX_INPUTS, TaskInput, TaskRecord, too_many_inputs, unreadable_record
+from accord.store.tasks import (
+    MAX_INPUTS,
+    RECORD_BYTES,
+    TaskInput,
+    TaskRecord,
+    no_room,
+    too_many_inputs,
+    unreadable_record,
+)
 
 log: logging.Logger = logging.getLogger("accord.server")
 
@@ -40,7 +50,34 @@ _TABLES = (
     "CREATE TABLE inputs (number INTEGER PRIMARY KEY, task TEXT NOT NULL, input BLOB NOT NULL)",
 )
 
-_RECORD = "id, owner, account, expires, runner, record"
+_CONTENTS = (
+    "CREATE TABLE IF NOT EXISTS contents (task TEXT NOT NULL UNIQUE, record BLOB NOT NULL)",
+    """CREATE TRIGGER IF NOT EXISTS content_of_changed AFTER UPDATE OF record ON tasks
+    BEGIN DELETE FROM contents WHERE task = old.id; END""",
+    """CREATE TRIGGER IF NOT EXISTS content_of_dropped AFTER DELETE ON tasks
+    BEGIN DELETE FROM contents WHERE task = old.id; END""",
+)
+"""Large records, of which `tasks` has only the head. To find a row of a table without row ids, SQLite reads others from
+their first to their last byte, and a list of tasks would read all results.
+"""
+
+_LARGE_BYTES = 4 << 10
+"""Records from this size on are in `contents`."""
+
+_ROWS = """SELECT id, owner, account, expires, runner, coalesce(contents.record, tasks.record)
+    FROM tasks LEFT JOIN contents ON task = id WHERE"""
+
+_SIZE = "coalesce(length(contents.record), length(tasks.record))"
+
+_USED = f"""SELECT coalesce(sum(size), 0), coalesce(sum(size * (account = ?)), 0) FROM (
+    SELECT account, {_SIZE} + {RECORD_BYTES} AS size FROM tasks LEFT JOIN contents ON task = id
+    UNION ALL SELECT account, length(input) + {RECORD_BYTES} FROM inputs JOIN tasks ON task = id)"""
+"""The bytes of all accounts, and of one."""
+
+_AT_MOST = f"""SELECT (page_count - freelist_count) * page_size
+    + {RECORD_BYTES} * ((SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs))
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size"""
+"""No fewer than the bytes of all accounts, without reading all records."""
 
 _RUNNER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The name of a runner, which is part of the name of a file."""
@@ -70,27 +107,49 @@ def _content(id: str, packed: bytes) -> bytes:
     return content
 
 
+def _split(record: TaskRecord) -> tuple[bytes, bytes | None]:
+    """Return what `tasks` has of a record, and what `contents` has of it."""
+    packed = _pack(record)
+    return (packed, None) if len(packed) < _LARGE_BYTES else (_pack(record.head), packed)
+
+
+def _write_content(db: sqlite3.Connection, id: str, content: bytes | None) -> None:
+    """Store a large record, after its row in `tasks`, whose change drops the previous one."""
+    if content is not None:
+        db.execute("INSERT INTO contents VALUES (?, ?)", (id, content))
+
+
 class SQLiteTasks:
     """`Tasks` in the file `path`; several processes of one machine may share it. Records are on the disk when `create`
-    and `save` return. `clock` returns seconds since 1970.
+    and `save` return. Of `limits`, `TaskLimits.kept_bytes` applies, to the file. `clock` returns seconds since 1970.
     """
 
     survives = True
 
-    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._path = Path(path)
+        self._most = limits.tasks.kept_bytes
         self._clock = clock
         self._thread = DatabaseThread(self._connect, self._explain)
         self._locks: dict[str, sqlite3.Connection] = {}
+        self._taken: dict[str, list[tuple[Any, ...]]] = {}
+        """The rows that each runner has taken last."""
 
     def __repr__(self) -> str:
         return f"SQLiteTasks({str(self._path)!r})"
 
     def _connect(self) -> sqlite3.Connection:
         db = open_private_database(self._path, "tasks", _TABLES, _VERSION, cure="choose another file for SQLiteTasks")
-        db.execute("PRAGMA journal_mode=WAL")
+        switch_to_wal(db)
         db.execute("PRAGMA synchronous=FULL")
-        db.execute("CREATE INDEX IF NOT EXISTS inputs_by_task ON inputs (task)")  # which older files do not have
+        for statement in ("CREATE INDEX IF NOT EXISTS inputs_by_task ON inputs (task)", *_CONTENTS):
+            db.execute(statement)  # which older files do not have
         return db
 
     def _explain(self, exc: sqlite3.Error) -> str:
@@ -104,11 +163,12 @@ class SQLiteTasks:
         try:
             await self._thread.run(lambda db: self._enter(db, runner))
         except BaseException:
-            await self._thread.stop()
+            await self.close(runner)
             raise
 
     async def close(self, runner: str) -> None:
         """See `Tasks.close`."""
+        self._taken.pop(runner, None)
         with suppress(StoreError):
             await self._thread.run(lambda _: self._release(runner))
         await self._thread.stop()
@@ -120,7 +180,8 @@ class SQLiteTasks:
         """Lock the file of a runner, and remove those of runners that were killed: in one transaction of the database,
         so that no other process has created its file and not yet locked it.
         """
-        self._hold(runner)
+        if runner not in self._locks:  # a transaction that was rolled back runs again
+            self._hold(runner)
         self._drop_expired(db)
         prefix = self._lock_path("").name
         for path in self._path.parent.glob(f"{escape(prefix)}*"):
@@ -168,33 +229,51 @@ class SQLiteTasks:
 
     async def create(self, record: TaskRecord) -> None:
         """See `Tasks.create`."""
-        packed, runner = _pack(record), None if record.ended else record.runner
+        (row, content), runner = _split(record), None if record.ended else record.runner
 
         def work(db: sqlite3.Connection) -> None:
+            self._check_room(db, record.account, len(content or row) + RECORD_BYTES)
             db.execute(
                 "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-                (record.id, record.owner, record.account, runner, record.expires_at, packed),
+                (record.id, record.owner, record.account, runner, record.expires_at, row),
             )
+            _write_content(db, record.id, content)
 
         await self._thread.run(work)
 
     async def save(self, record: TaskRecord) -> None:
-        """See `Tasks.save`."""
-        packed, runner = _pack(record), None if record.ended else record.runner
+        """See `Tasks.save`. The end of a task always has room, without a large result."""
+        (row, content), runner = _split(record), None if record.ended else record.runner
+        size = f"SELECT {_SIZE} FROM tasks LEFT JOIN contents ON task = id WHERE id = ?"
 
         def work(db: sqlite3.Connection) -> None:
+            found = db.execute(size, (record.id,)).fetchone()
+            growth = len(content or row) - found[0] if found is not None else 0
+            if not record.ended or growth > RECORD_BYTES:
+                self._check_room(db, record.account, growth)
             changed = db.execute(
                 "UPDATE tasks SET record = ?, expires = ?, runner = ? WHERE id = ? AND runner = ?",
-                (packed, record.expires_at, runner, record.id, record.runner),
+                (row, record.expires_at, runner, record.id, record.runner),
             )
-            if runner is None and changed.rowcount:
+            if not changed.rowcount:
+                return
+            _write_content(db, record.id, content)
+            if runner is None:
                 db.execute("DELETE FROM inputs WHERE task = ?", (record.id,))
 
         await self._thread.run(work)
 
+    def _check_room(self, db: sqlite3.Connection, account: str, growth: int) -> None:
+        """Raise `StoreFull` if an account may not have so many more bytes."""
+        if growth <= 0 or db.execute(_AT_MOST).fetchone()[0] + growth <= self._most:
+            return
+        total, own = db.execute(_USED, (account,)).fetchone()
+        if own + growth > largest_share(total + growth, self._most):
+            raise no_room(self._most)
+
     async def load(self, id: str) -> TaskRecord | None:
         """See `Tasks.load`."""
-        query = f"SELECT {_RECORD} FROM tasks WHERE id = ? AND expires > ?"
+        query = f"{_ROWS} id = ? AND expires > ?"
         found = await self._thread.run(lambda db: self._read(db, db.execute(query, (id, self._clock()))))
         return found[0] if found else None
 
@@ -233,9 +312,20 @@ class SQLiteTasks:
 
     async def page(self, owner: str, after: str, most: int) -> Sequence[TaskRecord]:
         """See `Tasks.page`."""
-        query = f"SELECT {_RECORD} FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?"
+        query = "SELECT id, record FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?"
         values = owner, after, self._clock(), most
-        return await self._thread.run(lambda db: self._read(db, db.execute(query, values)))
+
+        def work(db: sqlite3.Connection) -> list[TaskRecord]:
+            return [self._read_head(db, *row) for row in db.execute(query, values).fetchall()]
+
+        return await self._thread.run(work)
+
+    def _read_head(self, db: sqlite3.Connection, id: str, packed: bytes) -> TaskRecord:
+        try:
+            return _decode_record(_content(id, packed)).head
+        except _UNREADABLE:
+            (record,) = self._read(db, db.execute(f"{_ROWS} id = ?", (id,)))
+            return record.head
 
     async def adopt(self, runner: str) -> Sequence[TaskRecord]:
         """See `Tasks.adopt`."""
@@ -244,13 +334,14 @@ class SQLiteTasks:
             runners = db.execute("SELECT DISTINCT runner FROM tasks WHERE runner IS NOT NULL").fetchall()
             adopted = []
             for ended in [each for (each,) in runners if each != runner and self._has_ended(each)]:
-                rows = db.execute(f"SELECT {_RECORD} FROM tasks WHERE runner = ?", (ended,))
+                rows = db.execute(f"{_ROWS} runner = ?", (ended,))
                 for record in self._read(db, rows, has_ended=True):
                     if not record.ended:
                         record.runner = runner
                         adopted.append(record)
-                        change = "UPDATE tasks SET runner = ?, record = ? WHERE id = ?"
-                        db.execute(change, (runner, _pack(record), record.id))
+                        row, content = _split(record)
+                        db.execute("UPDATE tasks SET runner = ?, record = ? WHERE id = ?", (runner, row, record.id))
+                        _write_content(db, record.id, content)
             return adopted
 
         return await self._thread.run(work)
@@ -261,26 +352,35 @@ class SQLiteTasks:
         """See `Tasks.send`."""
 
         def work(db: sqlite3.Connection) -> None:
-            if not db.execute("SELECT 1 FROM tasks WHERE id = ? AND runner IS NOT NULL", (input.id,)).fetchone():
+            query = "SELECT account FROM tasks WHERE id = ? AND runner IS NOT NULL"
+            if (found := db.execute(query, (input.id,)).fetchone()) is None:
                 return
             if db.execute("SELECT count(*) FROM inputs WHERE task = ?", (input.id,)).fetchone()[0] >= MAX_INPUTS:
                 raise too_many_inputs()
-            db.execute("INSERT INTO inputs (task, input) VALUES (?, ?)", (input.id, _pack(input)))
+            packed = _pack(input)
+            self._check_room(db, found[0], len(packed) + RECORD_BYTES)
+            db.execute("INSERT INTO inputs (task, input) VALUES (?, ?)", (input.id, packed))
 
         await self._thread.run(work)
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
-        """See `Tasks.take`."""
+        """See `Tasks.take`. What a runner has taken stays in the file until it takes more: if it is killed before it
+        has saved that, the next runner takes it.
+        """
+        taken = self._taken.get(runner, ())
 
-        def work(db: sqlite3.Connection) -> list[TaskInput]:
+        def work(db: sqlite3.Connection) -> tuple[list[tuple[Any, ...]], list[TaskInput]]:
+            # a number is used again after the end of a task, which deletes its inputs
+            db.executemany("DELETE FROM inputs WHERE number = ? AND task = ? AND input = ?", taken)
             rows = db.execute(
                 "SELECT number, id, input FROM inputs JOIN tasks ON task = id WHERE runner = ? ORDER BY number",
                 (runner,),
             ).fetchall()
-            db.executemany("DELETE FROM inputs WHERE number = ?", [(number,) for number, _, _ in rows])
-            return [input for _, id, packed in rows for input in self._read_input(id, packed)]
+            return rows, [input for _, id, packed in rows for input in self._read_input(id, packed)]
 
-        return await self._thread.run(work)
+        rows, inputs = await self._thread.run(work)
+        self._taken[runner] = rows  # not in `work`, whose transaction may be rolled back, and run again
+        return inputs
 
     def _read_input(self, id: str, packed: bytes) -> list[TaskInput]:
         """Return an input, or nothing if it cannot be read."""

@@ -19,11 +19,11 @@ from accord.messages import codec
 from accord.messages.bounds import AccountMemory
 from accord.messages.tasks import TERMINAL_STATUSES, TaskStatus
 
-_RECORD_BYTES = 1_024
+RECORD_BYTES = 1_024
 """What a record counts in addition to its JSON."""
 
 MAX_INPUTS = 100
-"""Limit of the inputs of one task that its runner has not taken."""
+"""Limit of the inputs of one task that its runner has not taken, or not removed from the store."""
 
 UNREADABLE = (
     "the record of this task cannot be read: it is damaged, or of another version of accord; "
@@ -87,13 +87,20 @@ class TaskRecord(msgspec.Struct):
         return self.created_at + self.ttl if self.ttl is not None else float("inf")
 
     @property
+    def head(self) -> TaskRecord:
+        """The record with its state alone, as a list of tasks shows it."""
+        return msgspec.structs.replace(
+            self, params=b"", capabilities=b"{}", questions={}, asked=[], once={}, result=None, error=None
+        )
+
+    @property
     def size(self) -> int:
         """The bytes that it counts."""
         held = sum(
             map(len, (self.params, self.capabilities, self.result or b"", self.error or b"", self.message or ""))
         )
         texts = (*self.questions.values(), *self.once.values(), *(each.answer or b"" for each in self.asked))
-        return _RECORD_BYTES + held + sum(map(len, texts))
+        return RECORD_BYTES + held + sum(map(len, texts))
 
 
 class TaskInput(msgspec.Struct, frozen=True):
@@ -105,7 +112,7 @@ class TaskInput(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """The bytes that it counts."""
-        return _RECORD_BYTES + sum(map(len, (self.answers or {}).values()))
+        return RECORD_BYTES + sum(map(len, (self.answers or {}).values()))
 
 
 def unreadable_record(id: str, owner: str, account: str, now: float, expires_at: float) -> TaskRecord:
@@ -131,6 +138,11 @@ def unreadable_record(id: str, owner: str, account: str, now: float, expires_at:
 def too_many_inputs() -> StoreFull:
     """Return the error for a task with `MAX_INPUTS` inputs that its runner has not taken."""
     return StoreFull(f"too many answers: {MAX_INPUTS} wait for the process that runs the task; try again later")
+
+
+def no_room(most: int) -> StoreFull:
+    """Return the error for a store with `TaskLimits.kept_bytes` bytes."""
+    return StoreFull(f"the tasks have over {most:,} bytes (TaskLimits.kept_bytes)")
 
 
 class Tasks(Protocol):
@@ -167,7 +179,9 @@ class Tasks(Protocol):
         ...
 
     async def page(self, owner: str, after: str, most: int) -> Sequence[TaskRecord]:
-        """Return the first `most` records of an owner whose ids are after `after`, in the order of ids."""
+        """Return the first `most` records of an owner whose ids are after `after`, in the order of ids. A
+        `TaskRecord.head` of each is enough, so that a list does not read all results.
+        """
         ...
 
     async def adopt(self, runner: str) -> Sequence[TaskRecord]:
@@ -182,7 +196,9 @@ class Tasks(Protocol):
         """
 
     async def take(self, runner: str) -> Sequence[TaskInput]:
-        """Remove and return what clients have sent to the tasks of a runner, in order."""
+        """Remove and return what clients have sent to the tasks of a runner, in order. A store that survives the
+        process removes it with the next call, when the runner has saved it; so an answer may arrive twice.
+        """
         ...
 
 
@@ -226,7 +242,7 @@ class MemoryTasks:
             if record.id not in self._records:
                 return
             growth = record.size - self._sizes[record.id]
-            if not record.ended or growth > _RECORD_BYTES:
+            if not record.ended or growth > RECORD_BYTES:
                 self._check_room(record.account, growth)
             self._records[record.id] = record
             self._count(record)
@@ -235,7 +251,7 @@ class MemoryTasks:
 
     def _check_room(self, account: str, growth: int) -> None:
         if growth > 0 and not self._memory.has_room(account, growth):
-            raise StoreFull(f"the tasks in memory have over {self._memory.most:,} bytes (TaskLimits.kept_bytes)")
+            raise no_room(self._memory.most)
 
     def _count(self, record: TaskRecord) -> None:
         size = record.size

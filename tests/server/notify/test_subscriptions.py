@@ -280,6 +280,26 @@ async def test_one_client_has_a_limit_of_resources() -> None:
         await listen(peer, "test://items/c")
 
 
+async def test_subscriptions_that_begin_together_keep_the_limit() -> None:
+    """The resources of a subscription are looked up one after another, and others are counted meanwhile."""
+    made, both = server(subscriptions=3), asyncio.Barrier(2)
+
+    async def wait_for_the_other(request: Any, call_next: Any) -> Any:
+        if request.name == "test://items/a":
+            await both.wait()
+        return await call_next(request)
+
+    made.add_middleware(wait_for_the_other)
+    async with raw_peer(made, "2026-07-28") as peer:
+        wanted = {"notifications": {"resourceSubscriptions": ["test://items/a", "test://first"]}}
+        for _ in range(2):
+            peer.send("subscriptions/listen", wanted)
+        answers = [await peer.hear(), await peer.hear()]
+        assert sorted(answer.get("method", "error") for answer in answers) == ["error", ACKNOWLEDGED]
+        (refused,) = [answer for answer in answers if "error" in answer]
+        assert "limit is 3 resources" in refused["error"]["message"]
+
+
 # --- both
 
 

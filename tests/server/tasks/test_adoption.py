@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from accord import Client, Server, StoreError, ToolAnnotations
+from accord import Accepted, Client, Context, Server, StoreError, ToolAnnotations
 from accord.errors import InternalError
+from accord.store.tasks import TaskInput
 from accord.stores import SQLiteTasks, TaskRecord
 
+from tests.server.raw import raw_peer
+from tests.server.tasks.test_calls import DECLARED
 from tests.waiting import until
 
 
@@ -108,3 +113,172 @@ async def test_the_end_of_an_adopted_task_is_stored_later_if_the_store_fails(tmp
         assert found is not None
         assert found.status == "failed"
     assert ran == ["c"]
+
+
+def questioner(store: SQLiteTasks, asks: asyncio.Event) -> Server:
+    server = Server("questioner", tasks=store)
+
+    @server.tool(task=True, annotations=ToolAnnotations(idempotent_hint=True))
+    async def work(ctx: Context, label: str) -> str:
+        await asks.wait()
+        answer = await ctx.elicit(f"Who is {label}?", Name)
+        return answer.data.name if isinstance(answer, Accepted) else answer.action
+
+    return server
+
+
+class Name(msgspec.Struct):
+    name: str
+
+
+async def asked_record(path: Path) -> TaskRecord:
+    """Return the record of a task that has asked its question."""
+    asks = asyncio.Event()
+    asks.set()
+    store = SQLiteTasks(path)
+    async with raw_peer(questioner(store, asks), "2026-07-28") as peer:
+        call = {"name": "work", "arguments": {"label": "it"}, **DECLARED}
+        id = (await peer.ask("tools/call", call))["result"]["taskId"]
+        found = None
+        while found is None or not found.asked:
+            found = await store.load(id)
+        return found
+
+
+@pytest.mark.parametrize("way", ["waits in the store", "comes before the question", "does not fit at first"])
+async def test_an_answer_that_is_there_before_the_next_run_asks_is_used(way: str, tmp_path: Path) -> None:
+    left = msgspec.structs.replace(await asked_record(tmp_path / "before.db"), runner="gone")
+    path, key = tmp_path / "tasks.db", left.asked[0].key
+    await leave(path, left)
+    right, wrong = ({"action": "accept", "content": {"name": name}} for name in ("Zoe", 7))
+    store, asks = SQLiteTasks(path), asyncio.Event()
+    if way == "waits in the store":
+        await store.open("other")
+        await store.send(TaskInput(left.id, {key: msgspec.json.encode(right)}))
+    server = questioner(store, asks)
+    async with raw_peer(server, "2026-07-28") as peer:
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await until(lambda: left.id in runner.tasks)
+        task = runner.tasks[left.id]
+        about = {"taskId": left.id, **DECLARED}
+        if way == "waits in the store":
+            await until(lambda: task.record.asked[0].answer)
+        else:
+            first = wrong if way == "does not fit at first" else right
+            assert "result" in await peer.ask("tasks/update", {"inputResponses": {key: first}, **about})
+        asks.set()
+        if way == "does not fit at first":
+            await until(lambda: task.questions)
+            assert "result" in await peer.ask("tasks/update", {"inputResponses": {key: right}, **about})
+        await until(lambda: not runner.tasks)
+        found = await store.load(left.id)
+        assert found is not None
+        assert b"Zoe" in (found.result or b"")
+    if way == "waits in the store":
+        await store.close("other")
+
+
+class SlowAdoption(SQLiteTasks):
+    """A store that has adopted tasks before its caller learns of them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.is_open, self.waiting = asyncio.Event(), False
+
+    async def adopt(self, runner: str) -> Sequence[TaskRecord]:
+        adopted = await super().adopt(runner)
+        self.waiting = bool(adopted)
+        await self.is_open.wait()
+        return adopted
+
+
+async def test_a_request_that_is_cancelled_while_it_adopts_tasks_does_not_lose_them(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    store = SlowAdoption(path)
+    store.is_open.set()
+    server, ran = desk(store)
+    async with raw_peer(server, "2026-07-28") as peer:
+        assert "result" in await peer.ask("server/discover")
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await runner.open()
+        await until(lambda: not runner._background)
+        store.is_open.clear()
+        await leave(path, record("a"))
+        runner._adopted = float("-inf")
+        adopting = asyncio.create_task(runner.adopt())
+        await until(lambda: store.waiting)
+        adopting.cancel()
+        await asyncio.wait([adopting])
+        store.is_open.set()
+        await until(lambda: ran == ["a"])
+
+
+class FullOnce(SQLiteTasks):
+    """A store whose disk is full when it first saves an answer."""
+
+    failed = 0
+
+    async def save(self, record: TaskRecord) -> None:
+        if not self.failed and any(each.answer is not None for each in record.asked):
+            self.failed += 1
+            raise StoreError("disk full")
+        await super().save(record)
+
+
+async def test_an_early_answer_from_another_process_is_not_lost_if_its_save_fails(tmp_path: Path) -> None:
+    left = msgspec.structs.replace(await asked_record(tmp_path / "before.db"), runner="gone")
+    path, key = tmp_path / "tasks.db", left.asked[0].key
+    await leave(path, left)
+    store, asks = FullOnce(path), asyncio.Event()
+    await store.open("other")
+    await store.send(TaskInput(left.id, {key: b'{"action":"accept","content":{"name":"Zoe"}}'}))
+    server = questioner(store, asks)
+    async with raw_peer(server, "2026-07-28"):
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await until(lambda: store.failed)
+        asks.set()
+        await until(lambda: not runner.tasks)
+        found = await store.load(left.id)
+        assert found is not None
+        assert b"Zoe" in (found.result or b"")
+    await store.close("other")
+
+
+async def test_tasks_are_not_adopted_by_a_server_that_is_closing(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    store = SlowAdoption(path)
+    store.is_open.set()
+    server, ran = desk(store)
+    stopping, stopped = asyncio.Event(), asyncio.Event()
+
+    @server.tool(task=True)
+    async def slow_to_stop() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopping.set()
+            await stopped.wait()
+
+    async with raw_peer(server, "2026-07-28") as peer:
+        assert "result" in await peer.ask("tools/call", {"name": "slow_to_stop", **DECLARED})
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner._background)
+        store.is_open.clear()
+        await leave(path, record("a"))
+        runner._adopted = float("-inf")
+        adopting = asyncio.create_task(runner.adopt())
+        await until(lambda: store.waiting)
+
+        async def finish() -> None:
+            await stopping.wait()
+            store.is_open.set()
+            await asyncio.wait([adopting])
+            stopped.set()
+
+        finishing = asyncio.create_task(finish())
+    await finishing
+    assert not ran
+    next_server, ran = desk(SQLiteTasks(path))
+    async with Client(next_server, revisions=["2026-07-28"]) as client:
+        assert (await client.task("a").result()).text == "worked a"
+    assert ran == ["a"]

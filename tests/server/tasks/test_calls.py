@@ -95,6 +95,12 @@ def client(desk: Desk, revision: str, **options: Any) -> Client:
     return Client(desk.server, revisions=[revision], elicitation=lambda _: {"name": "Zoe"}, **options)
 
 
+async def test_the_id_of_a_task_is_no_option_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.token_urlsafe", lambda size: "-C" + "x" * 41)
+    async with client(Desk(), EXTENSION) as each:
+        assert not (await each.start_tool("work")).id.startswith("-")
+
+
 @BOTH
 async def test_a_call_returns_the_result_of_its_task(revision: str) -> None:
     desk = Desk()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,110 @@ async def test_an_answer_from_another_process_is_not_lost_if_its_save_fails(tmp_
         await until(lambda: store.failed == 1)
         state = await poll(runs, {"taskId": id, **DECLARED})
         assert state["result"]["content"][0]["text"] == "Hello, Zoe"
+
+
+class Full(SQLiteTasks):
+    """A store that saves no answer while it is full."""
+
+    is_full, refused = True, 0
+
+    async def save(self, record: TaskRecord) -> None:
+        if self.is_full and any(each.answer is not None for each in record.asked):
+            self.refused += 1
+            raise StoreError("disk full")
+        await super().save(record)
+
+
+async def test_answers_without_a_question_do_not_wait_for_a_store_that_is_full(tmp_path: Path) -> None:
+    store, limits = Full(tmp_path / "tasks.db"), Limits(tasks=TaskLimits(polls_per_second=1e6))
+    here, there = Desk(limits, store), Desk(limits, SQLiteTasks(tmp_path / "tasks.db"))
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as answers:
+        id = (await runs.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        state: dict[str, Any] = {"status": "working"}
+        while state["status"] == "working":
+            state = (await runs.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]
+        (key,) = state["inputRequests"]
+        for number in range(3):
+            refused = store.refused
+            given = {each: {"action": "accept", "content": {"name": "Zoe"}} for each in (key, f"unknown {number}")}
+            await answers.ask("tasks/update", {"taskId": id, "inputResponses": given, **DECLARED})
+            await until(lambda refused=refused: store.refused > refused + 1)  # type: ignore[misc]
+        runner = here.server.task_service.runner(limits)  # type: ignore[union-attr]
+        assert set(runner._unsaved.get(id, ())) <= {key}
+        store.is_full = False
+        assert (await poll(runs, {"taskId": id, **DECLARED}))["result"]["content"][0]["text"] == "Hello, Zoe"
+
+
+async def test_an_answer_whose_request_ends_meanwhile_reaches_the_handler() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        state: dict[str, Any] = {"status": "working"}
+        while state["status"] == "working":
+            state = (await peer.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner._changed)
+        store.is_open.clear()
+        given = {key: {"action": "accept", "content": {"name": "Zoe"}} for key in state["inputRequests"]}
+        answering = peer.send("tasks/update", {"taskId": id, "inputResponses": given, **DECLARED})
+        await until(lambda: store.waiting)
+        params = {"requestId": answering, "reason": "gone"}
+        peer.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        await turns(20)
+        store.is_open.set()
+        await until(lambda: not runner.tasks)
+        state = await poll(peer, {"taskId": id, **DECLARED})
+        assert state["result"]["content"][0]["text"] == "Hello, Zoe"
+
+
+class WaitingTasks(MemoryTasks):
+    """Tasks whose lookup waits until the test lets it on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open, self.waiting = asyncio.Event(), 0
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.waiting += 1
+        await self.is_open.wait()
+        self.waiting -= 1
+        return await super().load(id)
+
+
+async def test_only_a_few_requests_at_once_read_tasks_of_the_store() -> None:
+    store = WaitingTasks()
+    async with raw_peer(Desk(tasks=store).server, EXTENSION) as peer:
+        for _ in range(20):
+            peer.send("tasks/get", {"taskId": "unknown", **DECLARED})
+        await until(lambda: store.waiting)
+        await turns(100)
+        assert store.waiting == 4
+        store.is_open.set()
+        for _ in range(20):
+            assert (await peer.hear())["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_task_that_has_ended_holds_neither_its_arguments_nor_its_result(
+    is_cancelled: bool, tmp_path: Path
+) -> None:
+    desk = Desk(tasks=SQLiteTasks(tmp_path / "tasks.db"))
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        call = {"name": "work", "arguments": {"label": "a" * 9_000}, **DECLARED}
+        id = (await peer.ask("tools/call", call))["result"]["taskId"]
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        (handler,) = [each.handler for each in runner.tasks.values()]
+        gc.disable()  # tasks, requests and contexts refer to each other
+        try:
+            if is_cancelled:
+                await peer.ask("tasks/cancel", {"taskId": id, **DECLARED})
+            desk.let_on.set()
+            await until(lambda: handler is not None and handler.done() and not runner.tasks)
+            await until(
+                lambda: not any(isinstance(each, TaskRecord) and each.size > 9_000 for each in gc.get_objects())
+            )
+        finally:
+            gc.enable()
+        status = (await poll(peer, {"taskId": id, **DECLARED}))["status"]
+        assert status == ("cancelled" if is_cancelled else "completed")

@@ -5,15 +5,20 @@ process.
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
-from accord import Context, Limits, TaskLimits
+import pytest
+
+from accord import Context, Limits, StoreError, TaskLimits
+from accord.server.tasks import notifier
+from accord.server.tasks.notifier import subscription_key
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
 from tests.server.raw import RawPeer, raw_peer
 from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, Name
-from tests.waiting import until
+from tests.waiting import turns, until
 
 
 class SlowTasks(MemoryTasks):
@@ -91,6 +96,46 @@ async def test_a_subscriber_of_a_task_that_has_ended_receives_its_state(tmp_path
         assert state["result"]["content"][0]["text"] == "worked "
 
 
+class CountedTasks(SQLiteTasks):
+    """Tasks in a file, which count how many are read."""
+
+    loads = 0
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.loads += 1
+        return await super().load(id)
+
+
+def results_held() -> list[TaskRecord]:
+    """Return the records in memory that have a result; the thread of the database may hold one for a moment."""
+    gc.collect()
+    return [each for each in gc.get_objects() if isinstance(each, TaskRecord) and each.result]
+
+
+async def test_a_subscription_reads_the_next_task_only_once_its_client_has_read(tmp_path: Path) -> None:
+    store = CountedTasks(tmp_path / "tasks.db")
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+
+    @desk.server.tool(task=True)
+    async def whole() -> str:
+        return "x" * (2 << 20)
+
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        ids = [(await peer.ask("tools/call", {"name": "whole", **DECLARED}))["result"]["taskId"] for _ in range(6)]
+        for id in ids:
+            await ended_state(peer, {"taskId": id, **DECLARED})
+        store.loads = 0
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": ids}, **DECLARED})
+        await until(lambda: store.loads > len(ids))
+        await turns(100)
+        assert store.loads <= len(ids) + 2, "one for each task, and one for each notification"
+        assert (await peer.hear())["params"]["notifications"] == {"taskIds": ids}
+        for id in ids:
+            assert (await peer.hear())["params"]["taskId"] == id
+        gc.collect()
+        await until(lambda: not results_held())
+
+
 async def test_subscribers_receive_the_states_of_a_task_in_another_process(tmp_path: Path) -> None:
     here, there = (Desk(tasks=SQLiteTasks(tmp_path / "tasks.db")) for _ in range(2))
     async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as subscribes:
@@ -109,6 +154,78 @@ async def test_subscribers_receive_the_states_of_a_task_in_another_process(tmp_p
         await until(lambda: runner._notifier._watching is None)
 
 
+class CrowdedTasks(CountedTasks):
+    """Tasks in a file, which count how many are read at once."""
+
+    reading = most = 0
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.reading += 1
+        self.most = max(self.most, self.reading)
+        try:
+            return await super().load(id)
+        finally:
+            self.reading -= 1
+
+
+async def test_only_a_few_subscribed_tasks_of_another_process_are_read_at_once(tmp_path: Path) -> None:
+    store = CrowdedTasks(tmp_path / "tasks.db")
+    here, there = Desk(tasks=SQLiteTasks(tmp_path / "tasks.db")), Desk(tasks=store)
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as subscribes:
+        ids = [(await runs.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"] for _ in range(20)]
+        subscribes.send("subscriptions/listen", {"notifications": {"taskIds": ids}, **DECLARED})
+        assert (await subscribes.hear())["params"]["notifications"] == {"taskIds": ids}
+        await until(lambda: store.loads > 3 * len(ids))  # what was missed is read one by one
+        here.let_on.set()
+        ended = set()
+        while len(ended) < len(ids):
+            state = (await subscribes.hear())["params"]
+            if state["status"] == "completed":
+                ended.add(state["taskId"])
+        assert store.most <= 4
+
+
+class StuckTasks(SQLiteTasks):
+    """Tasks in a file, of which one cannot be read, and the others not until `is_open`."""
+
+    broken = ""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.loads, self.failures, self.is_open = 0, 0, asyncio.Event()
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.loads += 1
+        if id == self.broken:
+            self.failures += 1
+            raise StoreError("the disk does not respond")
+        if self.broken:
+            await self.is_open.wait()
+        return await super().load(id)
+
+
+async def test_the_next_look_at_tasks_waits_for_the_one_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifier, "_LOOK_SECONDS", 0.01)
+    store = StuckTasks(tmp_path / "tasks.db")
+    here, there = Desk(tasks=SQLiteTasks(tmp_path / "tasks.db")), Desk(tasks=store)
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as subscribes:
+        ids = [(await runs.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"] for _ in range(3)]
+        subscribes.send("subscriptions/listen", {"notifications": {"taskIds": ids}, **DECLARED})
+        assert (await subscribes.hear())["params"]["notifications"] == {"taskIds": ids}
+        await until(lambda: store.loads > 5 * len(ids))  # each lookup of a task elsewhere reads it twice
+        store.broken = ids[0]
+        await until(lambda: store.failures)
+        for _ in range(3):
+            await asyncio.sleep(0.02)
+        assert store.failures == 1
+        store.is_open.set()
+        await until(lambda: "cannot be read" in caplog.text)
+        store.broken = ""
+        here.let_on.set()
+
+
 async def test_a_subscriber_learns_that_the_process_of_its_task_has_ended(tmp_path: Path) -> None:
     here, there = (Desk(tasks=SQLiteTasks(tmp_path / "tasks.db")) for _ in range(2))
     async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as subscribes:
@@ -125,3 +242,58 @@ async def test_a_subscriber_learns_that_the_process_of_its_task_has_ended(tmp_pa
         assert state["status"] == "failed"
         assert "whether it took effect is unknown" in state["error"]["message"]
         here.let_on.set()
+
+
+class FailingTasks(SQLiteTasks):
+    """Tasks in a file, of which the next few reads fail."""
+
+    failures = 0
+
+    async def load(self, id: str) -> TaskRecord | None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("the disk does not respond")
+        return await super().load(id)
+
+
+async def ends_of_unread_tasks(tmp_path: Path, failures: int) -> tuple[int, list[dict[str, Any]], list[str]]:
+    """Let twelve tasks end while their subscriber reads nothing; return the bytes in its queue, what it then reads, and
+    the ids."""
+    store = FailingTasks(tmp_path / "tasks.db")
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+
+    @desk.server.tool(task=True)
+    async def whole(ctx: Context) -> str:
+        await desk.let_on.wait()
+        for step in range(3):
+            ctx.status(f"step {step}")
+        return "x" * (1 << 20)
+
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        ids = [(await peer.ask("tools/call", {"name": "whole", **DECLARED}))["result"]["taskId"] for _ in range(12)]
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": ids}, **DECLARED})
+        assert (await peer.hear())["params"]["notifications"] == {"taskIds": ids}
+        desk.let_on.set()
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        (index,) = desk.server.change_bus.indexes.values()
+        (subscriber,) = index.subscribers(subscription_key(ids[0]))
+        queued = sum(len(params) for _, _, params in subscriber.queue._queue)
+        store.failures = failures
+        states = [(await peer.hear(10))["params"]]
+        while len({each["taskId"] for each in states if each["status"] == "completed"}) < len(ids):
+            states.append((await peer.hear(10))["params"])
+        return queued, states, ids
+
+
+async def test_the_ends_of_tasks_wait_in_the_store_for_a_client_that_does_not_read(tmp_path: Path) -> None:
+    queued, states, ids = await ends_of_unread_tasks(tmp_path, failures=0)
+    assert queued < 10_000
+    ends = [each for each in states if each["status"] == "completed"]
+    assert sorted(each["taskId"] for each in ends) == sorted(ids), "each once"
+    assert {len(each["result"]["content"][0]["text"]) for each in ends} == {1 << 20}
+
+
+async def test_an_end_that_cannot_be_read_at_once_is_read_again(tmp_path: Path) -> None:
+    _, states, ids = await ends_of_unread_tasks(tmp_path, failures=2)
+    assert {each["taskId"] for each in states if each["status"] == "completed"} == set(ids)

@@ -19,7 +19,7 @@ from msgspec import Raw
 from accord.errors import NotSupported
 from accord.messages.base import JSONValue, LoggingLevel
 from accord.messages.notifications import LoggingMessageParams
-from accord.redaction import redact
+from accord.redaction import redact, redact_beginning
 from accord.schema.json_values import to_json
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
@@ -31,6 +31,8 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 SEVERITY: dict[str, int] = {level: severity for severity, level in enumerate(get_args(LoggingLevel))}
 """The levels of RFC 5424, the least severe is 0."""
+_MOST_BYTES = 16_000
+"""Limit of the data of a message; of longer data, the beginning is sent."""
 
 
 class LogChannel(Protocol):
@@ -109,12 +111,16 @@ class ClientLog:
 
 
 def encode_data(data: JSONValue) -> Raw:
-    """Return logged data as JSON without secrets; the `repr` of data that is not JSON. Raises nothing."""
+    """Return logged data as JSON without secrets; of data that is not JSON, the `repr`; of long data, the beginning as
+    a text. Raises nothing.
+    """
     try:
-        plain = msgspec.json.decode(to_json(data))
+        encoded = to_json(data)
+        is_long = len(encoded) > _MOST_BYTES
+        plain = redact_beginning(encoded.decode(), _MOST_BYTES) if is_long else redact(msgspec.json.decode(encoded))
     except Exception:  # the methods of an object may raise anything
-        plain = escape_surrogates(_safe_repr(data))
-    return Raw(msgspec.json.encode(redact(plain)))
+        plain = redact_beginning(escape_surrogates(_safe_repr(data)))
+    return Raw(msgspec.json.encode(plain))
 
 
 def _safe_repr(data: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -32,7 +33,10 @@ NO_PARAMS = b"{}"
 """The params of notifications without content."""
 
 QueuedNotification = tuple["Subscriber", str, bytes]
-"""The subscriber, the method, and the params."""
+"""The subscriber, the method, and the params; or instead of params that are loaded later, what identifies them."""
+
+LoadParams = Callable[[], Awaitable[bytes | None]]
+"""Loads the params of a queued notification; None if there is nothing to send."""
 
 
 class NotificationQueue:
@@ -49,38 +53,73 @@ class NotificationQueue:
         """The approximate memory of these subscriptions."""
         self._limits = self.channel.session.limits
         self._sent = 0  # approximate bytes since the client last read
-        self._queue: OrderedDict[QueuedNotification, None] = OrderedDict()
+        self._queue: OrderedDict[QueuedNotification, LoadParams | None] = OrderedDict()
         self._draining: asyncio.Task[None] | None = None
         self._dropped = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the client does not read at present, so that notifications are queued."""
+        return self._draining is not None
 
     def send(self, subscriber: Subscriber, method: str, params: bytes) -> None:
         """Send a notification, or queue it until the client reads again."""
         if self._draining is not None:
             self._enqueue((subscriber, method, params))
             return
-        self.channel.notify(method, subscriber.tagged(params), rules=subscriber.rules)
-        self._sent += _ENVELOPE + len(params)
+        self._send(subscriber, method, params)
         if self._sent >= self._limits.pending_bytes:
             self._draining = asyncio.get_running_loop().create_task(self._drain())
 
-    def _enqueue(self, notification: QueuedNotification) -> None:
-        self._queue[notification] = None
+    def send_later(self, subscriber: Subscriber, method: str, key: bytes, load: LoadParams) -> None:
+        """Queue a notification with large params for a client that does not read: they are loaded once it reads again,
+        and the queue has only their key.
+        """
+        self._enqueue((subscriber, method, key), load)
+
+    def _send(self, subscriber: Subscriber, method: str, params: bytes) -> None:
+        self.channel.notify(method, subscriber.tagged(params), rules=subscriber.rules)
+        self._sent += _ENVELOPE + len(params)
+
+    def _enqueue(self, notification: QueuedNotification, load: LoadParams | None = None) -> None:
+        self._queue[notification] = load
         if len(self._queue) > self._limits.subscriptions:
             self._queue.popitem(last=False)
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("accord: a client does not read its messages: the oldest change notifications are dropped")
 
+    async def wait_drained(self) -> None:
+        """Wait until notifications are sent and not queued, or the client has disconnected."""
+        while self._draining is not None and not self._draining.done():
+            await asyncio.wait((self._draining,))
+
     async def _drain(self) -> None:
+        """Send the queued notifications as the client reads."""
+        try:
+            await self._wait_read()
+            while self._queue:
+                await self._send_next()
+                if self._sent >= self._limits.pending_bytes:
+                    await self._wait_read()
+        finally:
+            self._draining = None
+
+    async def _wait_read(self) -> None:
         await self.channel.sink.drain()
-        self._sent, self._draining = 0, None
-        while self._queue and self._draining is None:
-            notification, _ = self._queue.popitem(last=False)
-            if notification[0].open:
-                self.send(*notification)
+        self._sent = 0
+
+    async def _send_next(self) -> None:
+        (subscriber, method, params), load = self._queue.popitem(last=False)
+        if not subscriber.open:
+            return
+        loaded = params if load is None else await load()
+        if loaded is not None and subscriber.open:
+            self._send(subscriber, method, loaded)
 
     def close(self) -> None:
         """Stop sending after the client has disconnected."""
+        self._queue.clear()
         if self._draining is not None:
             self._draining.cancel()
         if self._dropped:

@@ -87,7 +87,7 @@ class SubscriptionIndex:
     def with_subscription(
         self, pending: PendingRequest, peer: Peer, methods: Iterable[str], uris: Iterable[str]
     ) -> Iterator[Subscriber]:
-        """Include a `subscriptions/listen` while it is open. Call `check_capacity` first."""
+        """Include a `subscriptions/listen` while it is open. Call `check_capacity` first, without an await between."""
         listen = ListenSubscriber(self._clients[peer].queue, pending)
         self._add(listen, methods, uris)
         try:

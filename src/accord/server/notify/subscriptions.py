@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +18,7 @@ from accord.messages.resources import SubscribeParams, UnsubscribeParams
 from accord.server.core.peer import Peer
 from accord.server.core.resolver import Resolver
 from accord.server.middleware.request import Request, RunMiddleware
+from accord.server.notify.subscriber import Subscriber
 from accord.server.notify.subscription_index import LIST_CHANGES, SubscriptionIndex
 from accord.session.pending_request import PendingRequest
 
@@ -29,8 +30,8 @@ class FilterGrant(NamedTuple):
     """The granted members."""
     keys: list[str]
     """Their keys in the index."""
-    missed: Callable[[], Iterable[tuple[str, bytes]]]
-    """Returns the notifications, as method and params, of what happened before the subscription began."""
+    send_missed: Callable[[Subscriber], Awaitable[None]]
+    """Sends the notifications of what happened before the subscription began."""
 
 
 FilterExtension = Callable[[PendingRequest, Peer], Awaitable[FilterGrant | None]]
@@ -75,6 +76,7 @@ class SubscriptionHandler:
         grants = await self._granted_by_extensions(pending, peer)
         methods = [LIST_CHANGES[what] for what in LIST_CHANGES if getattr(granted, f"{what}_list_changed")]
         uris = [*(granted.resource_subscriptions or ()), *(key for grant in grants for key in grant.keys)]
+        self._subscription_index.check_capacity(peer, uris)  # again: others may have begun while these were looked up
         more = {name: value for grant in grants for name, value in grant.members.items()}
         with self._subscription_index.with_subscription(pending, peer, methods, uris) as subscriber:
             peer.channel.notify(
@@ -87,15 +89,12 @@ class SubscriptionHandler:
                 of=pending,
             )
             for grant in grants:
-                for method, params in grant.missed():
-                    subscriber.notify(method, params)
+                await grant.send_missed(subscriber)
             await asyncio.get_running_loop().create_future()
 
     async def _granted_by_extensions(self, pending: PendingRequest, peer: Peer) -> list[FilterGrant]:
         found = [await extend(pending, peer) for extend in self.filter_extensions]
-        grants = [grant for grant in found if grant is not None]
-        self._subscription_index.check_capacity(peer, [key for grant in grants for key in grant.keys])
-        return grants
+        return [grant for grant in found if grant is not None]
 
     async def _granted(self, wanted: SubscriptionFilter, pending: PendingRequest, peer: Peer) -> SubscriptionFilter:
         """Return the part of a filter that the server grants: "Notification types the server does not support are

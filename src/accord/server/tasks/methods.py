@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,11 +37,14 @@ from accord.messages.tasks import (
     related,
     result_with_meta,
 )
+from accord.server.compose.access import viewer_of
+from accord.server.core.fair_semaphore import FairSemaphore
 from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
 from accord.server.input.direct import checked_params, request_answer
+from accord.server.notify.subscriber import Subscriber
 from accord.server.notify.subscriptions import FilterGrant
-from accord.server.tasks.notifier import ComparableState, missed_states, subscription_key
+from accord.server.tasks.notifier import ComparableState, is_missed, subscription_key
 from accord.server.tasks.runner import TaskRunner
 from accord.server.tasks.running_task import RunningTask, TaskQuestion
 from accord.server.tasks.wire import core_task, detailed_task, task_info
@@ -50,6 +54,9 @@ from accord.store.tasks import TaskInput, TaskRecord
 
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
+
+_READS = 4
+"""Limit of the requests that read tasks of the store at once: a task may have a large result. Clients take turns."""
 
 RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
 
@@ -62,6 +69,7 @@ class TaskMethods:
         self._encoder = encoder
         self._limits = limits
         self._limiters: dict[str, RateLimiter] = {}
+        self._reads = FairSemaphore(_READS)
         self.handlers: Mapping[str, RequestHandler] = {
             "tasks/get": self.get,
             "tasks/update": self.update,
@@ -144,7 +152,8 @@ class TaskMethods:
             raise MethodNotFound("tasks/list needs authentication on this server")
         cursor, most = last_id(codec.decode_params(PaginatedParams, pending.params).cursor), self._limits.page_size
         await self._open()
-        records = await self._runner.store.page(peer.principal, cursor, most + 1)
+        async with self._reads.slot(peer.account):
+            records = await self._runner.store.page(peer.principal, cursor, most + 1)
         shown = [each for each in records[:most] if self._is_visible(each, pending, peer)]
         return ListTasksResult(
             tasks=[core_task(each) for each in shown], next_cursor=records[most - 1].id if len(records) > most else None
@@ -162,16 +171,31 @@ class TaskMethods:
         peer.channel.session.require_client_capability(pending, TASKS.capability)
         found = [await self._find_to_watch(id, pending, peer) for id in dict.fromkeys(wanted)]
         tasks = [each for each in found if each is not None]
-        ids = [record.id for record, _ in tasks]
-        return FilterGrant({"taskIds": ids}, [subscription_key(id) for id in ids], lambda: missed_states(tasks))
+        ids = [id for id, _ in tasks]
+        return FilterGrant(
+            {"taskIds": ids}, [subscription_key(id) for id in ids], partial(self._send_missed_states, tasks, peer)
+        )
 
-    async def _find_to_watch(
-        self, id: str, pending: PendingRequest, peer: Peer
-    ) -> tuple[TaskRecord, ComparableState] | None:
+    async def _find_to_watch(self, id: str, pending: PendingRequest, peer: Peer) -> tuple[str, ComparableState] | None:
+        """Return the id and the state of a task of this client. Its record is read again when its notification is sent:
+        a subscription would otherwise hold the results of all of its tasks.
+        """
         with suppress(InvalidParams):
-            record = await self._find(id, pending, peer)
-            return record, self._runner.watch(record)
+            return id, self._runner.watch(await self._find(id, pending, peer))
         return None
+
+    async def _send_missed_states(
+        self, tasks: Iterable[tuple[str, ComparableState]], peer: Peer, subscriber: Subscriber
+    ) -> None:
+        """Send the notifications of what has changed before the subscription began, the next one when the client has
+        read this one. Raises `InternalError`.
+        """
+        for id, state in tasks:
+            record = await self._load(id, peer)
+            if record is not None and is_missed(record, state):
+                self._runner.notify(subscriber, record)
+                del record  # while it waits
+                await subscriber.queue.wait_drained()
 
     # --- looking up --------------------------------------------------------------------------------------------
 
@@ -185,15 +209,24 @@ class TaskMethods:
         """Return a task of this client. Raises `InvalidParams`: the task of another client is as unknown as one that
         does not exist.
         """
-        try:
-            record = await self._runner.load(id)
-        except AccordError as error:
-            raise InternalError(f"the tasks cannot be read: {error}") from error
+        record = await self._load(id, peer)
         if record is None or not self._is_visible(record, pending, peer):
             raise InvalidParams(UNKNOWN_TASK)
         return record
 
+    async def _load(self, id: str, peer: Peer) -> TaskRecord | None:
+        try:
+            async with self._reads.slot(peer.account):
+                return await self._runner.load(id)
+        except AccordError as error:
+            raise InternalError(f"the tasks cannot be read: {error}") from error
+
     def _is_visible(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> bool:
+        """Return whether a task belongs to the authorization context of a request: a token of the same principal with
+        fewer scopes could otherwise have the result of a call that it may not make.
+        """
+        if not viewer_of(peer, pending).has_scopes(frozenset(record.scopes)):
+            return False
         rules = RULES.get(record.revision, pending.rules)  # a record that cannot be read belongs to neither protocol
         return record.owner == peer.principal and rules.requested_tasks == pending.rules.requested_tasks
 

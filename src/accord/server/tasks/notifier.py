@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +19,7 @@ from accord.errors import AccordError
 from accord.messages import codec
 from accord.messages.revision import RULES
 from accord.redaction import describe_redacted
+from accord.server.core.fair_semaphore import FairSemaphore
 from accord.server.tasks.wire import core_task, detailed_task
 
 if TYPE_CHECKING:
@@ -36,10 +38,19 @@ _NOTIFY_SECONDS = 0.05
 _LOOK_SECONDS = 0.5
 """The interval at which subscribed tasks that run elsewhere are looked up."""
 
+_LOOKS = 4
+"""Limit of the tasks that are looked up at once: each may have a large result."""
+
+_READS = 4
+"""Limit of the states that are loaded at once for clients that read again. Clients take turns."""
+
 _MISSED_LOOKS = 10
 """How often a task may be found without a subscriber before it is looked up no longer: a subscription begins only after
 its tasks are granted."""
 
+
+LoadTask = Callable[[str], Awaitable["TaskRecord | None"]]
+"""Returns a task, by its id. Raises any error of the store."""
 
 ComparableState = tuple[Any, ...]
 """The fields of a task whose change is notified."""
@@ -55,13 +66,11 @@ def comparable_state(record: TaskRecord) -> ComparableState:
     return record.status, record.message, record.updated_at, tuple(record.questions)
 
 
-def missed_states(tasks: Iterable[tuple[TaskRecord, ComparableState]]) -> Iterator[tuple[str, bytes]]:
-    """Yield the notifications that a new subscriber of these tasks has missed: of those that have ended, and of those
-    that have changed since the given states.
+def is_missed(record: TaskRecord, state: ComparableState) -> bool:
+    """Return whether a new subscriber of a task has missed a notification: if that has ended, or has changed since it
+    had this state.
     """
-    for record, state in tasks:
-        if record.ended or comparable_state(record) != state:
-            yield _METHOD, codec.encode(detailed_task(record))
+    return record.ended or comparable_state(record) != state
 
 
 class _Watched(msgspec.Struct):
@@ -74,13 +83,14 @@ class _Watched(msgspec.Struct):
 
 
 class TaskNotifier:
-    """Sends the notifications about tasks on one event loop. `load` returns a task that runs elsewhere; None for one
-    that is gone, or runs here now.
+    """Sends the notifications about tasks on one event loop. `load` returns a task, `load_elsewhere` only one that does
+    not run here; None for one that is gone.
     """
 
-    def __init__(self, change_bus: ChangeBus, load: Callable[[str], Awaitable[TaskRecord | None]]) -> None:
+    def __init__(self, change_bus: ChangeBus, load: LoadTask, load_elsewhere: LoadTask) -> None:
         self._change_bus = change_bus
         self._load = load
+        self._load_elsewhere = load_elsewhere
         self._loop = asyncio.get_running_loop()
         self._timers: dict[RunningTask, asyncio.TimerHandle] = {}
         """Tasks with a recent notification."""
@@ -88,6 +98,9 @@ class TaskNotifier:
         """Those of them that have changed since."""
         self._watched: dict[str, _Watched] = {}
         self._watching: asyncio.Task[None] | None = None
+        self._looks = asyncio.Semaphore(_LOOKS)
+        self._reads = FairSemaphore(_READS)
+        self._is_closed = False
 
     # --- tasks that run here -----------------------------------------------------------------------------------
 
@@ -127,11 +140,41 @@ class TaskNotifier:
         return [] if index is None else index.subscribers(subscription_key(id))
 
     def _notify_subscribers(self, record: TaskRecord) -> None:
-        subscribers = self._subscribers(record.id)
-        params = codec.encode(detailed_task(record)) if subscribers else b""
-        for subscriber in subscribers:
-            if subscriber.queue.principal == record.owner:
-                subscriber.notify(_METHOD, params)
+        params = b""
+        for subscriber in self._subscribers(record.id):
+            if subscriber.queue.principal != record.owner:
+                continue
+            if subscriber.queue.is_waiting:
+                self._notify_later(subscriber, record.id)
+                continue
+            params = params or codec.encode(detailed_task(record))
+            subscriber.notify(_METHOD, params)
+
+    def notify(self, subscriber: Subscriber, record: TaskRecord) -> None:
+        """Send the state of a task to one subscriber."""
+        if subscriber.queue.is_waiting:
+            self._notify_later(subscriber, record.id)
+        else:
+            subscriber.notify(_METHOD, codec.encode(detailed_task(record)))
+
+    def _notify_later(self, subscriber: Subscriber, id: str) -> None:
+        """Queue the id of a task alone: its states may be large, and only the last one matters."""
+        load = partial(self._load_params, subscriber, id)
+        subscriber.queue.send_later(subscriber, _METHOD, id.encode(), load)
+
+    async def _load_params(self, subscriber: Subscriber, id: str) -> bytes | None:
+        """Return the state of a task, for a client that reads again. Its end must not be lost, so after an error of the
+        store it is read again.
+        """
+        while subscriber.open and not self._is_closed:
+            try:
+                async with self._reads.slot(subscriber.queue.peer.account):
+                    record = await self._load(id)
+                    return None if record is None else codec.encode(detailed_task(record))
+            except Exception as error:  # of any store
+                log.error("accord: a subscribed task cannot be read: %s", describe_redacted(error))
+                await asyncio.sleep(_LOOK_SECONDS)
+        return None
 
     # --- tasks that run elsewhere ------------------------------------------------------------------------------
 
@@ -146,10 +189,12 @@ class TaskNotifier:
         try:
             while self._watched:
                 await asyncio.sleep(_LOOK_SECONDS)
-                try:
-                    await asyncio.gather(*(self._look(id, each) for id, each in list(self._watched.items())))
-                except Exception as error:  # of any store: the next look tries again
-                    log.error("accord: subscribed tasks cannot be read: %s", describe_redacted(error))
+                # each is awaited, also after an error: the next looks would otherwise wait behind these ones
+                looks = [self._look(id, each) for id, each in list(self._watched.items())]
+                found = await asyncio.gather(*looks, return_exceptions=True)
+                errors = [each for each in found if isinstance(each, Exception)]
+                if errors:  # of any store: the next look tries again
+                    log.error("accord: subscribed tasks cannot be read: %s", describe_redacted(errors[0]))
         finally:
             self._watching = None
 
@@ -159,14 +204,16 @@ class TaskNotifier:
             if watched.missed > _MISSED_LOOKS:
                 self._watched.pop(id, None)
             return
-        record = await self._load(id)
-        if record is not None and comparable_state(record) != watched.state:
-            watched.state = comparable_state(record)
-            self._notify_subscribers(record)
+        async with self._looks:
+            record = await self._load_elsewhere(id)
+            if record is not None and comparable_state(record) != watched.state:
+                watched.state = comparable_state(record)
+                self._notify_subscribers(record)
         if record is None or record.ended:
             self._watched.pop(id, None)
 
     def close(self) -> None:
         """Stop looking up tasks."""
+        self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()

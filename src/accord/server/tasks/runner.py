@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from accord.server.core.lifetime import Lifetimes
     from accord.server.input.call import HandlerCall
     from accord.server.notify.change_bus import ChangeBus
+    from accord.server.notify.subscriber import Subscriber
     from accord.server.tasks.options import Task
 
 log: logging.Logger = logging.getLogger("accord.server")
@@ -72,7 +73,7 @@ class TaskRunner:
         """Answers from another process that could not be saved, by task: the next turn tries again."""
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         """The event loop of the tasks."""
-        self._notifier = TaskNotifier(server.change_bus, self._load_elsewhere)
+        self._notifier = TaskNotifier(server.change_bus, self.load, self._load_elsewhere)
         self._turns: asyncio.Task[None] | None = None
         self._adopted = float("-inf")
         self._background: set[asyncio.Task[None]] = set()
@@ -126,10 +127,11 @@ class TaskRunner:
             background.cancel()
         await self.store.close(self.id)
 
-    def _spawn(self, work: Any) -> None:
-        task = self.loop.create_task(work)
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self.loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     # --- the table of running tasks ----------------------------------------------------------------------------
 
@@ -155,7 +157,7 @@ class TaskRunner:
 
     async def _wait(self, task: RunningTask, handler: asyncio.Task[Any], after: float | None) -> TaskRecord | Any:
         """Wait for the handler until its call becomes a task; it does after `after` seconds."""
-        first = handler, task.created
+        first, record = (handler, task.created), task.record
         try:
             if after is not None:
                 await asyncio.wait(first, timeout=after, return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +165,7 @@ class TaskRunner:
                     await task.try_create()
             if not task.is_task:
                 await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            return task.record if task.is_task else await handler
+            return record if task.is_task else await handler
         except asyncio.CancelledError:  # the client will not learn the id
             self._spawn(task.withdraw())
             raise
@@ -225,10 +227,14 @@ class TaskRunner:
         self._notifier.changed(task)
 
     def watch(self, record: TaskRecord) -> ComparableState:
-        """Notify the subscribers of a task, also if it runs elsewhere. Return its state now, for `missed_states`."""
+        """Notify the subscribers of a task, also if it runs elsewhere. Return its state now, for `is_missed`."""
         if not record.ended and record.id not in self.tasks:
             self._notifier.watch(record)
         return comparable_state(record)
+
+    def notify(self, subscriber: Subscriber, record: TaskRecord) -> None:
+        """Send the state of a task to one subscriber."""
+        self._notifier.notify(subscriber, record)
 
     async def _load_elsewhere(self, id: str) -> TaskRecord | None:
         """Return a task that does not run here. Raises `StoreError`."""
@@ -295,8 +301,9 @@ class TaskRunner:
         except InvalidParams:
             pass  # an answer that does not fit: its sender has gone on
         except StoreError as error:
-            open = {key: answer for key, answer in input.answers.items() if key in task.questions}
-            self._unsaved.setdefault(input.id, {}).update(open)
+            keys = {each.key for each in task.record.asked}  # others are ignored, and a client may send many
+            asked = {key: answer for key, answer in input.answers.items() if key in keys}
+            self._unsaved.setdefault(input.id, {}).update(asked)
             log.error("accord: answers for a task cannot be stored: %s", describe_redacted(error))
 
     # --- other processes ---------------------------------------------------------------------------------------
@@ -319,30 +326,40 @@ class TaskRunner:
         return self._unstored.get(id) if task is None else task.record
 
     async def adopt(self) -> None:
-        """Run again, or fail, the tasks whose processes have ended. Raises `StoreError`."""
+        """Run again, or fail, the tasks whose processes have ended. That goes on if the caller is cancelled: no other
+        runner can adopt them. Raises `StoreError`.
+        """
         now = self.loop.time()
         if not self.store.survives or now < self._adopted + _ADOPT_SECONDS:
             return
         self._adopted = now
-        for record in await self.store.adopt(self.id):
-            await self._run_again(record)
+        await asyncio.shield(self._spawn(self._adopt()))
 
-    async def _run_again(self, record: TaskRecord) -> None:
+    async def _adopt(self) -> None:
+        adopted = await self.store.adopt(self.id)
+        if self.closed:  # the next process adopts them: this one has ended its tasks
+            return
+        # All run before anything awaits: what clients have sent to them is taken at the next turn.
+        failed = [(record, reason) for record in adopted if (reason := self._run_again(record))]
+        for record, reason in failed:
+            await self._fail(record, reason)
+
+    def _run_again(self, record: TaskRecord) -> str:
+        """Run an adopted task again; return the reason if that is not possible."""
         try:
             again = self.recover(record)
         except (AccordError, msgspec.MsgspecError, KeyError) as error:  # damaged, or of another version
             log.error("accord: the record of a task of %r cannot be used: %s", record.tool, describe_redacted(error))
-            await self._fail(record, UNREADABLE)
-            return
+            return UNREADABLE
         if again is None:
-            await self._fail(record, STOPPED)
-            return
+            return STOPPED
         call, work = again
         task = call.task = RunningTask(self, record, call)
         call.input = task
         task.resume()
         self._include(task)
         task.start(work)
+        return ""
 
     async def _fail(self, record: TaskRecord, reason: str) -> None:
         """Store that an adopted task has failed, now or later."""

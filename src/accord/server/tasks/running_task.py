@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from accord.errors import INTERNAL_ERROR, InternalError, ProtocolError, StoreError, StoreFull, ToolError
+from accord.errors import INTERNAL_ERROR, InternalError, InvalidParams, ProtocolError, StoreError, StoreFull, ToolError
 from accord.messages import codec
 from accord.messages.tasks import TaskStatus, related
 from accord.redaction import describe_redacted
@@ -141,6 +141,7 @@ class RunningTask:
         """The number of questions of this run of the handler; declared ones were asked before."""
         self._stop_reason = ""
         self._is_abandoned = False
+        self._receiving: set[asyncio.Task[None]] = set()
         self._thread = threading.get_ident()
 
     # --- creation ----------------------------------------------------------------------------------------------
@@ -191,7 +192,16 @@ class RunningTask:
     def start(self, work: Work) -> asyncio.Task[Any]:
         """Run the handler; the result of the asyncio task is that of a call that has not become a task."""
         self.handler = self._loop.create_task(self._run(work))
+        self.handler.add_done_callback(self._release_content)
         return self.handler
+
+    def _release_content(self, _: asyncio.Task[Any]) -> None:
+        """Drop the arguments and the result after the end: the task, its call and its handler refer to each other, so
+        that Python frees them only much later.
+        """
+        if self.is_task and self.record.ended and self.ended.done():
+            self.record = self.record.head
+            self.call.pending.params = Raw(b"{}")
 
     async def _run(self, work: Work) -> Any:
         try:
@@ -349,7 +359,7 @@ class RunningTask:
         encoded = [self._encode(question) for question in questions]
         if not await self.try_create():
             raise ToolError("the client cannot be asked: the call cannot become a task")
-        asked = [self._next_question(each.digest) for each in encoded]
+        asked = [self._next_question(each) for each in encoded]
         open = {
             each.key: TaskQuestion(question, wire, each)
             for question, wire, each in zip(questions, encoded, asked, strict=True)
@@ -362,16 +372,22 @@ class RunningTask:
             for question, each in zip(questions, asked, strict=True)
         ]
 
-    def _next_question(self, digest: bytes) -> AskedQuestion:
+    def _next_question(self, encoded: EncodedQuestion) -> AskedQuestion:
         """Return the next question of this run: that of the earlier run, if it was the same."""
         record, position = self.record, self._position
         self._position += 1
-        if position < len(record.asked) and record.asked[position].digest == digest:
-            return record.asked[position]
+        if position < len(record.asked) and record.asked[position].digest == encoded.digest:
+            asked = record.asked[position]
+            if asked.answer is not None:
+                try:
+                    decode_answer(asked.key, encoded.question, asked.answer)
+                except InvalidParams:  # it came before its question, and does not fit
+                    asked.answer = None
+            return asked
         del record.asked[position:]
         record.question_count += 1
         # "Each request key in `inputRequests` MUST be unique over the lifetime of a single task"
-        record.asked.append(AskedQuestion(f"ask-{record.question_count}", digest))
+        record.asked.append(AskedQuestion(f"ask-{record.question_count}", encoded.digest))
         return record.asked[-1]
 
     async def _wait(self, open: Mapping[str, TaskQuestion]) -> None:
@@ -396,29 +412,41 @@ class RunningTask:
         self._table.changed(self)
 
     async def receive_answers(self, answers: Mapping[str, bytes]) -> None:
-        """Give the handler these answers; keys without an outstanding question are ignored.
+        """Give the handler these answers; keys without an outstanding question are ignored. An answer to a question of
+        an earlier run, which this run has not asked yet, is kept for it.
 
-        Raises `InvalidParams` for an answer that does not fit its question, and `StoreError`: then all stay open.
+        Raises `InvalidParams` for an answer that does not fit its question, and `StoreError`: then all stay open. It
+        goes on if the caller is cancelled: the handler would not learn of an answer that is stored.
         """
+        receiving = self._loop.create_task(self._receive_answers(answers))
+        self._receiving.add(receiving)
+        receiving.add_done_callback(self._receiving.discard)
+        await asyncio.shield(receiving)
+
+    async def _receive_answers(self, answers: Mapping[str, bytes]) -> None:
         open = {key: self.questions[key] for key in answers if key in self.questions}
-        for key, each in open.items():
-            decode_answer(key, each.question, answers[key])
-        release = self._table.hold(self, map(answers.__getitem__, open))
-        for key, each in open.items():
-            each.asked.answer = answers[key]
-            del self.questions[key]
+        for key, waiting in open.items():
+            decode_answer(key, waiting.question, answers[key])
+        later = self.record.asked[self._position :]
+        early = [each for each in later if each.key in answers and each.answer is None]
+        asked = [*(waiting.asked for waiting in open.values()), *early]
+        release = self._table.hold(self, [answers[each.key] for each in asked])
+        for each in asked:
+            each.answer = answers[each.key]
+            self.questions.pop(each.key, None)
         try:
             await self._table.save(self.record)
         except StoreError:
             release()
-            for key, each in open.items():
-                each.asked.answer = None
-                self.questions[key] = each
+            for each in asked:
+                each.answer = None
+            # a handler may have stopped waiting meanwhile
+            self.questions |= {key: waiting for key, waiting in open.items() if not waiting.answer.done()}
             raise
         self._show_questions()
-        for each in open.values():
-            if not each.answer.done():
-                each.answer.set_result(None)
+        for waiting in open.values():
+            if not waiting.answer.done():
+                waiting.answer.set_result(None)
 
     # --- ctx ---------------------------------------------------------------------------------------------------
 
@@ -437,7 +465,9 @@ class RunningTask:
             self._table.changed(self)
 
     async def store(self) -> None:
-        """Store the record. Raises `ToolError`."""
+        """Store the record, unless its end is stored. Raises `ToolError`."""
+        if self.ending is not None:
+            return
         try:
             await self._table.save(self.record)
         except StoreError as error:

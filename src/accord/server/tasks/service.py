@@ -207,7 +207,7 @@ def _new_record(sent: RawToolCall, options: Task, call: HandlerCall, ttl: float)
     answers: Mapping[str, tuple[bytes, bytes]] = call.declared_answers or {}
     principal: Principal | None = pending.principal
     return TaskRecord(
-        id=secrets.token_urlsafe(32),
+        id=secrets.token_urlsafe(32).replace("-", "_"),  # commands would take one that begins with `-` for an option
         owner=peer.principal,
         account=peer.account,
         revision=pending.rules.revision,
