@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from accord.errors import DeclarationError
-from accord.server.auth.introspection import Introspection
+from accord.errors import AuthorizationError, DeclarationError
+from accord.server.auth.introspection import Introspection, decode_response
 from accord.server.auth.refusals import InvalidToken, IssuerUnavailable
 from accord.testing import AuthServer
 
@@ -137,6 +137,12 @@ DESCRIBED = {"active": True, "sub": "ann", "client_id": "desk"}
         {"aud": "https://other.example"},
         {"aud": []},
         {"exp": 1},
+        {"exp": -1},
+        {"exp": 9_999_999_999_000},
+        {"exp": 10**300},
+        {"exp": 10**400},
+        {"exp": -(10**400)},
+        {"nbf": 10**400},
         {"nbf": 9_999_999_999},
         {"cnf": {"jkt": "x"}},
     ],
@@ -147,6 +153,12 @@ async def test_a_token_that_is_not_for_this_server_is_refused(changes: dict[str,
         auth = described_by(issuer.url)
         with pytest.raises((InvalidToken, IssuerUnavailable)):
             await auth.authenticate(Sent("token"))
+
+
+def test_a_response_with_a_member_twice_is_refused() -> None:
+    """Of two members of one name, another parser would take the other one."""
+    with pytest.raises(AuthorizationError, match="a member twice"):
+        decode_response(b'{"active": false, "active": true, "sub": "ann"}')
 
 
 @pytest.mark.parametrize("changes", [{}, {"aud": "shop"}, {"aud": ["x", "shop"]}, {"exp": 9_999_999_999}])

@@ -68,6 +68,24 @@ async def test_a_new_key_is_found_and_a_withdrawn_one_is_refused_also_for_cached
             await auth.authenticate(old)
 
 
+async def test_a_withdrawn_key_is_noticed_though_all_tokens_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    started, begin = clock.now, time.time()
+    monkeypatch.setattr(time, "time", lambda: begin + clock.now - started)
+    async with issuing() as issuer:
+        auth = JWT(issuer.url, AUDIENCE)
+        old = Sent(issuer.token(RS256, exp=int(begin) + 1_000_000))
+        await auth.authenticate(old)
+        issuer.keys = [ES256]
+        clock.now += 3_601
+        await auth.authenticate(old)  # while the keys are fetched anew
+        async with asyncio.timeout(5):
+            while issuer.counts["/jwks"] < 2 or auth._keys._fetches.is_running(None):
+                await asyncio.sleep(0)
+        with pytest.raises(InvalidToken):
+            await auth.authenticate(old)
+
+
 async def test_old_keys_serve_while_new_ones_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     async with issuing() as issuer:

@@ -226,7 +226,7 @@ async def test_only_the_text_that_is_logged_is_redacted(monkeypatch: pytest.Monk
         redacted.append(text)
         return text
 
-    monkeypatch.setattr(token_verifier, "redact", counted)
+    monkeypatch.setattr(token_verifier, "redact_beginning", counted)
     monkeypatch.setattr(token_verifier, "_LOG_SECONDS", 3_600)
     async with issuing() as issuer:
         auth, token = JWT(issuer.url, AUDIENCE), issuer.token(iss="curl " * 2_000)

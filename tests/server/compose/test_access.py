@@ -34,6 +34,7 @@ from accord.messages.completion import Reference
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt, PromptArgument
 from accord.messages.resources import ResourceTemplate
+from accord.server.compose import uri_spelling
 
 from tests.server.compose.reaching import client_of, over_http, tools_of
 from tests.server.compose.test_uri_spelling import MANY_READINGS
@@ -247,6 +248,100 @@ async def test_a_provider_that_fails_does_not_distinguish_hidden_from_missing_it
                 told.append((type(failed.value), str(failed.value).replace(name, "it")))
             assert told[0] == told[1]
     assert failing.asked == ["wipe", "wash", "plan", "plot", "docs://plan", "docs://plot"]
+
+
+class Invalid(Provider):
+    """Items of which none can be used: their handlers and definitions do not fit."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
+
+    async def tool(self, name: str) -> Provided | None:
+        return Provided(Tool(name=name, input_schema={}), lambda: "") if name.startswith(self._prefix) else None
+
+    async def prompt(self, name: str) -> Provided | None:
+        return Provided(Prompt(name=name), lambda: "") if name.startswith(self._prefix) else None
+
+    async def resource(self, uri: str) -> Provided | None:
+        return Provided(Prompt(name="x"), lambda: "") if uri.startswith(f"docs://{self._prefix}") else None
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> Sequence[str] | None:
+        return ["Oslo"]
+
+
+class Valid(Invalid):
+    """Items that can be used."""
+
+    async def tool(self, name: str) -> Provided | None:
+        tool = Tool(name=name, input_schema={"type": "object"})
+        return Provided(tool, lambda _: "") if name.startswith(self._prefix) else None
+
+    async def prompt(self, name: str) -> Provided | None:
+        return Provided(Prompt(name=name), lambda _: "") if name.startswith(self._prefix) else None
+
+    async def resource(self, uri: str) -> Provided | None:
+        found = uri.startswith(f"docs://{self._prefix}")
+        return Provided(Resource(uri=uri, name=uri), lambda: "") if found else None
+
+
+SECRET = RequireScopes({"secret*": {"admin"}, "in_secret*": {"admin"}, "docs://secret*": {"admin"}})
+
+
+async def errors_of(client: Client, name: str, uri: str) -> list[tuple[type, str]]:
+    """The errors of all requests for a tool, a prompt and a resource."""
+    prompt, resource = PromptReference(name=name), ResourceTemplateReference(uri=uri)
+    asks: list[tuple[Callable[[], Awaitable[object]], str]] = [
+        (lambda: client.call_tool(name), name),
+        (lambda: client.get_prompt(name), name),
+        (lambda: client.complete(prompt, argument="a"), name),
+        (lambda: client.read_resource(uri), uri),
+        (lambda: client.complete(resource, argument="a"), uri),
+    ]
+    errors = []
+    for ask, subject in asks:
+        with pytest.raises(AccordError) as failed:
+            await ask()
+        errors.append((type(failed.value), str(failed.value).replace(subject, "it")))
+    return errors
+
+
+@BOTH
+@pytest.mark.parametrize("mounted", [False, True])
+@pytest.mark.parametrize("providers", ["invalid", "valid failing", "failing valid", "invalid failing"])
+async def test_a_hidden_item_of_a_provider_is_reported_as_a_missing_one(
+    providers: str, mounted: bool, revision: str
+) -> None:
+    made, outer = Server("docs", middleware=[SECRET]), Server("outer", middleware=[SECRET])
+    failing = Failing()
+    kinds: dict[str, Provider] = {"invalid": Invalid("secret"), "valid": Valid("secret"), "failing": failing}
+    for each in providers.split():
+        made.add_provider(kinds[each])
+    outer.mount(made, "in")
+    prefix, path = ("in_", "in/") if mounted else ("", "")
+    async with Client(outer if mounted else made, principal=Principal("eve"), revisions=[revision]) as eve:
+        hidden = await errors_of(eve, f"{prefix}secret", f"docs://{path}secret")
+        asked = len(failing.asked)
+        assert hidden == await errors_of(eve, f"{prefix}missing", f"docs://{path}missing")
+        assert len(failing.asked) == 2 * asked
+
+
+async def test_a_change_that_cannot_be_applied_does_not_reveal_the_tool_of_a_provider() -> None:
+    made = Server("docs", middleware=[SECRET])
+    made.add_provider(Valid("secret"))
+    made.change_tool("secret", ToolChange(tags="abc"))  # a string, not a set
+    async with Client(made, principal=Principal("eve")) as eve:
+        for name in ("secret", "missing"):
+            with pytest.raises(InvalidParams, match=f"no tool '{name}'"):
+                await eve.call_tool(name)
+
+
+async def test_an_invalid_item_of_a_provider_is_reported_to_those_who_may_see_it() -> None:
+    made = Server("docs", middleware=[SECRET])
+    made.add_provider(Invalid("secret"))
+    async with Client(made, principal=Principal("ann", frozenset({"admin"}))) as ann:
+        for _, text in await errors_of(ann, "secret", "docs://secret"):
+            assert "could not be checked" in text
 
 
 @pytest.mark.parametrize("prefix", ["", "in/"])
@@ -887,3 +982,84 @@ async def test_the_files_of_a_directory_go_by_rules_on_their_uris(tmp_path: Path
         assert "private" not in str((await eve.complete(ref, argument="path")).values)
         listing = str((await eve.read_resource("docs://")).contents)
         assert "private" not in listing
+
+
+class Many(Provider):
+    """A number of resources."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._resources = [Resource(uri=f"docs://{at}", name=str(at)) for at in range(number)]
+
+    async def resources(self) -> list[Resource]:
+        return self._resources
+
+
+async def turns_during_a_list(number: int) -> int:
+    """How often another task runs while so many resources are judged."""
+    made, turns = Server("docs", middleware=[RULES]), 0
+    made.add_provider(Many(number))
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with Client(made, principal=Principal("eve")) as eve, asyncio.TaskGroup() as group:
+        task = group.create_task(other())
+        assert len(await eve.list_resources()) == number
+        task.cancel()
+    return turns
+
+
+async def test_a_list_of_many_items_of_a_provider_lets_other_clients_run() -> None:
+    assert await turns_during_a_list(900) - await turns_during_a_list(10) > 40
+
+
+class Escaped(Many):
+    """As many resources, whose URIs have several readings."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._resources = [Resource(uri=f"file:///a%20B%2F{at}", name=str(at)) for at in range(number)]
+
+
+def escaped_files(number: int) -> Server:
+    """A server whose own rules, and those of one in it, are compared with the URIs of many files."""
+    inner, made = Server("inner", middleware=[RULES]), Server("outer", middleware=[RULES])
+    inner.add_provider(Escaped(number))
+    made.mount(inner, "in")
+    made.add_provider(Escaped(number))
+    return made
+
+
+async def test_the_readings_of_listed_uris_are_not_found_anew_for_each_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    real = uri_spelling.resolved
+    monkeypatch.setattr(uri_spelling, "resolved", lambda path: found.append(path) or real(path))
+    async with Client(escaped_files(200), principal=Principal("eve")) as eve:
+        assert len(await eve.list_resources()) == 400
+        first = len(found)
+        assert len(await eve.list_resources(fresh=True)) == 400
+    assert len(found) == first > 400
+
+
+async def test_the_readings_of_listed_uris_are_not_found_anew_for_rules_of_a_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, found = Server("docs"), [""]
+    for at in range(100):
+        made.resource(f"file:///c%20D%2F{at}", name=f"file {at}")(lambda: "text")
+
+    @made.tool
+    def hide(ctx: Context) -> None:
+        ctx.disable("file:///c%20D%2F3")
+
+    real = uri_spelling.resolved
+    async with Client(made, revisions=["2025-11-25"]) as client:
+        await client.call_tool("hide")
+        assert len(await client.list_resources()) == 99
+        monkeypatch.setattr(uri_spelling, "resolved", lambda path: found.append(path) or real(path))
+        assert len(await client.list_resources(fresh=True)) == 99
+    assert found == [""]

@@ -233,6 +233,41 @@ async def test_its_lifespan_runs_once_inside_that_of_its_parent_and_its_context_
     assert log == ["parent begins", "inner begins", "inner ends", "parent ends"]
 
 
+async def test_its_completers_have_its_own_context() -> None:
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        yield f"of {server.name}"
+
+    def get_name(ctx: Context) -> str:
+        return ctx.server.name
+
+    inner = Server("inner", lifespan=lifespan)
+    inner.resource("data://x")(lambda: "text")
+    ask = inner.prompt("ask")(lambda topic: topic)
+
+    @ask.complete("topic")
+    async def topics(typed: str, ctx: Context, name: Annotated[str, Depends(get_name)]) -> list[str]:
+        (read,) = await ctx.read_resource("data://x")
+        return [ctx.server.name, str(ctx.lifespan), name, str(read.text)]
+
+    outer = parent((parent((inner, "b")), "a"), lifespan=lifespan)
+    async with Client(outer) as client:
+        found = await client.complete(prompt="a_b_ask", argument="topic")
+    assert list(found.values) == ["inner", "of inner", "inner", "text"]
+
+
+async def test_its_completers_have_dependencies_of_its_lifespan() -> None:
+    inner = Server("inner")
+    ask = inner.prompt("ask")(lambda topic: topic)
+
+    @ask.complete("topic")
+    def topics(typed: str, db: Annotated[str, Depends(get_db, scope="lifespan")]) -> list[str]:
+        return [db]
+
+    async with Client(parent((inner, "a"))) as client:
+        for _ in range(2):
+            assert list((await client.complete(prompt="a_ask", argument="topic")).values) == ["db"]
+
+
 async def test_without_a_lifespan_there_is_none() -> None:
     inner = Server("inner")
 

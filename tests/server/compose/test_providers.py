@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from accord import (
     Provided,
     Provider,
     ResourceNotFound,
+    ResourceTemplateReference,
     ResourceUpdated,
     Server,
     Tool,
@@ -297,3 +298,99 @@ async def test_a_handler_that_fails_fails_its_own_call() -> None:
         result = await client.call_tool("fail")
         assert result.is_error
         assert "not today" in result.text
+
+
+class Opened(Provider):
+    """What is there only while the lifespan runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[Exception] = []
+        self.names: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        if self.errors:
+            raise self.errors.pop()
+        self.names.append("opened")
+        yield
+        self.names.clear()
+
+    async def tools(self) -> list[Provided]:
+        return [Provided(Tool(name=name, input_schema={"type": "object"}), lambda _: "done") for name in self.names]
+
+    async def resources(self) -> list[Resource]:
+        return [Resource(uri=f"note://{name}", name=name) for name in self.names]
+
+    async def resource(self, uri: str) -> Provided | None:
+        found = [each for each in await self.resources() if each.uri == uri]
+        return Provided(found[0], lambda: "text") if found else None
+
+    async def complete(self, ref: Reference, argument: str, typed: str) -> list[str] | None:
+        return [*self.names] or None
+
+
+def mounted_twice(opened: Opened) -> Server:
+    """A server around one around one with this provider."""
+    middle, outer = Server("middle"), Server("outer")
+    middle.mount(server(opened, name="inner"), "in")
+    outer.mount(middle, "mid")
+    return outer
+
+
+async def first_tools(client: Client) -> object:
+    return [tool.name for tool in await client.list_tools()]
+
+
+async def first_search(client: Client) -> object:
+    found = await client.call_tool("search_tools", {"query": "opened"})
+    return [tool["name"] for tool in found.structured_content["tools"]]
+
+
+async def first_call(client: Client) -> object:
+    return (await client.call_tool("mid_in_opened")).text
+
+
+async def first_read(client: Client) -> object:
+    return len((await client.read_resource("note://mid/in/opened")).contents)
+
+
+async def first_completion(client: Client) -> object:
+    return (await client.complete(ResourceTemplateReference(uri="note://mid/in/{id}"), argument="id")).values
+
+
+@pytest.mark.parametrize(
+    ("ask", "wanted"),
+    [
+        (first_tools, ["mid_in_own", "mid_in_opened"]),
+        (first_search, ["mid_in_opened"]),
+        (first_call, "done"),
+        (first_read, 1),
+        (first_completion, ["opened"]),
+    ],
+)
+async def test_a_provider_of_a_mounted_server_is_asked_within_its_lifespan(
+    ask: Callable[[Client], Awaitable[object]], wanted: object
+) -> None:
+    opened = Opened()
+    outer = mounted_twice(opened)
+    if ask is first_search:
+        outer.search_tools(budget=1)
+    async with Client(outer) as client:
+        assert await ask(client) == wanted
+    assert opened.names == []
+
+
+async def test_a_mounted_server_that_cannot_start_leaves_out_its_provided_items(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    opened = Opened()
+    opened.errors = [OSError("no database"), OSError("no database")]
+    async with Client(mounted_twice(opened)) as client:
+        assert await tools_of(client) == ["mid_in_own"]
+        with pytest.raises(ProtocolError, match="no database"):
+            await client.call_tool("mid_in_opened")
+        with pytest.raises(InvalidParams, match="no tool 'elsewhere'"):
+            await client.call_tool("elsewhere")
+        assert await tools_of(client) == ["mid_in_own", "mid_in_opened"]
+    assert "no database" in caplog.text

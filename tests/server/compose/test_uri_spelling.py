@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from accord import Server
 from accord.server.compose.access import Viewer
-from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
+from accord.server.compose.uri_spelling import MAX_SPELLINGS, SpellingCache, cache_spellings, canonical, spellings
 from accord.server.core.visibility import Visibility
 from accord.server.middleware.scopes import NamePattern
 
@@ -176,3 +176,19 @@ def test_a_scheme_is_found_wherever_it_begins() -> None:
     assert [canonical(each) for each in ("/A:B", "1A+B:X", "%3fDOCS://Host/A", "A A:")] == [
         "/a:B", "1a+b:X", "%3Fdocs://host/A", "A a:",
     ]  # fmt: skip
+
+
+def test_the_cached_spellings_of_listed_names_have_a_bound_in_bytes() -> None:
+    cache, most = SpellingCache(10_000), 0
+    for at in range(1_000):
+        cache.add(f"docs://a%20{at}", (f"docs://a%20{at}", f"docs://a {at}"))
+        most = max(most, len(cache.readings))
+        assert f"docs://a%20{at}" in cache.readings
+    assert 40 < most < 100
+
+
+def test_spellings_are_the_same_from_the_cache() -> None:
+    uri = "docs://x:1/a%20B/../c?b&a"
+    expected = spellings(uri), spellings(uri, whole=True)
+    cache_spellings([uri, "plain"])
+    assert (spellings(uri), spellings(uri, whole=True)) == expected

@@ -11,6 +11,7 @@ import pytest
 
 from accord import Client, Context, RequestTimeout, Server
 from accord.messages.revision import REVISIONS
+from accord.server.input.request_state import StateExpired
 
 from tests.server.raw import raw_peer
 
@@ -85,6 +86,22 @@ async def test_what_is_sent_after_the_end_of_a_call_is_logged_once(
     assert "let the handler return when all of its work is done" in warning
 
 
+async def test_a_question_after_the_end_of_a_call_is_an_error_with_the_reason() -> None:
+    server, contexts = Server("test", "1"), list[Context]()
+
+    @server.tool
+    async def start(ctx: Context) -> str:
+        contexts.append(ctx)
+        return "started"
+
+    async with Client(server, revisions=["2026-07-28"], elicitation=lambda params: {}, roots=["file:///a"]) as client:
+        await client.call_tool("start")
+        (ctx,) = contexts
+        for ask in (lambda: ctx.elicit("Which one?", str), ctx.list_roots):
+            with pytest.raises(StateExpired, match="this call has ended, so the client cannot be asked"):
+                await ask()
+
+
 async def test_what_a_handler_sends_between_a_question_and_its_answer_is_no_mistake(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -132,3 +149,20 @@ async def test_a_call_that_was_cancelled_may_still_report(caplog: pytest.LogCapt
             await client.call_tool("wait", timeout=0.05)
         await cleaned.wait()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_what_a_handler_changes_in_the_clients_description_stays_in_its_call(revision: str) -> None:
+    server = Server("desk", "1")
+
+    @server.tool
+    def describe(ctx: Context) -> str:
+        experimental = ctx.client_capabilities.experimental
+        assert experimental is not None
+        seen = str(experimental)
+        experimental["fast"]["level"] = 9
+        return seen
+
+    async with Client(server, experimental={"fast": {"level": 1}}, revisions=[revision]) as client:
+        for _ in range(3):
+            assert (await client.call_tool("describe")).text == "{'fast': {'level': 1}}"

@@ -54,7 +54,7 @@ async def read(made: Directory, uri: str) -> File:
     found = await made.resource(uri)
     if found is None:
         raise ResourceNotFound(uri=uri)
-    file = found.handler()
+    file = await found.handler()
     assert isinstance(file, File)
     return file
 

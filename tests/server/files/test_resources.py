@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accord import Client, Limits, ListChanged, ResourceNotFound, ResourceUpdated, Server
+from accord import Client, Limits, ListChanged, Principal, ResourceNotFound, ResourceUpdated, Server
 from accord.messages.revision import HANDSHAKE, REVISIONS
+from accord.server.files.tree import Tree
 
 from tests.server.raw import RawPeer, raw_peer
+from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EXAMPLE = ROOT / "examples" / "files.py"
@@ -206,3 +209,36 @@ async def test_the_example_does_what_it_says() -> None:
         assert tone.mime_type == "audio/wav"  # type: ignore[union-attr]
         _, rota = (await client.call_tool("rota", {"people": ["Ada", "Max"]})).content
         assert rota.resource.text == "1,Ada\n2,Max"  # type: ignore[union-attr]
+
+
+async def test_few_files_are_read_at_once_and_clients_take_turns(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, finished, running, most = threading.Lock(), threading.Event(), 0, 0
+    read = Tree.read
+
+    def count(tree: Tree, path: str, *rest: Any) -> Any:
+        nonlocal running, most
+        with lock:
+            running, most = running + 1, max(most, running + 1)
+        try:
+            finished.wait(30)
+            return read(tree, path, *rest)
+        finally:
+            with lock:
+                running -= 1
+
+    monkeypatch.setattr(Tree, "read", count)
+    shared, order = server(docs), list[str]()
+
+    async def note(client: Client, name: str) -> None:
+        await client.read_resource("docs://readme.md", fresh=True)
+        order.append(name)
+
+    async with Client(shared, principal=Principal("ann")) as ann, Client(shared, principal=Principal("bob")) as bob:
+        reads = [asyncio.create_task(note(ann, "ann")) for _ in range(50)]
+        await until(lambda: running == 4)
+        reads.append(asyncio.create_task(note(bob, "bob")))
+        await asyncio.sleep(0)
+        finished.set()
+        await asyncio.gather(*reads)
+    assert most == 4
+    assert order.index("bob") < 20

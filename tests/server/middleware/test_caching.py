@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Annotated, Any
 
 import pytest
@@ -25,7 +26,7 @@ from accord import (
     ToolError,
 )
 
-from tests.server.http.http_clients import Modern, site
+from tests.server.http.http_clients import Modern, encode, site
 from tests.server.input.caller import caller
 from tests.server.middleware.transports import SOME, WAYS, called, reached, text
 from tests.server.raw import raw_peer
@@ -490,6 +491,25 @@ async def test_what_a_session_hides_is_not_answered_from_another() -> None:
     assert found == [["delete"], [], ["delete"]]
 
 
+@pytest.mark.parametrize("place", ["mounted", "tool", "twice"])
+async def test_one_cache_around_a_call_several_times_does_not_wait_for_itself(place: str) -> None:
+    caching, ran = Caching(), []
+    inner = Server("inner", middleware=[caching] if place == "mounted" else [])
+
+    @inner.tool(annotations=READ_ONLY, middleware=[caching] if place == "tool" else [])
+    def look() -> str:
+        ran.append(1)
+        return str(len(ran))
+
+    server = Server("outer", middleware=[caching] * (2 if place == "twice" else 1))
+    server.mount(inner)
+    async with site(server) as here:
+        calls = [asyncio.create_task(Modern(here.raw).call("look")) for _ in range(3)]
+        await until(lambda: all(each.done() for each in calls))
+        assert {text(await each.result().result()) for each in calls} == {"1"}
+    assert len(ran) == 1
+
+
 @pytest.mark.parametrize("names", [("one", "two"), ("same", "same")])
 async def test_one_cache_on_two_servers_keeps_them_apart(names: tuple[str, str]) -> None:
     caching = Caching()
@@ -531,3 +551,18 @@ async def test_equal_requests_at_once_share_nothing_that_a_middleware_has_read_o
         await turns(100)
         go.set()
         assert await asyncio.gather(*asked) == ["for a", "for b", "for c"]
+
+
+async def test_integers_and_floats_do_not_share_a_result() -> None:
+    server = Server("test", middleware=[Caching()])
+
+    @server.tool(annotations=READ_ONLY)
+    def show(value: Any) -> str:
+        return repr(value)
+
+    values = ["1", "1.0", "0", "-0.0", "0.0"]
+    async with site(server) as here:
+        for value in values:
+            message = encode(Modern(here.raw).calling("show", {"value": "number"})).replace(b'"number"', value.encode())
+            answer = await here.raw.begin("POST", "/mcp", Modern(here.raw).head(json.loads(message)), message)
+            assert text(await (await answer.start()).result()) == value

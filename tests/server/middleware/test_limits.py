@@ -22,6 +22,7 @@ from accord import (
     Timeout,
     ToolAnnotations,
 )
+from accord.server.middleware import limits
 
 from tests.clock import Clock
 from tests.server.input.caller import Later, asks, caller, retry
@@ -91,6 +92,32 @@ def test_what_was_cut_fits_and_begins_as_it_did(texts: list[str]) -> None:
     assert len(json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()) <= 1500
     for block, whole in zip(said["content"], texts, strict=True):
         assert whole.startswith(block["text"].partition("\n[")[0])
+
+
+@pytest.mark.parametrize("character", ['"', "\x01", "\n", "e"])
+async def test_text_that_is_escaped_in_json_is_cut_no_more_than_needed(character: str) -> None:
+    server = Server("test", middleware=[SizeLimit(2000, cut=True)])
+
+    @server.tool
+    def it() -> CallToolResult:
+        return CallToolResult(content=[TextContent(text=character * 5000)])
+
+    async with reached(server, "memory 2026-07-28") as ask:
+        said = (await ask(*called("it")))["result"]
+    assert "isError" not in said
+    assert 1900 < len(json.dumps(said, ensure_ascii=False, separators=(",", ":"))) <= 2000
+
+
+@pytest.mark.parametrize("character", ['"', "\x01", "é", "e"])
+def test_a_text_of_megabytes_is_cut_in_the_time_of_what_is_left(
+    character: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    real = limits._json_bytes
+    monkeypatch.setattr(limits, "_json_bytes", lambda text: encoded.append(len(text)) or real(text))
+    beginning = limits._beginning(character * 1_000_000, 6_000)
+    assert 5_995 <= real(beginning) <= 6_000
+    assert sum(encoded) < 100_000
 
 
 async def test_what_cannot_be_cut_enough_is_an_error() -> None:

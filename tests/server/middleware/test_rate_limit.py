@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,33 @@ async def test_memory_remembers_so_many_and_forgets_the_oldest() -> None:
     assert len(rates) == 2
     assert await rates.take("a", pace) > 0
     assert await rates.take("b", pace) == 0
+
+
+async def test_a_file_of_rates_holds_so_many_keys(tmp_path: Path) -> None:
+    path, pace = tmp_path / "rates.db", Pace(0.001, 2)
+    rates = SQLiteRates(path, most=200, clock=Clock())
+    for _ in range(2):
+        await rates.take("used up", pace)
+    for number in range(1000):
+        await rates.take(f"key {number}", pace)
+    assert await rates.take("used up", pace) > 0
+    await rates.close()
+    with closing(sqlite3.connect(path)) as db:
+        (count,) = db.execute("SELECT COUNT(*) FROM rates").fetchone()
+    assert 200 <= count <= 202
+    with pytest.raises(DeclarationError):
+        SQLiteRates(path, most=0)
+
+
+async def test_short_processes_do_not_fill_a_file_of_rates(tmp_path: Path) -> None:
+    path = tmp_path / "rates.db"
+    for number in range(250):
+        rates = SQLiteRates(path, most=200, clock=Clock())
+        assert await rates.take(f"key {number}", Pace(0.001, 2)) == 0
+        await rates.close()
+    with closing(sqlite3.connect(path)) as db:
+        (count,) = db.execute("SELECT COUNT(*) FROM rates").fetchone()
+    assert count <= 202
 
 
 TAKES = """

@@ -9,6 +9,7 @@ import pytest
 from fastapi import BackgroundTasks, FastAPI
 
 from accord import READS_AS_RESOURCES, Client, DeclarationError, RouteMap, Server
+from accord.server.openapi import document as openapi_document
 
 from tests.measure import assert_linear
 from tests.server.openapi.echo import JSON, Echo, always, answering, body, document, get, parameter
@@ -43,6 +44,61 @@ async def test_one_schema_in_a_million_places_is_refused() -> None:
     failed, text = await called(Echo({"/a": {"post": body(schema)}}), {})
     assert failed
     assert "more than 5,000 schemas" in text
+
+
+def yaml_document(levels: int, **more: str) -> str:
+    """A short YAML document with a schema that is used twice in the next one, and so on."""
+    text = "openapi: 3.1.0\ninfo: {title: api, version: '1'}\na0: &a0 {type: string}\n"
+    for level in range(1, levels + 1):
+        text += f"a{level}: &a{level} {{properties: {{x: *a{level - 1}, y: *a{level - 1}}}}}\n"
+    return text + "".join(f"{name}: {value}\n" for name, value in more.items())
+
+
+@pytest.mark.parametrize("name", ["openapi", "x-logo"])
+def test_yaml_aliases_that_make_a_document_of_gigabytes_are_refused(name: str) -> None:
+    with pytest.raises(DeclarationError, match="aliases add more than 10,000,000 characters"):
+        Server.from_openapi(yaml_document(60, **{name: "*a60"}), base_url="http://a.test")
+
+
+def test_yaml_aliases_up_to_the_limit_are_accepted() -> None:
+    padding = "x" * 999_900
+    text = yaml_document(0, text=f"&text {padding}", copies=f"[{', '.join(['*text'] * 9)}]")
+    assert Server.from_openapi(text, base_url="http://a.test").name == "api"
+    with pytest.raises(DeclarationError, match="aliases add more than"):
+        Server.from_openapi(text.replace("copies: [", "copies: [*text, *text, "), base_url="http://a.test")
+
+
+def test_each_list_of_a_yaml_document_is_counted_once_however_many_aliases_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[Any] = []
+
+    def count(node: Any) -> list[Any]:
+        counted.extend(inner_nodes(node))
+        return inner_nodes(node)
+
+    inner_nodes = openapi_document._inner_nodes
+    monkeypatch.setattr(openapi_document, "_inner_nodes", count)
+    text = yaml_document(0, items=f"&items [{'x, ' * 500}]", lists=f"[{'*items, ' * 500}]")
+    assert Server.from_openapi(text, base_url="http://a.test").name == "api"
+    assert len(counted) < 5_000
+
+
+def test_a_yaml_alias_that_contains_itself_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="an alias contains itself"):
+        Server.from_openapi(yaml_document(1, loop="&loop [{in: *loop}]"), base_url="http://a.test")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("2026-13-01", "9" * 5_000, "!!int x", "!!int ''", "!!bool x", "!!timestamp x"),
+        *("1" + ":0" * 400 + ".5", "1" + ":0" * 2_200, "0x" + "f" * 4_400),
+    ],
+)
+def test_a_yaml_value_that_does_not_fit_its_tag_is_refused(value: str) -> None:
+    with pytest.raises(DeclarationError, match="the text is not an OpenAPI document"):
+        Server.from_openapi(yaml_document(0, value=value), base_url="http://a.test")
 
 
 async def test_a_pattern_that_takes_seconds_to_be_read_is_refused_in_few_words() -> None:

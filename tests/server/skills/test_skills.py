@@ -111,6 +111,15 @@ async def test_files_of_skills_are_resources_and_others_are_not(server: Server) 
                 await client.read_resource(uri)
 
 
+async def test_a_read_of_a_folder_names_no_files_outside_of_skills(server: Server) -> None:
+    async with Client(server) as client:
+        texts = [
+            (await client.read_resource(uri)).contents[0].text
+            for uri in ("skill://acme", "skill://acme/billing", "skill://refunds", "skill://refunds/templates")
+        ]
+    assert texts == ["billing/", "invoices/", "SKILL.md\ninner/\nlogo.png\ntemplates/", "mail.md"]
+
+
 async def test_folders_are_read_one_level_at_a_time(server: Server) -> None:
     async with Client(server) as client:
         assert await directory(client, "skill://refunds") == [
@@ -218,6 +227,16 @@ def test_unchanged_skills_are_not_read_again(folder: Path, monkeypatch: pytest.M
     assert skills.catalogue() is not first
 
 
+async def test_the_list_of_unchanged_files_is_made_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accord.server.files.tree._FRESH", 0)
+    monkeypatch.setattr("accord.server.files.tree._SHARE", 0)
+    skills = Server("shop").add_skills(folder)
+    first = await skills.resources()
+    assert await skills.resources() is first
+    write(folder, {"refunds/templates/new.md": "Hello"})
+    assert "skill://refunds/templates/new.md" in [each.uri for each in await skills.resources()]
+
+
 def test_many_skills_with_many_files_take_time_in_proportion() -> None:
     def read(count: int) -> None:
         paths = [f"s{number}/{name}" for number in range(count) for name in ("SKILL.md", *map(str, range(20)))]
@@ -260,6 +279,11 @@ async def test_who_may_not_see_a_skill_learns_nothing_of_it(folder: Path) -> Non
         assert (await client.list_skills())[0] == await client.get_skill("skill://acme/billing/invoices/SKILL.md")
         with pytest.raises(InvalidParams, match="no skill is served"):
             await client.get_skill("skill://refunds/SKILL.md")
+        for uri in ("skill://refunds", "skill://refunds/templates", "skill://refund%73"):
+            with pytest.raises(InvalidParams, match="is not a folder of a skill"):
+                await directory(client, uri)
+            with pytest.raises(ResourceNotFound):
+                await client.read_resource(uri)
 
 
 async def test_who_may_not_see_a_file_sees_no_entry_that_lists_it(folder: Path) -> None:
@@ -269,7 +293,8 @@ async def test_who_may_not_see_a_file_sees_no_entry_that_lists_it(folder: Path) 
         assert "skill://refunds/SKILL.md" not in uris(await client.list_skills())
         with pytest.raises(InvalidParams, match="no skill is served"):
             await client.get_skill("skill://refunds/SKILL.md")
-        assert await directory(client, "skill://refunds/templates") == []
+        with pytest.raises(InvalidParams, match="is not a folder of a skill"):
+            await directory(client, "skill://refunds/templates")
 
 
 async def test_a_client_of_another_revision_reads_the_files(server: Server) -> None:

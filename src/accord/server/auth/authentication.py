@@ -10,11 +10,10 @@ a fault and refuses the request; there is no fallback to an anonymous principal.
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Mapping
 from typing import Protocol
 
-from accord.redaction import REDACTED, redact
+from accord.redaction import redacted_traceback
 from accord.server.auth.refusals import AuthenticationFailed, AuthRefused
 from accord.server.core.principal import Principal
 from accord.transport.deadlines import is_cancelled, with_deadline
@@ -22,8 +21,6 @@ from accord.transport.deadlines import is_cancelled, with_deadline
 log: logging.Logger = logging.getLogger("accord")
 
 _SCHEMES = (b"bearer", b"dpop")
-_SECRET = 8
-"""The fewest characters of a credential to redact; replacing a shorter one would garble the log."""
 
 
 class AuthRequest(Protocol):
@@ -120,12 +117,3 @@ async def identify(auth: Auth, request: AuthRequest, seconds: float | None = Non
         log.error("accord: %s failed to authenticate a request\n%s", type(auth).__name__, text)
         raise AuthenticationFailed("authentication failed on the server; its log has the reason") from None
     return principal
-
-
-def redacted_traceback(exc: BaseException, *credentials: str | None) -> str:
-    """Return the traceback without the credentials, which error messages often quote."""
-    text = "".join(traceback.format_exception(exc))
-    for credential in credentials:
-        if credential is not None and len(credential) >= _SECRET:
-            text = text.replace(credential, REDACTED)
-    return str(redact(text))

@@ -22,12 +22,13 @@ from accord.auth.metadata import AuthorizationServerMetadata, decode_metadata
 from accord.auth.steps import OAuthRequest, Steps, response_failure
 from accord.auth.urls import check_url
 from accord.errors import AuthorizationError, DeclarationError
+from accord.messages.duplicate_members import has_duplicates
 from accord.server.auth.authentication import AuthRequest, sender_of
-from accord.server.auth.fair_semaphore import FairSemaphore
-from accord.server.auth.jwt_claims import Names, Number, scopes_in
+from accord.server.auth.jwt_claims import LAST_EXPIRY, Names, Number, scopes_in
 from accord.server.auth.single_flight import SingleFlight
 from accord.server.auth.token_cache import TOKENS
 from accord.server.auth.token_verifier import TokenVerifier
+from accord.server.core.fair_semaphore import FairSemaphore
 from accord.server.core.principal import LEEWAY_SECONDS, Principal
 
 INTROSPECTION_STEP = "introspection"
@@ -133,6 +134,8 @@ class Introspection(TokenVerifier):
         now = time.time()
         if not described.active:
             raise self.refuse("the token is not valid: it has expired, was revoked, or is unknown", "active false")
+        if described.exp is not None and not 0 <= described.exp < LAST_EXPIRY:
+            raise self.refuse("the token has no time at which it expires", f"exp {described.exp}", "seconds since 1970")
         if described.exp is not None and now >= described.exp + LEEWAY_SECONDS:
             raise self.refuse("the token has expired", f"exp {described.exp}", f"after {now:.0f}")
         if described.nbf is not None and described.nbf > now + LEEWAY_SECONDS:
@@ -176,7 +179,7 @@ class Introspection(TokenVerifier):
         if response.status != 200:
             cure = "is this the client ID of this server there, with its secret?" if response.status == 401 else ""
             raise response_failure(f"{INTROSPECTION_STEP} at {endpoint}", response, cure, request)
-        return decode_metadata(response.body, TokenDescription, INTROSPECTION_STEP), response.body
+        return decode_response(response.body), response.body
 
     def _request(self, endpoint: str, token: str) -> OAuthRequest:
         """Return the request. The secret is sent as HTTP Basic (RFC 6749, 2.3.1) unless the issuer lists only
@@ -190,3 +193,17 @@ class Introspection(TokenVerifier):
             pair = f"{quote_plus(self._client_id)}:{quote_plus(self._client_secret)}"
             headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         return OAuthRequest(INTROSPECTION_STEP, "POST", endpoint, headers, form)
+
+
+def decode_response(body: bytes) -> TokenDescription:
+    """Return a response, in which no member occurs twice: of two, another parser takes the other one. Raises
+    `AuthorizationError`.
+    """
+    described = decode_metadata(body, TokenDescription, INTROSPECTION_STEP)
+    try:
+        repeats = has_duplicates(body)
+    except RecursionError:
+        repeats = True
+    if repeats:
+        raise AuthorizationError(INTROSPECTION_STEP, "the response has a member twice, or is nested too deeply")
+    return described

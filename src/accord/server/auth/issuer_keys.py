@@ -31,7 +31,8 @@ FETCH_SECONDS = 10.0
 """Between two fetches for unknown keys."""
 _RETRY_SECONDS = 5.0
 """Between two fetches while there are no keys at all."""
-_FRESH_SECONDS = 3_600.0
+FRESH_SECONDS = 3_600.0
+"""After this time, keys are fetched anew."""
 _STALE_SECONDS = 86_400.0
 _KEYS = 100
 _TRIED_KEYS = 4
@@ -88,7 +89,7 @@ class IssuerKeys:
         """
         found = self._matching(algorithm, id)
         if found:
-            if monotonic() - self._fetched_at > _FRESH_SECONDS and self._may_fetch():
+            if monotonic() - self._fetched_at > FRESH_SECONDS and self._may_fetch():
                 self._fetches.start(None, self._fetch)
             return found
         await self._fetch_if_allowed()

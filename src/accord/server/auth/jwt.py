@@ -14,8 +14,8 @@ import msgspec
 
 from accord.errors import AuthorizationError, DeclarationError
 from accord.server.auth.authentication import AuthRequest
-from accord.server.auth.issuer_keys import IssuerKeys
-from accord.server.auth.jwt_claims import JWTParts, MalformedJWT, Names, TokenClaims, parse_jwt, scopes_in
+from accord.server.auth.issuer_keys import FRESH_SECONDS, IssuerKeys
+from accord.server.auth.jwt_claims import LAST_EXPIRY, JWTParts, MalformedJWT, Names, TokenClaims, parse_jwt, scopes_in
 from accord.server.auth.signatures import is_signed, load_algorithms
 from accord.server.auth.token_verifier import TokenVerifier
 from accord.server.core.principal import LEEWAY_SECONDS, Principal
@@ -26,8 +26,6 @@ _ALGORITHMS = (
     *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
 )
 _TYPES = ("at+jwt", "JWT")
-_LAST_EXPIRY = 1e11
-""" `exp` is in seconds; a greater one is in milliseconds, or no time at all."""
 
 
 class JWT(TokenVerifier):
@@ -98,7 +96,8 @@ class JWT(TokenVerifier):
         await self._check_signature(parts)
         self._check_claims(parts.claims)
         principal = self._principal(parts)
-        self._cache.put(key, principal, len(parts.payload))
+        until = min(time.time() + FRESH_SECONDS, (principal.expires_at or 0.0) + LEEWAY_SECONDS)
+        self._cache.put(key, principal, len(parts.payload), until)  # later, its key may have been withdrawn
         return principal
 
     def _check_header(self, parts: JWTParts) -> None:
@@ -129,7 +128,7 @@ class JWT(TokenVerifier):
     def _check_claims(self, claims: TokenClaims) -> None:
         """Raise `InvalidToken` for a token that has expired, or is not meant for this server."""
         now = time.time()
-        if claims.exp is None or not 0 <= claims.exp < _LAST_EXPIRY:
+        if claims.exp is None or not 0 <= claims.exp < LAST_EXPIRY:
             raise self.refuse("the token has no time at which it expires", f"exp {claims.exp}")
         if now >= claims.exp + LEEWAY_SECONDS:
             raise self.refuse("the token has expired", f"exp {claims.exp}", f"after {now:.0f}")

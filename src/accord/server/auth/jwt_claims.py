@@ -19,6 +19,8 @@ from accord.messages.duplicate_members import has_duplicates
 _BASE64URL = f"{ascii_letters}{digits}-_".encode()
 Number: TypeAlias = int | float
 Names: TypeAlias = str | list[str] | None
+LAST_EXPIRY = 1e11
+"""`exp` is in seconds; a greater one is in milliseconds, or no time at all."""
 
 
 class JOSEHeader(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from accord.auth.http import OAuthClient
 from accord.auth.steps import Outcome, Steps, run_steps
 from accord.auth.urls import check_url
 from accord.errors import AuthorizationError, DeclarationError, log_line
-from accord.redaction import REDACTED, redact
+from accord.redaction import REDACTED, redact_beginning
 from accord.server.auth.authentication import AuthRequest, access_token
 from accord.server.auth.dpop import PROOF_ALGORITHMS, bound_key, dpop_verifier
 from accord.server.auth.refusals import InsufficientScope, InvalidProof, InvalidToken, IssuerUnavailable, Unauthorized
@@ -176,7 +176,7 @@ class TokenVerifier:
 
         def text() -> str:
             details = "".join(
-                f"; {word} {redact(str(value))}"
+                f"; {word} {redact_beginning(str(value))}"
                 for word, value in (("found", found), ("expected", expected))
                 if value is not None
             )

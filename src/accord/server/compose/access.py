@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from accord.errors import ResourceNotFound
-from accord.server.compose.uri_spelling import MAX_SPELLINGS, canonical, spellings
+from accord.server.compose.uri_spelling import MAX_SPELLINGS, cache_spellings, canonical, spellings
 from accord.server.middleware.chain import NO_SCOPES, required_scopes
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Viewer(msgspec.Struct, frozen=True):
         if (entry := cache.get(uri)) is None:
             if len(cache) >= _LISTED:
                 cache.clear()
+            cache_spellings((uri,))  # the rules of sessions, and those for templates, are compared each time
             answers = registry.find("resource", uri)
             entry = cache[uri] = answers, reached_by(registry, answers, uri)
         answers, reached = entry

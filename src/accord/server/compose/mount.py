@@ -34,10 +34,11 @@ class MountableServer(RunningServer, Protocol):
 
 
 class Mount:
-    """A mounted server and its prefix. Raises `DeclarationError` for an invalid prefix."""
+    """A mounted server, its prefix, and the server around it. Raises `DeclarationError` for an invalid prefix."""
 
-    def __init__(self, server: MountableServer, prefix: str) -> None:
+    def __init__(self, server: MountableServer, prefix: str, outer: RunningServer) -> None:
         self.server: MountableServer = server
+        self._outer = outer
         self.names: MountNames = MountNames(prefix)
         """The mapping between names on the outer and on the mounted server."""
         self._lifespan_middleware = MiddlewareStep(_lifespan_middleware(server))
@@ -62,6 +63,12 @@ class Mount:
         """Return whether the mounted server has an item with this outer name, shown or hidden."""
         inside, registry = self.names.inner(kind, name), self.server.registry
         return inside is not None and (registry.find(kind, inside) is not None or registry.hides(kind, inside))
+
+    async def start(self) -> None:
+        """Start the mounted server, which then runs as long as the outer one. Raises `LifespanError`, and
+        `DeclarationError` for type hints with unknown names.
+        """
+        await self._outer.lifetimes.current().start_mounted(self.server.lifetimes)
 
     @property
     def has_providers(self) -> bool:

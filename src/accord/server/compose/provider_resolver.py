@@ -10,16 +10,18 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from accord.errors import DeclarationError, InternalError
+from accord.errors import DeclarationError, LifespanError
 from accord.messages.completion import Completion, Reference
 from accord.messages.content import Resource
 from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
-from accord.redaction import describe_redacted
+from accord.server.compose.provider_lookup import EMPTY_DEFINITIONS, ProviderLookup, Sees
+from accord.server.compose.uri_spelling import cache_spellings
 from accord.server.core.registration import Registration, definition_key, listing_extension
 from accord.server.core.registry import KINDS
 from accord.server.core.registry_view import apply_middleware, apply_scopes
@@ -33,7 +35,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Outward = Callable[[Registration], Registration | None]
+"""Returns a registration as the client gets it; None if a rule hides it."""
+
 log: logging.Logger = logging.getLogger("accord.server")
+
+_AT_ONCE = 16
+"""The items of a list that are judged before other tasks run."""
 
 _LIST_METHODS: dict[str, tuple[str, str, type]] = {
     "tools/list": ("tools", "name", Tool),
@@ -51,29 +59,13 @@ class ProviderResolver:
         self._registry = registry
         self._limits = limits
 
-    async def tool(self, name: str) -> Registration | None:
-        """Return a tool, or None if no provider has it. Raises `InternalError` if a provider failed and no other has
-        the tool.
+    async def find(self, kind: str, name: str, sees: Sees) -> Registration | None:
+        """Return a "tool", a "prompt" or a "resource" (by its URI) that the client may see, or None if no provider has
+        one. Raises `InternalError` if a provider failed, or has an invalid item, and no other has a valid one.
         """
-        changes = self._registry.tool_changes
-        inside = next((old for old, change in changes.items() if change.name == name), name)
-        change = changes.get(inside)
-        if change is not None and (change.name or inside) != name:
-            return None  # the change gives it another name
-        registration = await self._find("tool", inside, lambda each: _tool(each, self._limits))
-        if change is not None and self._registry.hides("tool", inside):
-            return None
-        return self._with_middleware(
-            "tool", name, registration if registration is None or change is None else change.apply(registration)
-        )
-
-    async def prompt(self, name: str) -> Registration | None:
-        """Return a prompt; see `tool`."""
-        return self._with_middleware("prompt", name, await self._find("prompt", name, _prompt))
-
-    async def resource(self, uri: str) -> Registration | None:
-        """Return a resource; see `tool`."""
-        return self._with_middleware("resource", uri, await self._find("resource", uri, _resource))
+        lookup = ProviderLookup(kind, name, sees)
+        await self._ask(lookup, name, lambda registration: registration)
+        return lookup.result()
 
     async def listed(self, method: str) -> dict[str, Registration]:
         """Return the listed registrations by name or URI, with the scopes required by this server and
@@ -90,6 +82,8 @@ class ProviderResolver:
             for name, registration in provided.items():
                 registrations.setdefault(name, registration)
         for mount, inner in self._mounted_resolvers():
+            if await self._start(mount) is not None:
+                continue
             for name, registration in (await inner.listed(method)).items():
                 outside, outer = mount.outer(key, name, registration)
                 registrations.setdefault(outside, outer)
@@ -99,9 +93,14 @@ class ProviderResolver:
         ):
             return changed  # only one name each, and no scopes
         kind = KINDS[method]
-        return {
-            name: registration for name, registration in changed.items() if self._with_scopes(kind, name, registration)
-        }
+        found: dict[str, Registration] = {}
+        for checked, (name, registration) in enumerate(changed.items(), 1):
+            cache_spellings((name, *registration.names, *registration.former_names))
+            if self._with_scopes(kind, name, registration) is not None:
+                found[name] = registration
+            if checked % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # a URI with many spellings takes long, and there may be thousands
+        return found
 
     async def _listed_by(self, index: int, provider: Provider, method: str) -> dict[str, Registration]:
         """Return the registrations that one provider lists, cached until it returns other definitions."""
@@ -130,33 +129,76 @@ class ProviderResolver:
                 return values
         for mount, inner in self._mounted_resolvers():
             inside = mount.names.inner_ref(ref)
-            if inside is not None and (values := await inner.complete(inside, argument, typed)) is not None:
+            if inside is None or await self._start(mount) is not None:
+                continue
+            if (values := await inner.complete(inside, argument, typed)) is not None:
                 return values
         return None
 
-    async def _find(self, kind: str, name: str, make: Callable[[Provided], Registration]) -> Registration | None:
-        """Return the first provider's or mounted server's registration, with its name on this server."""
-        failed: Exception | None = None
+    async def _ask(self, lookup: ProviderLookup, name: str, outward: Outward) -> None:
+        """Ask the providers, then those of mounted servers, for an item by its name on this server. `outward` returns a
+        registration of this server as the client gets it, or None if a rule hides it.
+        """
+        kind, change = lookup.kind, None
+        if kind == "tool":
+            renamed = (old for old, each in self._registry.tool_changes.items() if each.name == name)
+            inside = next(renamed, name)
+            change = self._registry.tool_changes.get(inside)
+            if change is not None and (change.name or inside) != name:
+                return  # the change gives it another name
+        else:
+            inside = name
+
+        def present(registration: Registration) -> Registration | None:
+            if change is not None:
+                registration = change.apply(registration)
+                if self._registry.hides(kind, inside):
+                    return None
+            shown = self._with_middleware(kind, name, registration)
+            return None if shown is None else outward(shown)
+
         for provider in self._registry.providers:
-            try:
-                if (provided := await self._call_provider(getattr(provider, kind)(name))) is not None:
-                    return make(provided)
-            except Exception as exc:
-                _warn(provider, f"say whether it has {kind} {name!r}", exc)
-                failed = failed or exc
+            await self._ask_provider(lookup, provider, inside, present)
+            if lookup.found is not None:
+                return
         for mount, inner in self._mounted_resolvers():
-            inside = mount.names.inner_uri(name) if kind == "resource" else mount.names.inner_name(name)
+            inner_name = mount.names.inner(kind, inside)
+            if inner_name is None:
+                continue
+            if (failure := await self._start(mount)) is not None:
+                lookup.fail(failure)
+            else:
+                await inner._ask(lookup, inner_name, partial(_through_mount, mount, kind, present))
+            if lookup.found is not None:
+                return
+
+    async def _ask_provider(self, lookup: ProviderLookup, provider: Provider, name: str, present: Outward) -> None:
+        """Ask one provider. The error of an invalid item is only for clients that may see the item."""
+        try:
+            provided = await self._call_provider(getattr(provider, lookup.kind)(name))
+        except Exception as exc:
+            _warn(provider, f"say whether it has {lookup.kind} {name!r}", exc)
+            lookup.fail(exc)
+            return
+        if provided is None:
+            return
+        error: Exception | None = None
+        try:
+            registration = present(self._registration(lookup.kind, provided))
+        except Exception as exc:
+            _warn(provider, f"define the {lookup.kind} {name!r}", exc)
             try:
-                if inside is not None and (registration := await getattr(inner, kind)(inside)) is not None:
-                    return mount.resource(registration) if kind == "resource" else mount.tool(registration)
-            except InternalError as exc:
-                failed = failed or exc
-        if isinstance(failed, InternalError):
-            raise failed
-        if failed is not None:
-            reason = describe_redacted(failed)
-            raise InternalError(f"access to the {kind} {name!r} could not be checked: {reason}")
-        return None
+                error, registration = exc, present(_listed_registration(EMPTY_DEFINITIONS[lookup.kind](name)))
+            except Exception:  # a change of this server fails for any item: no list shows it either
+                return
+        if registration is not None:
+            lookup.offer(registration, error)
+
+    def _registration(self, kind: str, provided: Provided) -> Registration:
+        """Return the registration of an item. Raises `DeclarationError`, and whatever an invalid item may cause."""
+        if kind == "tool":
+            return _tool(provided, self._limits)
+        return _prompt(provided) if kind == "prompt" else _resource(provided)
 
     async def _call_provider(self, answer: Awaitable[T]) -> T:
         async with asyncio.timeout(self._limits.provider_seconds):
@@ -181,6 +223,17 @@ class ProviderResolver:
             if mount.has_providers:
                 yield mount, ProviderResolver(mount.registry, self._limits)
 
+    async def _start(self, mount: MountedRegistry) -> Exception | None:
+        """Start a mounted server, whose providers may need its lifespan. Return the error of one that cannot start,
+        which is logged: only its own items fail.
+        """
+        try:
+            await self._call_provider(mount.start())
+        except (LifespanError, DeclarationError, TimeoutError) as exc:
+            log.warning("accord: a mounted server cannot start, so its providers are not asked: %s", exc)
+            return exc
+        return None
+
     def _with_middleware(self, kind: str, name: str, registration: Registration | None) -> Registration | None:
         if registration is None or self._with_scopes(kind, name, registration) is None:
             return None
@@ -196,6 +249,13 @@ class ProviderResolver:
         if visibility is not None and not visibility.is_visible(registration.names, registration.metadata.tags):
             return None
         return None if self._registry.hides(kind, name) else registration
+
+
+def _through_mount(
+    mount: MountedRegistry, kind: str, present: Outward, registration: Registration
+) -> Registration | None:
+    """Return a registration of a mounted server as the client of the outer one gets it."""
+    return present(mount.resource(registration) if kind == "resource" else mount.tool(registration))
 
 
 def _warn(provider: Provider, action: str, exc: Exception) -> None:

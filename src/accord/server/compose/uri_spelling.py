@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from sys import getsizeof
 from typing import Any
 
 from accord.lazy_patterns import lazy_pattern
@@ -58,7 +59,37 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
     """
     if ":" not in name or _ONE_SPELLING.fullmatch(name):
         return (name,)
-    return _spellings(name, whole)
+    return (not whole and _LISTED.readings.get(name)) or _spellings(name, whole)
+
+
+def cache_spellings(names: Iterable[str]) -> None:
+    """Cache the spellings of listed names, which rules are compared with for each page of each list."""
+    for name in names:
+        if name not in _LISTED.readings and len(readings := spellings(name)) > 1:
+            _LISTED.add(name, readings)
+
+
+class SpellingCache:
+    """The spellings of names, in about `most` bytes. Only names of lists are added: a client can evict none by its
+    requests.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.readings: dict[str, tuple[str, ...]] = {}
+        """The spellings, by name."""
+        self._most = most
+        self._size = 0
+
+    def add(self, name: str, readings: tuple[str, ...]) -> None:
+        """Add the spellings of a name. A full cache is emptied first."""
+        size = sum(map(getsizeof, readings))
+        if self._size + size > self._most:
+            self.readings, self._size = {}, 0
+        self.readings[name] = readings
+        self._size += size
+
+
+_LISTED = SpellingCache(32 << 20)
 
 
 @lru_cache(maxsize=8)  # one request checks one URI several times; few URIs are long enough to matter

@@ -24,6 +24,8 @@ from accord.messages.completion import (
     Reference,
 )
 from accord.redaction import describe_redacted
+from accord.server.core.context import RunningServer
+from accord.server.core.mounted_registration import MountedRegistration, owner_of
 from accord.server.core.peer import Peer
 from accord.server.core.registration import Completer, Registration
 from accord.server.core.registry import Registry
@@ -66,7 +68,11 @@ class CompletionHandler:
 
         async def end(request: Request) -> Any:
             given = _with_arguments(params, request.inside[1])
-            return provided if registration is None else await self._complete(registration, given, pending, peer)
+            if registration is None:
+                return provided
+            if (owner := owner_of(registration)) is not None:  # it must run, as for a call
+                await request.lifetime.start_mounted(owner.lifetimes)
+            return await self._complete(registration, given, pending, peer)
 
         found = await self._run_middleware(end, _subject(params.ref), registration, _arguments(params), pending, peer)
         completion = bounded(found, self._limits.completions)
@@ -121,7 +127,7 @@ class CompletionHandler:
             raise InvalidParams(f"there is no argument {name!r} to complete")
         completer = proposals.completers.get(name)
         if completer is not None:
-            return await self._call_completer(completer, params, pending, peer)
+            return await self._call_completer(completer, owner_of(registration), params, pending, peer)
         return proposals.choices(name, params.argument.value)
 
     async def _provided(self, params: CompleteParams) -> Any:
@@ -139,15 +145,22 @@ class CompletionHandler:
             raise peer.completion_limiter.refusal(now, what)
 
     async def _call_completer(
-        self, completer: Completer, params: CompleteParams, pending: PendingRequest, peer: Peer
+        self,
+        completer: Completer,
+        owner: RunningServer | None,
+        params: CompleteParams,
+        pending: PendingRequest,
+        peer: Peer,
     ) -> Completion:
+        """Call a function for its proposals; `owner` is the mounted server that declares it."""
         known = (params.context.arguments if params.context is not None else None) or {}
         if not completer.is_ready(known):
             return Completion(values=[], total=0, has_more=False)
+        function = completer.registration
+        if owner is not None:
+            function = MountedRegistration.of(function, owner)
         try:
-            found = await self._call(
-                completer.registration, completer.name, (params.argument.value, known), pending, peer
-            )
+            found = await self._call(function, completer.name, (params.argument.value, known), pending, peer)
             return bounded(found, self._limits.completions)
         except ProtocolError:
             raise

@@ -184,7 +184,7 @@ class Context:
     def client_capabilities(self) -> ClientCapabilities:
         """The capabilities that the client declared."""
         self._call.record("client")
-        return self._call.peer.capabilities(self._call.pending)
+        return codec.copy(self._call.peer.capabilities(self._call.pending))  # the requests of a client share the value
 
     @property
     def trace(self) -> dict[str, str]:

@@ -178,11 +178,14 @@ class Peer:
         return peer.capabilities if peer is not None else ClientCapabilities()
 
     def info(self, pending: PendingRequest) -> Implementation | None:
-        """Return the name and version that the client sent. For display and logs, never for decisions."""
+        """Return the name and version that the client sent. For display and logs, never for decisions.
+
+        A copy: the requests of a client share the value.
+        """
         if pending.meta is not None and pending.meta.client_info is not None:
-            return pending.meta.client_info
+            return codec.copy(pending.meta.client_info)
         peer = self.channel.session.peer_info
-        return peer.info if peer is not None else None
+        return codec.copy(peer.info) if peer is not None else None
 
 
 class ClientNotifications:

@@ -70,6 +70,9 @@ class MountedRegistry(MountedView, Protocol):
     def capabilities(self) -> set[str]:
         """The capabilities of the mounted server."""
 
+    async def start(self) -> None:
+        """Start the mounted server, unless it runs. Raises `LifespanError` and `DeclarationError`."""
+
     def has(self, kind: str, name: str) -> bool:
         """Return whether the mounted server has a registration of this outer name, shown or hidden."""
 

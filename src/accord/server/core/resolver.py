@@ -40,7 +40,7 @@ class Resolver:
         """Return the tool that a client calls, after checking its headers against the arguments. Raises
         `InvalidParams`, also for a tool that this client may not see, and `HeaderMismatch`.
         """
-        registration = await self._find_tool(name, pending, peer)
+        registration = await self._find("tool", name, pending, peer)
         version = _select_version(registration, "tool", name, pending, peer)
         headers = pending.headers
         if registration is not None and headers is not None and headers.get(PROTOCOL_VERSION) in PER_REQUEST_REVISIONS:
@@ -50,25 +50,29 @@ class Resolver:
 
     async def resolve_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """Return a tool. Raises `InvalidParams`, also for a tool that this client may not see."""
-        return _select_version(await self._find_tool(name, pending, peer), "tool", name, pending, peer)
+        return _select_version(await self._find("tool", name, pending, peer), "tool", name, pending, peer)
 
     def declared_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """As `resolve_tool`, without the tools of providers."""
         return _select_version(self._registry.tools.get(name), "tool", name, pending, peer)
 
-    async def _find_tool(self, name: str, pending: PendingRequest, peer: Peer) -> Registration | None:
-        registration = self._registry.tools.get(name)
-        if self._registry.view.has_providers and self._is_hidden(registration, pending, peer):
-            provided = await self.providers.tool(name)
-            registration = registration or provided
+    async def _find(self, kind: str, name: str, pending: PendingRequest, peer: Peer) -> Registration | None:
+        """Return a "tool" or "prompt". If the client may not see a declared one, the providers are asked as for one
+        that does not exist: otherwise an error or a delay of a provider would reveal it.
+        """
+        registration = self._registry.find(kind, name)
+        if not self._registry.view.has_providers:
+            return registration
+        viewer = viewer_of(peer, pending)
+        if registration is None:
+            return await self.providers.find(kind, name, viewer.can_see)
+        if not viewer.versions(registration):
+            await self.providers.find(kind, name, _nobody)
         return registration
 
     async def resolve_prompt(self, name: str, pending: PendingRequest, peer: Peer) -> Registration:
         """Return a prompt. Raises `InvalidParams`, also for a prompt that this client may not see."""
-        registration = self._registry.prompts.get(name)
-        if self._registry.view.has_providers and self._is_hidden(registration, pending, peer):
-            provided = await self.providers.prompt(name)
-            registration = registration or provided
+        registration = await self._find("prompt", name, pending, peer)
         return _select_version(registration, "prompt", name, pending, peer)
 
     async def resolve_resource(
@@ -81,14 +85,12 @@ class Resolver:
         try:
             registration, variables = self._registry.resource(uri)
         except ResourceNotFound:
-            found = await self.providers.resource(uri) if self._registry.view.has_providers else None
-            if found is None and (
-                self._registry.view.has_rules or self._registry.view.requires_scopes or peer.visibility is not None
-            ):
+            found = await self._provided_resource(uri, viewer_of(peer, pending))
+            if found is not None:
+                return found, {}
+            if self._registry.view.has_rules or self._registry.view.requires_scopes or peer.visibility is not None:
                 raise ResourceNotFound(uri=uri) from None  # the reason would reveal the template
-            if found is None:
-                raise
-            registration, variables = found, {}
+            raise
         view = self._registry.view
         everybody = (
             registration.is_public
@@ -99,8 +101,14 @@ class Resolver:
         if everybody or viewer_of(peer, pending).can_read(self._registry, registration, uri):
             return registration, variables
         if self._registry.view.has_providers:
-            await self.providers.resource(uri)
+            await self.providers.find("resource", uri, _nobody)
         raise ResourceNotFound(uri=uri)
+
+    async def _provided_resource(self, uri: str, viewer: Viewer) -> Registration | None:
+        """Return the resource of a provider that the viewer may read; None if there is none."""
+        if not self._registry.view.has_providers:
+            return None
+        return await self.providers.find("resource", uri, lambda each: viewer.can_read(self._registry, each, uri))
 
     def is_public(self, registration: Registration, uri: str) -> bool:
         """Return whether every client may read the resource of a URI, whatever its scopes."""
@@ -108,12 +116,6 @@ class Resolver:
         return (registration.is_public and not view.requires_scopes and not view.has_visibility_rules) or Viewer(
             NO_SCOPES
         ).can_read(self._registry, registration, uri)
-
-    def _is_hidden(self, registration: Registration | None, pending: PendingRequest, peer: Peer) -> bool:
-        """Return whether a client cannot see a registration. Providers are asked in that case as well: otherwise an
-        error or a delay of a provider would reveal whether the registration exists.
-        """
-        return registration is None or not viewer_of(peer, pending).versions(registration)
 
     async def resolve_completion(self, ref: Reference, pending: PendingRequest, peer: Peer) -> Registration | None:
         """Return the prompt, resource or template whose arguments are completed; None for one that a provider may have.
@@ -151,12 +153,14 @@ class Resolver:
         if not view.has_rules and viewer.visibility is None and not view.requires_scopes:
             return True
         if kind == "prompt":
-            registration = await self.providers.prompt(name)
-        else:
-            registration = (await self.providers.listed("resources/templates/list")).get(name)
-            if registration is None and (registration := await self.providers.resource(name)) is not None:
-                hidden = hidden or not viewer.can_read(self._registry, registration, name)
-        return registration is not None and not hidden and viewer.can_see(registration)
+            return await self.providers.find(kind, name, _nobody if hidden else viewer.can_see) is not None
+        template = (await self.providers.listed("resources/templates/list")).get(name)
+        if template is not None and not hidden and viewer.can_see(template):
+            return True
+        if template is not None or hidden:
+            await self.providers.find("resource", name, _nobody)
+            return False
+        return await self._provided_resource(name, viewer) is not None
 
     def may_see_uri(self, uri: str, pending: PendingRequest, peer: Peer) -> bool:
         """Return whether this client may see a URI that a template could have."""
@@ -206,6 +210,11 @@ class Resolver:
         from accord.server.compose.provider_resolver import ProviderResolver
 
         return ProviderResolver(self._registry, self._limits)
+
+
+def _nobody(registration: Registration) -> bool:
+    """Return False: a client may see no item that providers have under the name of a hidden one."""
+    return False
 
 
 def mirrored_arguments(registration: Registration) -> Mirrored:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from queue import SimpleQueue
 from types import CoroutineType
 from typing import Any
 
@@ -40,7 +41,7 @@ class WorkerPool:
         self._threads = 0
         self._idle = 0
         self._closed = False
-        self._work_available = threading.Semaphore(0)
+        self._wake_ups: SimpleQueue[None] = SimpleQueue()  # cheaper than a semaphore, which is Python code
         self._lock = threading.Lock()  # guards _idle, and the check for jobs before a thread becomes idle
 
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +70,7 @@ class WorkerPool:
     def close(self) -> None:
         """Stop the threads, each after its current call."""
         self._closed = True
-        self._work_available.release(max(1, self._threads))
+        self._wake_threads(self._threads)
 
     # --- on the loop -------------------------------------------------------------------------------------------
 
@@ -108,11 +109,14 @@ class WorkerPool:
         with self._lock:
             woken = min(calls, self._idle)
             self._idle -= woken
-        if woken:
-            self._work_available.release(woken)
+        self._wake_threads(woken)
         for _ in range(min(calls - woken, self._limits.workers - self._threads)):
             self._threads += 1
             threading.Thread(target=self._work, name=f"accord-worker-{self._threads}", daemon=True).start()
+
+    def _wake_threads(self, count: int) -> None:
+        for _ in range(count):
+            self._wake_ups.put(None)
 
     def _deliver_scheduled(self) -> None:
         self._delivery_scheduled = False
@@ -137,7 +141,7 @@ class WorkerPool:
                 if self._jobs:
                     continue
                 self._idle += 1
-            self._work_available.acquire()
+            self._wake_ups.get()
 
     def _do_one(self) -> None:
         try:

@@ -19,6 +19,8 @@ from accord.messages.content import Annotations, Resource
 from accord.messages.resources import ResourceTemplate
 from accord.server.compose.provider import Provided, Provider
 from accord.server.core.context import Context
+from accord.server.core.fair_semaphore import FairSemaphore
+from accord.server.core.per_loop import PerLoop
 from accord.server.declare.media import File
 from accord.server.declare.templates import Template
 from accord.server.files.listing import TreeListing, difference
@@ -26,6 +28,11 @@ from accord.server.files.names import PathFilter
 from accord.server.files.root import DirectoryEntry
 from accord.server.files.tree import Tree
 from accord.server.files.watcher import DirectoryWatcher
+
+_READS = 4
+"""Files that are read at once on one event loop: a client can request many large files, and each is in memory until its
+result is encoded.
+"""
 
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\s]*")
 
@@ -72,6 +79,7 @@ class Directory(Provider):
         self._watcher = None if poll_seconds is None else DirectoryWatcher(self._scan, poll_seconds)
         self._last_listing: TreeListing | None = None
         self._cached_resources: tuple[TreeListing, Sequence[Resource]] | None = None
+        self._reads: PerLoop[FairSemaphore] = PerLoop()
         self._lock = threading.Lock()
         self._running = 0
 
@@ -122,14 +130,16 @@ class Directory(Provider):
             annotations=changed_at(entry.changed),
         )
 
-    def _read(self, uri: str, path: str, ctx: Context | None = None) -> File:
+    async def _read(self, uri: str, path: str, ctx: Context | None = None) -> File:
         def is_visible(inner_path: str) -> bool:
             return ctx is None or ctx.sees_resource(self.uri(inner_path))
 
-        try:
-            return self._tree.read(path, is_visible)
-        except ResourceNotFound as error:
-            raise ResourceNotFound(uri=uri) from error
+        slots = self._reads.get(asyncio.get_running_loop()) or self._reads.add(FairSemaphore(_READS))
+        async with slots.slot("" if ctx is None else ctx._call.peer.account):
+            try:
+                return await asyncio.to_thread(self._tree.read, path, is_visible)
+            except ResourceNotFound as error:
+                raise ResourceNotFound(uri=uri) from error
 
     # --- changes -----------------------------------------------------------------------------------------------
 

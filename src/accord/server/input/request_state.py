@@ -254,9 +254,11 @@ def digest(*parts: bytes) -> bytes:
     return hashlib.sha256(framed).digest()[:16]
 
 
-def canonical(arguments: bytes) -> bytes:
-    """Return arguments in a canonical spelling: keys in order, `3.0` as `3`. Raises `InvalidParams`."""
+def canonical(arguments: bytes, spell: Callable[[bytes], bytes] = canonical_json) -> bytes:
+    """Return arguments in a canonical spelling: keys in order, `3.0` as `3`, or as `spell` has it. Raises
+    `InvalidParams`.
+    """
     try:
-        return canonical_json(arguments)
+        return spell(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise InvalidParams(f"params do not fit: {exc}") from exc

@@ -21,12 +21,13 @@ from accord.messages import codec
 from accord.messages.duplicate_members import has_duplicates
 from accord.messages.prompts import GetPromptResult
 from accord.messages.resources import ReadResourceResult
-from accord.schema.json_values import to_json
+from accord.schema.json_values import ordered_json, to_json
 from accord.server.core.context import RunningServer
 from accord.server.core.principal import Principal
 from accord.server.core.results import EncodedToolResult
 from accord.server.input.request_state import canonical
 from accord.server.middleware.request import CallNext, Request
+from accord.session.pending_request import PendingRequest
 
 _Result = tuple[bytes, float]
 """The encoded result, and its expiry."""
@@ -136,6 +137,8 @@ class Caching:
         self._extra = key
         self._store: ResultStore = MemoryResults(most, bytes) if store is None else store
         self._in_flight: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[bool]] = {}
+        self._entered: set[PendingRequest] = set()
+        """Requests that it caches: it may be around a call a second time, as of a server and of a mounted one."""
         self._servers: WeakKeyDictionary[RunningServer, str] = WeakKeyDictionary()
         self._named: Counter[str] = Counter()
         self._edition = 0
@@ -153,9 +156,19 @@ class Caching:
         covered = {*_read_since(before, request), "principal"}
         if not request.apart[1]:
             covered.add("state")  # empty for all: values in it come from inner middleware and the handler
-        key = None if extra is None or not self._is_cacheable(request) else self._key(request, extra)
+        pending = request.inside[3]
+        if extra is None or pending in self._entered or not self._is_cacheable(request):
+            return await call_next(request)
+        key = self._key(request, extra)
         if key is None:
             return await call_next(request)
+        self._entered.add(pending)
+        try:
+            return await self._get_or_compute(request, call_next, key, covered)
+        finally:
+            self._entered.discard(pending)
+
+    async def _get_or_compute(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
         await self._refresh()
         cached = await self._cached(request, key)
         if cached is not None:
@@ -174,7 +187,7 @@ class Caching:
         target = [request.asked_for, request.version, request.revision, request.apart, extra]
         _, arguments, _, _ = request.inside
         given = bytes(arguments) if isinstance(arguments, Raw) else codec.encode(arguments or {})
-        same = canonical(given)  # raises for JSON that is nested too deep
+        same = canonical(given, ordered_json)  # 1 and 1.0 differ for some handlers; raises if nested too deep
         if has_duplicates(given):
             return None
         try:

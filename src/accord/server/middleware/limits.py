@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,7 +27,7 @@ from accord.messages.tools import CallToolResult
 from accord.server.core.principal import id_of
 from accord.server.middleware.request import CallNext, Request
 from accord.session.rate import Pace, rate_limited
-from accord.store.database_thread import DatabaseThread
+from accord.store.database_thread import DatabaseThread, create_private_file, switch_to_wal
 
 
 class Timeout:
@@ -77,7 +78,7 @@ class SizeLimit:
         size = len(codec.encode(result))
         if size <= self._bytes:
             return value
-        if self._cut and isinstance(result, CallToolResult) and result.structured_content is UNSET:
+        if self._cut and isinstance(result, CallToolResult) and not _is_structured(request, result):
             shorter = _shortened(result, size - self._bytes)
             if shorter is not None:
                 return shorter
@@ -87,23 +88,41 @@ class SizeLimit:
         )
 
 
+def _is_structured(request: Request, result: CallToolResult) -> bool:
+    """Return whether a result is structured output, which clients of old revisions receive as text only."""
+    if result.structured_content is not UNSET:
+        return True
+    tool = request.tool
+    return tool is not None and tool.output_schema is not None and not result.is_error
+
+
 def _shortened(result: CallToolResult, excess: int) -> CallToolResult | None:
-    """Return the result without `excess` bytes, taken from its last texts; None if these are not enough."""
+    """Return the result without `excess` bytes of JSON, taken from its last texts; None if these are not enough."""
     content = list(result.content)
     missing = excess + _NOTE
     for index in reversed(range(len(content))):
         block = content[index]
         if isinstance(block, TextContent):
-            text = block.text.encode()
-            taken = min(missing, len(text))
-            missing -= taken
-            shortened = text[: len(text) - taken].decode(errors="ignore")
+            size = _json_bytes(block.text)
+            shortened = _beginning(block.text, max(0, size - missing))
+            missing -= size - _json_bytes(shortened)
             content[index] = msgspec.structs.replace(block, text=shortened)
-            if not missing:
+            if missing <= 0:
                 note = f"\n[{excess + _NOTE:,} bytes were left out here]"
                 content[index] = msgspec.structs.replace(block, text=shortened + note)
                 return msgspec.structs.replace(result, content=content)
     return None
+
+
+def _json_bytes(text: str) -> int:
+    """Return the bytes of a text in JSON, where an escaped character has up to six."""
+    return len(codec.encode(text)) - 2  # the quotes
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return the longest beginning of a text that has at most `most` bytes in JSON."""
+    longest = min(len(text), most)  # a character has at least one byte, and the text may have megabytes
+    return text[: bisect_right(range(1, longest + 1), most, key=lambda end: _json_bytes(text[:end]))]
 
 
 _BUSY_SECONDS = 5.0
@@ -112,6 +131,11 @@ _TABLE = "CREATE TABLE IF NOT EXISTS rates (name TEXT PRIMARY KEY, due REAL NOT 
 _INDEX = "CREATE INDEX IF NOT EXISTS rates_by_due ON rates (due)"
 _FORGET = "DELETE FROM rates WHERE due < ?"
 _READ = "SELECT due FROM rates WHERE name = ?"
+_EVICT = """
+    DELETE FROM rates WHERE name IN (
+        SELECT name FROM rates ORDER BY due LIMIT max(0, (SELECT COUNT(*) FROM rates) - ?)
+    )
+"""
 _WRITE = "INSERT INTO rates VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET due = excluded.due"
 
 
@@ -154,12 +178,22 @@ class MemoryRates:
 class SQLiteRates:
     """A `RateStore` in the file `path`, which all processes of a machine may share. It opens on first use; `close` it.
 
+    It holds `most` keys, and up to a hundredth more in each process; the one with the least to wait is evicted first.
     `clock` returns seconds that all processes share, also after a restart. Calls raise `StoreError` if the file cannot
-    be used.
+    be used. Raises `DeclarationError` for a bound below 1.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], most: int = 100_000, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        if most < 1:
+            raise DeclarationError(f"most must be 1 or more, not {most}")
         self._path = Path(path)
+        self._most = most
+        self._added = most // 100
+        """The number of keys added since the keys were counted, which reads all of them. The first key added has them
+        counted: processes may be short.
+        """
         self._clock = clock
         self._committer = DatabaseThread(self._connect, self._explain)
         self._opened = 0
@@ -181,18 +215,28 @@ class SQLiteRates:
     def _count(self, db: sqlite3.Connection, key: str, pace: Pace) -> float:
         now = self._clock()
         db.execute(_FORGET, (now,))
-        (due,) = db.execute(_READ, (key,)).fetchone() or (-inf,)
+        row = db.execute(_READ, (key,)).fetchone()
+        (due,) = row or (-inf,)
         due = min(due, now + pace.longest)  # the clock was set back: do not wait until it reaches the old time
         following = pace.step(due, now)
         db.execute(_WRITE, (key, due if following is None else following))
+        if row is None:
+            self._make_room(db)
         return pace.wait(due, now) if following is None else 0
+
+    def _make_room(self, db: sqlite3.Connection) -> None:
+        self._added += 1
+        if self._added > self._most // 100:
+            db.execute(_EVICT, (self._most,))
+            self._added = 0
 
     def _connect(self) -> sqlite3.Connection:
         with suppress(OSError):  # it exists; or it cannot be created, and SQLite raises the reason
             # The keys reveal who called what: only the owner may read the files, those of SQLite included.
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            create_private_file(self._path)
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _TABLE, _INDEX):
+        switch_to_wal(db, _BUSY_SECONDS)
+        for statement in ("PRAGMA synchronous=OFF", _TABLE, _INDEX):
             db.execute(statement)  # a power failure loses only rates
         return db
 

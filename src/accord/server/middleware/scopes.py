@@ -90,8 +90,8 @@ def _unknown(request: Request) -> ProtocolError:
 class NamePattern:
     """A pattern of a rule: `delete_*`, `docs://private/*`, or the text of a template (`rows://{+table}`).
 
-    `docs://private/*` also covers `docs://private`, which lists its contents; the text of a template covers every URI
-    that the template matches, whichever registration serves it.
+    `docs://private/*` and `docs://private/**` also cover `docs://private`, which lists its contents; the text of a
+    template covers every URI that the template matches, whichever registration serves it.
     """
 
     def __init__(self, text: str) -> None:
@@ -99,7 +99,7 @@ class NamePattern:
         if ":" in text:
             for form in (text, *decoded(text)):
                 forms |= dict.fromkeys((form, *resolved(form), with_ordered_query(form)))
-            forms |= {form[:-2]: None for form in list(forms) if form.endswith("/*")}
+            forms |= {form.rstrip("*")[:-1]: None for form in list(forms) if form.endswith(("/*", "/**"))}
         self._matches = re.compile("|".join(map(translate, forms))).match
         self._template = _template(text)
 

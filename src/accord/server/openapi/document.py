@@ -28,6 +28,13 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 _CHAIN = 32
 """The most references that may follow one another."""
+_ALIAS_CHARACTERS = 10_000_000
+"""The most characters that the aliases of a YAML document may add to it."""
+_NUMBER_CHARACTERS = 4_300
+"""The most characters of a number in YAML; Python also refuses longer ones."""
+_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_YAML_VALUE_ERRORS = (ValueError, LookupError, AttributeError, OverflowError)
+"""Errors of PyYAML for values that do not fit their tags, such as `2026-13-01` and `!!int x`."""
 
 
 class OpenAPIDocument:
@@ -146,9 +153,56 @@ def _yaml(text: str, source_name: str) -> Any:
             f"{source_name} is not JSON; where it is YAML: `pip install pyyaml`, or save it as JSON"
         ) from None
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as exc:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _check_aliases(root, len(text) + _ALIAS_CHARACTERS, source_name)
+        return loader.construct_document(root)
+    except (yaml.YAMLError, RecursionError, *_YAML_VALUE_ERRORS) as exc:
         raise DeclarationError(f"{source_name} is not an OpenAPI document: {exc}") from exc
+
+
+def _check_aliases(root: Any, most: int, source_name: str) -> None:
+    """Raise `DeclarationError` for a YAML node with more than `most` characters once its aliases are replaced, and for
+    one that contains itself: few lines can stand for gigabytes.
+    """
+    sizes: dict[Any, int | None] = {root: None}  # None: a node that the current one is in
+    stack = [(root, iter(_inner_nodes(root)))]
+    while stack:
+        node, rest = stack[-1]
+        for each in rest:
+            if each not in sizes:
+                sizes[each] = None
+                stack.append((each, iter(_inner_nodes(each))))
+                break
+            if sizes[each] is None:
+                raise DeclarationError(f"{source_name} is not an OpenAPI document: an alias contains itself")
+        else:
+            stack.pop()
+            sizes[node] = size = _own_size(node) + sum(sizes[each] or 0 for each in _inner_nodes(node))
+            if size > most:
+                raise DeclarationError(
+                    f"{source_name} is too large: its aliases add more than {_ALIAS_CHARACTERS:,} characters"
+                )
+
+
+def _own_size(node: Any) -> int:
+    """Return the size of a YAML node without those in it. Raises `ValueError` for a number that is too long: to read
+    `1:00:00...`, with base 60, takes quadratic time.
+    """
+    if not isinstance(node.value, str):
+        return 1
+    if len(node.value) > _NUMBER_CHARACTERS and node.tag in _NUMBER_TAGS:
+        raise ValueError(f"a number of {len(node.value):,} characters")
+    return 1 + len(node.value)
+
+
+def _inner_nodes(node: Any) -> list[Any]:
+    """Return the keys and values, or the items, of a YAML node; none for a text."""
+    if isinstance(node.value, str):
+        return []
+    return [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
 
 
 def _check_version(content: Mapping[str, Any]) -> None:

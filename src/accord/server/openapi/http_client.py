@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from accord.errors import ToolError
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 from accord.server.openapi.messages import APIAnswer, APIRequest, Send
 from accord.transport.http.failures import http_errors, request_error
 from accord.transport.http.fetcher import proxy_for
@@ -158,7 +158,7 @@ class _ASGILifespan:
             raise ToolError(f"the application did not start within {_START_SECONDS} s") from None
         if answer["type"] == "lifespan.startup.failed":
             await asyncio.wait([self._task], timeout=_STOP_SECONDS)
-            log.error("accord: the application did not start: %s", redact(str(answer.get("message", ""))))
+            log.error("accord: the application did not start: %s", redact_beginning(str(answer.get("message", ""))))
             raise ToolError("the application did not start; its log has the reason")
 
     async def _run(self) -> None:

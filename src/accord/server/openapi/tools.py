@@ -21,7 +21,7 @@ from accord.messages.content import Resource, TextContent
 from accord.messages.resources import ResourceTemplate
 from accord.messages.revision import Rules
 from accord.messages.tools import CallToolResult, Tool, ToolAnnotations
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 from accord.server.core.context import Context
 from accord.server.core.registration import AccessMetadata, Registration
 from accord.server.core.results import encode
@@ -158,7 +158,7 @@ class ImportedTool:
             where = exc.path
             what = f"{self._call.route} was answered with {status_of(answer)}, not as its OpenAPI document has it"
             full = f"{what}: {exc}"
-        log.warning("accord: tool %r: %s", self._name, redact(full))
+        log.warning("accord: tool %r: %s", self._name, redact_beginning(full))
         if strict:  # the reason quotes the response, which the client must not receive
             raise ToolError(f"{what}, at {where}; see the log of the server")
         content = as_content(answer, request.url)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from accord.errors import DeclarationError
@@ -14,6 +14,8 @@ from accord.messages.content import Resource
 from accord.messages.resources import ResourceTemplate
 from accord.messages.skills import MAX_SKILL_BYTES, SKILL_FILE, Skill
 from accord.server.compose.provider import Provided
+from accord.server.core.context import Context
+from accord.server.declare.media import File
 from accord.server.files.directory import Directory, changed_at
 from accord.server.files.listing import TreeListing
 from accord.server.files.names import PathFilter, split
@@ -92,14 +94,28 @@ class SkillFolder(Directory):
             return None
         catalogue = await asyncio.to_thread(self.catalogue)
         entry = catalogue.listing.files.get(path)
-        if entry is None and catalogue.children(path) is None:
-            return None
-        if entry is not None and catalogue.skill_of(path) is None:
+        children = catalogue.children(path)
+        if children is not None:
+            return Provided(self._described(catalogue, path, None), partial(self._read_folder, children))
+        if entry is None or catalogue.skill_of(path) is None:
             return None
         return Provided(self._described(catalogue, path, entry), partial(self._read, uri, path))
 
+    async def _read_folder(self, children: Mapping[str, DirectoryEntry | None], ctx: Context | None = None) -> File:
+        """Return the visible names in a folder, one per line, those of folders with a trailing `/`: of skills alone,
+        since the folder on the disk may contain other files.
+        """
+        visible = {path: entry for path, entry in children.items() if ctx is None or ctx.sees_resource(self.uri(path))}
+        names = sorted(path.rpartition("/")[2] + "/" * (entry is None) for path, entry in visible.items())
+        return File(data="\n".join(names).encode(), format=FOLDER)
+
     def _list(self) -> Sequence[Resource]:
-        catalogue = self.catalogue()
+        catalogue, cached = self.catalogue(), self._cached_resources
+        if cached is None or cached[0] is not catalogue.listing:
+            cached = self._cached_resources = catalogue.listing, self._describe_all(catalogue)
+        return cached[1]
+
+    def _describe_all(self, catalogue: SkillCatalogue) -> list[Resource]:
         files = catalogue.listing.files
         return [self._described(catalogue, path, files[path]) for path in files if catalogue.skill_of(path) is not None]
 

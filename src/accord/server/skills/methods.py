@@ -96,7 +96,7 @@ class SkillMethods:
         """Return one page of the files and folders in a folder. Raises `InvalidParams` for anything else."""
         for folder in self._folders:
             found = folder.children(await asyncio.to_thread(folder.catalogue), params.uri)
-            if found is None:
+            if found is None or not ctx.sees_resource(params.uri):
                 continue
             children = {each.uri: each for each in found if ctx.sees_resource(each.uri)}
             page, following = cut(list(children), params.cursor, self._server.limits.page_size)

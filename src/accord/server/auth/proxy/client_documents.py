@@ -22,11 +22,11 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from accord.auth.steps import DECODE_ERRORS, OAuthRequest, OAuthResponse, Steps, run_steps
 from accord.auth.urls import check_url
 from accord.errors import AuthorizationError, visible
-from accord.server.auth.fair_semaphore import FairSemaphore
 from accord.server.auth.proxy.clients import ProxyClient, RedirectURIs, display_name
 from accord.server.auth.proxy.endpoint_error import EndpointError, Report
 from accord.server.auth.proxy.redirect_uris import check_redirect_uri
 from accord.server.auth.single_flight import SingleFlight
+from accord.server.core.fair_semaphore import FairSemaphore
 
 STEP = "client ID metadata document"
 DOCUMENT_BYTES = 16 << 10

@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from accord.errors import StoreError
 from accord.server.auth.proxy.sealing import Sealer, UnsealError, load_key_file
-from accord.store.database_thread import DatabaseThread
+from accord.store.database_thread import DatabaseThread, switch_to_wal
 from accord.store.private_database import ensure_private_file
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class ProxyDatabase:
             db.execute("PRAGMA secure_delete=ON")  # deleted records do not remain in the file
             db.execute("PRAGMA foreign_keys=ON")
             self._create_tables(db, self.sealer)
-            db.execute("PRAGMA journal_mode=WAL")  # a file of another program is not switched
+            switch_to_wal(db, _BUSY_SECONDS)  # a file of another program is not switched
             db.execute("PRAGMA synchronous=FULL")  # a rotated token must not come back after a loss of power
         except BaseException:
             db.close()

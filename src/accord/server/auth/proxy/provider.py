@@ -22,13 +22,13 @@ from accord.auth.registration import ClientRegistration
 from accord.auth.steps import Outcome, Steps, run_steps
 from accord.auth.tokens import Tokens, request_tokens, revoke_token, tokens_of
 from accord.errors import AuthorizationError, OAuthError
-from accord.server.auth.authentication import redacted_traceback
-from accord.server.auth.fair_semaphore import FairSemaphore
+from accord.redaction import redacted_traceback
 from accord.server.auth.jwt_claims import Names, scopes_in
 from accord.server.auth.proxy.authorization import ProviderRefusal
 from accord.server.auth.proxy.settings import ProviderSettings
 from accord.server.auth.refusals import AuthRefused, IssuerUnavailable
 from accord.server.auth.token_verifier import TokenVerifier, checked_name
+from accord.server.core.fair_semaphore import FairSemaphore
 from accord.server.core.principal import Principal
 from accord.transport.deadlines import is_cancelled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from accord.server.auth.fair_semaphore import FairSemaphore
+from accord.server.core.fair_semaphore import FairSemaphore
 
 from tests.waiting import until
 
