@@ -244,6 +244,22 @@ async def test_another_user_is_refused(tmp_path: Path, sockets: Path, monkeypatc
         await server.close()
 
 
+async def test_a_view_too_many_is_refused_and_does_not_remove_the_socket(tmp_path: Path, sockets: Path) -> None:
+    server = AttachServer(watched(tmp_path), folder=sockets)
+    await server.open()
+    command, views = watched(tmp_path).command, []
+    try:
+        for _ in range(attach_server._MOST_VIEWS):
+            views.append(await asyncio.to_thread(attach, command, folder=sockets))
+        with pytest.raises(TargetError):
+            await asyncio.to_thread(attach, command, folder=sockets)
+        assert len(os.listdir(sockets)) == 1
+    finally:
+        for view in views:
+            view.close()
+        await server.close()
+
+
 def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     check_private(tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
 from accord.client.target import Command
 from accord.dev.http import HTTPReloader
+from accord.dev.http_processes import HTTPProcesses
+from accord.dev.http_proxy import ReloadingProxy
+from accord.dev.reporter import Reporter
 from accord.dev.settings import DevSettings
 from accord.errors import TargetError
+from accord.limits import HTTPLimits, Limits
 
 from tests.dev.programs import Program
 from tests.measure import costs_at_most
@@ -44,6 +50,30 @@ async def test_a_page_of_another_site_does_not_read_the_errors_of_the_program(
             assert "secret" not in await answer.text()
         async with session.post(url, json={}) as answer:
             assert answer.status == 503
+
+
+async def test_bodies_that_do_not_end_are_refused_in_time_and_hold_bounded_memory() -> None:
+    limits = Limits(http=HTTPLimits(body_seconds=0.2, bodies_bytes=5_000_000))
+    proxy = ReloadingProxy(HTTPProcesses("x.py", 1), Reporter("x.py", print), search=False, limits=limits)
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": [(b"host", b"[::1]")]}
+    statuses: list[int] = []
+
+    async def post(size: int) -> None:
+        parts = [{"type": "http.request", "body": b" " * size, "more_body": True}]
+
+        async def receive() -> Any:
+            return parts.pop() if parts else await asyncio.sleep(60)
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        await proxy(scope | {"client": ("::1", 1)}, receive, send)
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(post(3_000_000) for _ in range(2)))
+        await post(3_000_000)
+    assert statuses == [503, 408, 408]
 
 
 LARGE = """

@@ -147,6 +147,24 @@ async def test_answers_of_one_step_leave_in_one_write() -> None:
     there.close()
 
 
+async def test_a_message_that_is_sent_now_takes_queued_ones_along_and_schedules_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # one read per write
+    transport = await opened(here.dup().detach(), here.detach())
+    scheduled: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "call_soon", lambda *args, **_: scheduled.append(args))
+        transport.send_now(b"1")
+    assert scheduled == []
+    assert there.recv(100) == b"1\n"
+    transport.send(b"2")
+    transport.send_now(b"3")
+    assert there.recv(100) == b"2\n3\n"
+    await transport.close()
+    there.close()
+
+
 async def test_who_never_flushes_is_not_held_up() -> None:
     (read_fd, far_write), (far_read, write_fd) = os.pipe(), os.pipe()
     transport = await opened(read_fd, write_fd)

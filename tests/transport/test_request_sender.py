@@ -35,11 +35,42 @@ def progress(token: Any, value: float) -> bytes:
     return wired.notification("notifications/progress", {"progressToken": token, "progress": value})
 
 
+def id_of(message: Any) -> Any:
+    return msgspec.json.decode(message)["id"]
+
+
 async def asked(server: memory.MemoryTransport) -> Any:
     """The id of the request that comes next."""
     (message,) = await server.receive()
     assert isinstance(message, bytes)
-    return msgspec.json.decode(message)["id"]
+    return id_of(message)
+
+
+# Writing
+
+
+class ImmediateTransport(memory.MemoryTransport):
+    """An end of a pair that notes which messages it should write at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent_now: list[bytes] = []
+
+    def send_now(self, message: bytes) -> None:
+        self.sent_now.append(message)
+
+
+async def test_a_request_is_written_at_once_unless_others_are_in_flight() -> None:
+    transport = ImmediateTransport()
+    client = Connection(wired.opened_client(S25), transport, lambda pending, _: forever(pending))
+    asking = [asyncio.ensure_future(client.request("tools/list")) for _ in range(3)]
+    await asyncio.sleep(0)
+    (first,) = map(id_of, transport.sent_now)
+    assert [id_of(message) for message in await transport.receive()] == [first + 1, first + 2]  # its own peer
+    for task in asking:
+        task.cancel()
+    await asyncio.wait(asking)
+    await client.close()
 
 
 # Callbacks

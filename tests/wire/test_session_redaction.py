@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.redaction import REDACTED
-from accord.wire import json_splice
+from accord.redaction import REDACTED, json_splice
 from accord.wire.session_file import (
     ClosedEntry,
     ConnectedEntry,
@@ -246,6 +245,8 @@ PARTS = st.sampled_from(
         *FORMS.values(),
         *(text for text, _ in IN_TEXTS),
         "password",
+        "p%61ssword%3D",
+        "%253A",
         "sk-",
         "eyJ",
         "://",

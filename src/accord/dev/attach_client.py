@@ -65,7 +65,7 @@ class Attachment:
         while not line.endswith(b"\n"):
             byte = self._connection.recv(1)
             if not byte:
-                raise ConnectionRefusedError("it has ended")
+                raise ConnectionResetError("it has ended, or has too many views")  # not refused: its socket stays
             line += byte
         hello = _decode(line)
         assert isinstance(hello, Hello)

@@ -9,17 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 from accord.dev import search as search_tools
 from accord.dev.http_processes import HTTPProcess, HTTPProcesses
 from accord.dev.http_response import RETRY_LATER, ProxiedResponse, Stopped, send_failure
 from accord.dev.http_upstream import UpstreamLost, UpstreamResponse, open_request
 from accord.dev.outcome import outcome
-from accord.dev.proxied_request import ProxiedRequest, read_body, wait_disconnect
+from accord.dev.proxied_request import ProxiedRequest, wait_disconnect
 from accord.dev.reporter import Reporter
 from accord.dev.rewriting import LIST_METHODS, members, response
 from accord.dev.unavailable import answer_without_process, typed_result
-from accord.transport.asgi.request import Receive, Scope, Send, send_json, send_text
+from accord.limits import DEFAULT_LIMITS, Limits
+from accord.server.http.quotas import BodyBudget, BodyCharge, account_of
+from accord.transport.asgi.request import (
+    ASGIRequest,
+    ClientDisconnected,
+    Receive,
+    RequestRejected,
+    Scope,
+    Send,
+    send_json,
+    send_text,
+)
 from accord.wire.hosts import HostCheck
 
 _END_SECONDS = 1.0
@@ -30,7 +42,9 @@ _BOTH = ("notifications/cancelled", "notifications/progress")
 class ReloadingProxy:
     """The ASGI application. `reporter` receives each call. With `search`, clients get the tools for searching."""
 
-    def __init__(self, processes: HTTPProcesses, reporter: Reporter, *, search: bool) -> None:
+    def __init__(
+        self, processes: HTTPProcesses, reporter: Reporter, *, search: bool, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         self.list_requests: int = 0
         """The number of lists that clients have requested."""
         self._processes = processes
@@ -39,6 +53,8 @@ class ReloadingProxy:
         self._requests: set[ProxiedRequest] = set()
         self._ended_request = asyncio.Event()
         self._hosts = HostCheck()
+        self._limits = limits
+        self._bodies = BodyBudget(limits)
 
     async def drain(self, seconds: float) -> bool:
         """End the streams, and wait for the calls."""
@@ -67,11 +83,19 @@ class ReloadingProxy:
         if (refusal := self._refusal(scope)) is not None:
             await send_text(send, 403, refusal)
             return
-        body = await read_body(receive)
-        if body is None:
-            await send_text(send, 413, "the body is too large")
-            return
-        request = ProxiedRequest(scope, body)
+        incoming = ASGIRequest(scope, receive, send)
+        charge = BodyCharge(self._bodies, partial(account_of, proxied=False), incoming)
+        try:
+            body = await incoming.body(self._limits, charge)
+            await self._handle(ProxiedRequest(scope, body), receive, send)
+        except RequestRejected as exc:
+            await send_text(send, exc.status, exc.message, exc.headers)
+        except ClientDisconnected:
+            pass
+        finally:
+            charge.release()
+
+    async def _handle(self, request: ProxiedRequest, receive: Receive, send: Send) -> None:
         self._requests.add(request)
         disconnected = asyncio.ensure_future(wait_disconnect(receive))
         exchange = request.exchange

@@ -11,7 +11,6 @@ from msgspec import UNSET, Raw
 from accord.dev.exchange import Exchange
 from accord.dev.http_upstream import UpstreamLost, UpstreamRefused
 from accord.dev.rewriting import with_id
-from accord.limits import DEFAULT_LIMITS
 from accord.messages import envelope
 from accord.messages.base import JSONObject
 from accord.messages.envelope import MalformedMessage
@@ -100,21 +99,6 @@ class ProxiedRequest:
     def resume(self) -> None:
         """Note that the stream has moved, and may be stopped again."""
         self.stopped = asyncio.get_running_loop().create_future()
-
-
-async def read_body(receive: Receive) -> bytes | None:
-    """Return the body, or None if it is too large."""
-    parts, size = [], 0
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            return b""
-        size += len(message.get("body", b""))
-        if size > DEFAULT_LIMITS.http.body_bytes:
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 async def wait_disconnect(receive: Receive) -> None:

@@ -92,6 +92,12 @@ def decode_text(text: str | bytes) -> Any:
     return msgspec.json.decode(data)
 
 
+def copy(value: T) -> T:
+    """Return a copy of a part of a message that shares nothing with it."""
+    copied: T = decoder(type(value)).decode(encode(value))
+    return copied
+
+
 def raw(value: Any) -> Raw:
     """Return a value encoded once, to be sent many times."""
     return Raw(encode(value))

@@ -208,14 +208,37 @@ def _member_problem(text: bytes) -> str | None:
 
 
 def items(message: bytes) -> list[Raw] | None:
-    """Return the items of a message that is an array, else None. Their bytes are checked to be UTF-8."""
+    """Return the items of a message that is an array, else None. Their bytes are checked to be UTF-8; an item may have
+    half of a surrogate pair, which `read` refuses."""
     try:
         raw_items = _decode_items(message)
         if not message.isascii():
             message.decode()
+    except (UnicodeDecodeError, RecursionError):
+        return None
+    except msgspec.DecodeError:
+        return _items_with_surrogates(message)
+    return raw_items
+
+
+def _items_with_surrogates(message: bytes) -> list[Raw] | None:
+    repaired = _without_surrogates(message, rb"\u0")
+    try:
+        message.decode()
+        repaired_items = _decode_items(repaired)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    raw_items, end = [], 0
+    for item in map(bytes, repaired_items):
+        start = repaired.index(item, end)  # only blanks and commas are before it
+        end = start + len(item)
+        raw_items.append(Raw(message[start:end]))
     return raw_items
+
+
+def _without_surrogates(message: bytes, other: bytes) -> bytes:
+    """Return JSON of the same length with other escapes in place of surrogates."""
+    return message.replace(rb"\ud", other).replace(rb"\uD", other)
 
 
 def is_array(message: bytes) -> bool:
@@ -271,7 +294,7 @@ def _id(value: re.Match[bytes]) -> RequestId | None:
 def _invalid_error(message: bytes, exc: Exception) -> MalformedMessage:
     """Return the error for bytes that are not JSON, or JSON whose text is not Unicode."""
     # Replace surrogates by other escapes: if the result is valid JSON, the surrogates were the only problem.
-    repaired = [message.replace(rb"\ud", other).replace(rb"\uD", other) for other in (rb"\u0", rb"\u1")]
+    repaired = [_without_surrogates(message, other) for other in (rb"\u0", rb"\u1")]
     try:
         message.decode()
         first, second = map(_decode, repaired)

@@ -207,7 +207,7 @@ class Server(DeclarationMixin, CompositionMixin):
 
         if not isinstance(other, Server):
             raise DeclarationError(f"{other!r:.200} is not a server: mount(server, prefix) takes a Server object")
-        mount = Mount(other, prefix)
+        mount = Mount(other, prefix, self)
         check_no_cycle(self, other)
         if other.task_service is not None:
             self.serve_tasks(True)

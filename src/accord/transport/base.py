@@ -112,6 +112,13 @@ class HeaderTransport(Transport, Protocol):
     """Returns the mirrored arguments of a tool, by its name; None if there are no such headers."""
 
 
+class ImmediateSink(MessageSink, Protocol):
+    """A sink that can write one message at once, which costs less than `send` and `flush`."""
+
+    def send_now(self, message: bytes) -> None:
+        """Send one message, and start to write it with all queued ones."""
+
+
 class AnswerTransport(Transport, Protocol):
     """A transport that can deliver responses at once, without a wait for `receive()`."""
 
@@ -169,6 +176,11 @@ def is_observable(transport: Transport) -> TypeGuard[ObservableTransport]:
 def has_process(transport: Transport) -> TypeGuard[ProcessTransport]:
     """Return whether a transport is a `ProcessTransport`."""
     return hasattr(transport, "on_stderr")
+
+
+def sends_now(sink: MessageSink) -> TypeGuard[ImmediateSink]:
+    """Return whether a sink is an `ImmediateSink`."""
+    return hasattr(sink, "send_now")
 
 
 def delivers_answers(transport: Transport) -> TypeGuard[AnswerTransport]:

@@ -34,6 +34,8 @@ class ProcessGroup:
         self._owner = os.getpid()
         self._empty = False
         self.exited: asyncio.Event = asyncio.Event()
+        for group in [group for group in _RUNNING if group._loop.is_closed()]:
+            group._reap()
         _RUNNING.add(self)
         self._watch()
 
@@ -109,6 +111,11 @@ class ProcessGroup:
     def _kill_members(self) -> None:
         if self._has_members():
             self.kill()
+
+    def _reap(self) -> None:
+        """Remove what is left of a process whose event loop was closed before it was seen to end."""
+        if self._process.poll() is not None:
+            self._has_members()
 
     def _has_members(self) -> bool:
         if not self._empty and not self._group_accepts_signals():

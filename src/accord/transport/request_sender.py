@@ -20,7 +20,7 @@ from accord.session import events
 from accord.session.pending_request import PendingRequest
 from accord.session.session import Session
 from accord.session.states import Phase
-from accord.transport.base import MessageSink
+from accord.transport.base import MessageSink, sends_now
 from accord.transport.callbacks import Callback
 
 ProgressCallback = Callable[[float, float | None, str | None], Any]
@@ -112,11 +112,7 @@ class RequestSender:
         )
         waiting = request.driver = ResponseWaiter(self._loop.create_future(), params, progress, notification, of)
         sink = request.sink = self._sink_for(of)  # again: the request may have been answered meanwhile
-        sink.send(message)
-        if sink is self._sink:
-            self._sent += len(message)
-        if len(session.outgoing) == 1:  # nothing else is likely to share the write
-            sink.flush()
+        self._send(sink, message)
         if timeout is not None or total_timeout is not None:
             self._start_timer(request, waiting, timeout, total_timeout)
         try:
@@ -129,6 +125,18 @@ class RequestSender:
                 waiting.timer.cancel()
             for callback in waiting.callbacks():
                 await callback.finish(self._limits.client.callback_seconds)
+
+    def _send(self, sink: MessageSink, message: bytes) -> None:
+        """Send a request; at once if no other is in flight, because nothing else is likely to share the write."""
+        if sink is self._sink:
+            self._sent += len(message)
+        if len(self._session.outgoing) > 1:
+            sink.send(message)
+        elif sends_now(sink):
+            sink.send_now(message)
+        else:
+            sink.send(message)
+            sink.flush()
 
     def _sink_for(self, of: PendingRequest | None) -> MessageSink:
         """Return the sink of a request: that of the peer's request to which it belongs, while that is in flight."""

@@ -1,6 +1,6 @@
 """The queue before a session file: a thread of its own redacts and writes, so that a connection does not wait for it.
 
-Redaction takes up to half a second for a megabyte of small JSON objects, if a word in it may be a secret name. The
+Redaction takes up to a second for a megabyte of small JSON objects, if a word in it may be a secret name. The
 queue is bounded in bytes: while it `is_full`, the recorded connections receive nothing and let the peer wait. Who
 cannot wait, such as the stderr of a process, loses what exceeds twice that size, and the file says so. A program that
 is killed loses what is in the queue; one that exits does not.

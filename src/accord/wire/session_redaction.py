@@ -19,8 +19,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from accord.redaction import REDACTED, may_have_secret, redact
-from accord.wire import json_splice
+from accord.redaction import REDACTED, json_splice, may_have_secret, redact
 from accord.wire.session_file import (
     ConnectedEntry,
     Entry,

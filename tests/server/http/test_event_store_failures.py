@@ -272,6 +272,33 @@ async def test_unstored_messages_are_reported_to_a_client_that_resumes() -> None
         assert (await client.listen(seen[-1].id)).status == 410
 
 
+async def test_streams_that_the_store_lacks_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accord.server.http.session._INCOMPLETE_STREAMS", 2)
+    server, events = Desk(), Moody()
+    async with site(server, options=HTTPOptions(events=events)) as here:
+        client = await Stateful(here.raw).open()
+        (session,) = here.endpoint.sessions
+        seen = []
+        for number in range(4):
+            events.failing = set()
+            call = await client.call("speaks", id=number + 1)
+            server.let_on()
+            seen += [await call.event(), await call.event()][1:]
+            events.failing = {"append", "end"}
+            server.let_on(3)
+            await call.end()
+            await until(lambda: list(session._streams) == ["0"])
+        assert len(session._incomplete) == 2
+        events.failing = set()
+        resumed = await client.listen(seen[0].id)
+        assert "restarted" in resumed_error(await resumed.events())
+        assert (await client.listen(seen[-1].id)).status == 410
+
+
+def resumed_error(events: list[Any]) -> str:
+    return str(events[-1].data["error"]["message"])
+
+
 async def test_messages_without_a_client_wait_for_a_store_that_works_again() -> None:
     server, events = Desk(), Moody()
     async with site(server, options=HTTPOptions(events=events)) as here:

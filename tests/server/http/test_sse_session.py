@@ -160,7 +160,11 @@ async def test_an_address_that_names_no_session_is_404(query: str) -> None:
 async def test_a_body_of_another_type_is_415() -> None:
     async with site(Desk()) as here:
         client = await (await Legacy.connect(here.raw)).open()
-        client.headers["content-type"] = "text/plain"
+        client.headers["content-encoding"] = "gzip"
+        answer = await client.post(request("ping"))
+        assert (answer.status, answer.headers["accept-encoding"]) == (415, "identity")
+        assert b"Content-Encoding is 'gzip'" in await answer.body()
+        client.headers |= {"content-encoding": "identity", "content-type": "text/plain"}
         assert (await client.post(request("ping"))).status == 415
         await client.stream.leave()
 

@@ -291,6 +291,7 @@ STATUSES: list[tuple[str, str, JSON, int, int]] = [
     ("a method behind a capability that is not there", "completion/complete", {}, 404, -32601),
     ("a capability that the client has not", "tools/call", {"name": "ask", "arguments": {}}, 400, -32021),
     ("a tool that is not there", "tools/call", {"name": "none", "arguments": {}}, 200, -32602),
+    ("arguments that are no object", "tools/call", {"name": "echo", "arguments": [1]}, 200, -32602),
     ("params that do not fit", "prompts/get", {"name": "greet", "arguments": 7}, 200, -32602),
     ("a resource that is not there", "resources/read", {"uri": "desk://none"}, 200, -32602),
     ("a prompt that is not there", "prompts/get", {"name": "none"}, 200, -32602),
@@ -551,6 +552,14 @@ TYPES: list[tuple[str | None, int]] = [
     ("application/jsonp", 415),
     ("application/json; charset=utf-16", 415),
 ]
+CODINGS: list[tuple[str | None, int]] = [
+    ("identity", 200),
+    ("Identity", 200),
+    ("", 200),
+    ("gzip", 415),
+    ("identity, br", 415),
+    ("utf-8", 415),
+]
 ACCEPTS: list[tuple[str | None, int]] = [
     ("application/json, text/event-stream", 200),
     ("text/event-stream,application/json;q=0.1", 200),
@@ -570,6 +579,7 @@ ACCEPTS: list[tuple[str | None, int]] = [
     ("header", "value", "status"),
     [
         *[("content_type", *row) for row in TYPES],
+        *[("content_encoding", *row) for row in CODINGS],
         *[("accept", *row) for row in ACCEPTS],
     ],
 )

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from accord import Accepted, APIKeys, Client, Context, HTTPOptions, Principal, Server
-from accord.stores import SQLiteEvents, SQLiteTasks
+from accord.server.notify.subscriber import NotificationQueue
+from accord.stores import MemoryTasks, SQLiteEvents, SQLiteTasks, TaskRecord
 from accord.types import CallToolResult
 
 from tests.server.http.http_clients import Modern, Stateful, both_ways, quick, site
@@ -238,6 +239,53 @@ async def test_principals_cannot_see_the_tasks_of_each_other_without_sessions() 
         assert (await listening.message())["params"]["notifications"] == {"taskIds": []}
         await listening.leave()
         server.go_on.set()
+
+
+async def test_a_token_with_fewer_scopes_does_not_see_the_tasks_of_its_principal() -> None:
+    scopes = {"low": {"read"}, "high": {"read", "admin"}, "higher": {"read", "admin", "more"}}
+    server = Desk(auth=APIKeys({key: Principal("ann", frozenset(each)) for key, each in scopes.items()}))
+    server.tool(name="secret", task=True, scopes={"admin"})(lambda: "secret")
+    async with site(server) as here:
+        seen: dict[str, list[Any]] = {}
+        modern = {key: Modern(here.raw, DECLARED, authorization=f"Bearer {key}") for key in scopes}
+        extension = (await (await modern["high"].call("secret")).result())["result"]["taskId"]
+        core = await start(await Stateful(here.raw, authorization="Bearer high").open(), "secret")
+        for key in scopes:
+            client = await Stateful(here.raw, authorization=f"Bearer {key}").open()
+            found = await (await client.ask("tasks/result", {"taskId": core})).result()
+            listed = (await (await client.ask("tasks/list")).result())["result"]["tasks"]
+            asked = modern[key].request("tasks/get", {"taskId": extension})
+            known = await (await modern[key].post(asked, mcp_name=extension)).result()
+            seen[key] = [found.get("error"), known.get("error"), len(listed)]
+    assert seen == {"low": [UNKNOWN, UNKNOWN, 0], "high": [None, None, 1], "higher": [None, None, 1]}
+
+
+class CountingTasks(MemoryTasks):
+    """Tasks in memory that count their reads."""
+
+    reads = 0
+
+    async def load(self, id: str) -> TaskRecord | None:
+        self.reads += 1
+        return await super().load(id)
+
+
+async def test_missed_states_of_tasks_wait_for_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, queued, count = CountingTasks(), list[Any](), 8
+    monkeypatch.setattr(NotificationQueue, "_enqueue", lambda _, notification, *__: queued.append(notification))
+    server = Desk(tasks=store)
+    server.tool(name="long_text", task=True)(lambda: "x" * 4_000_000)
+    async with site(server, "socket") as here:
+        client = Modern(here.raw, DECLARED)
+        ids = [(await (await client.call("long_text")).result())["result"]["taskId"] for _ in range(count)]
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        store.reads = 0
+        asked = client.request("subscriptions/listen", {"notifications": {"taskIds": ids}})
+        listening = await client.begin(asked)
+        await until(lambda: store.reads > count + 2)
+        assert not queued
+        await listening.leave()
 
 
 # --- accord's client -------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ RETRY_LATER: Headers = ((b"retry-after", b"5"), (b"connection", b"close"))
 SHUTTING_DOWN: tuple[str, Headers] = "the server is shutting down", RETRY_LATER
 """The error for new work during shutdown."""
 
+_ACCEPT_IDENTITY = ((b"accept-encoding", b"identity"),)  # RFC 9110, 12.5.3
 _ALLOW_POST = ((b"allow", b"POST"),)
 
 
@@ -69,8 +70,8 @@ class HTTPEndpoint:
     async def post(self, request: ASGIRequest) -> None:
         """Handle a POST. Raises `RequestRejected`."""
         headers = request.headers
-        if not is_json(headers.get(b"content-type")):
-            raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
+        if not is_json(headers.get(b"content-type")) or b"content-encoding" in headers:
+            _check_content(headers)
         if not all(accepts(headers.get(b"accept"))):
             raise RequestRejected(
                 406, "the response is JSON or an event stream: send Accept: application/json, text/event-stream"
@@ -203,8 +204,7 @@ class HTTPEndpoint:
 
     async def post_sse_message(self, id: str, request: ASGIRequest) -> None:
         """Handle a POST of a client of 2024-11-05. Raises `RequestRejected`."""
-        if not is_json(request.headers.get(b"content-type")):
-            raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
+        _check_content(request.headers)
         self._sse_session(id, request.principal)
         charge = BodyCharge(self.context.body_budget, self.context.account, request)
         try:
@@ -273,6 +273,17 @@ class HTTPEndpoint:
         await self.sessions.close("the server was closed")
         await self.sse.close("the server was closed")
         self.context.close()
+
+
+def _check_content(headers: Mapping[bytes, bytes]) -> None:
+    """Raise `RequestRejected` unless a body is JSON, and is not encoded."""
+    if not is_json(headers.get(b"content-type")):
+        raise RequestRejected(415, "the body of a POST must be JSON: send Content-Type: application/json")
+    coding = headers.get(b"content-encoding", b"").decode("latin-1")
+    if coding.lower() not in ("", "identity"):
+        raise RequestRejected(
+            415, f"the Content-Encoding is {coding!r:.100}: send the body without one", _ACCEPT_IDENTITY
+        )
 
 
 def _is_request(body: bytes) -> bool:

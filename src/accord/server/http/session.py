@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -62,6 +63,11 @@ GENERAL = "0"
 _SAVING_METHODS = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Requests that change the stored record of a session."""
 
+_INCOMPLETE_STREAMS = 1_000
+"""The most ended streams of a session that are known to lack messages. The store has no end of an older one, so a
+client that resumes it receives an error for its requests, as after a restart.
+"""
+
 _LARGE_RECORD_BYTES = 64 << 10
 """The bytes of URIs from which records are saved one at a time, so that the store can serve other
 requests in between.
@@ -89,7 +95,8 @@ class HTTPSession(BaseHTTPSession):
         self.headers: Headers = ((SESSION_ID, id.encode()),)
         """Headers of every response."""
         self._streams: dict[str, EventStream] = {GENERAL: self.general_stream}
-        self._incomplete: set[str] = set()
+        self._incomplete: deque[str] = deque(maxlen=_INCOMPLETE_STREAMS)
+        """The ids of streams that have ended, of which the store lacks messages."""
         self._resuming = asyncio.Lock()
         self._saving = asyncio.Lock()
         self._is_changed = False  # since it was last saved
@@ -161,7 +168,7 @@ class HTTPSession(BaseHTTPSession):
     def _stream_ended(self, event_stream: EventStream) -> None:
         self._streams.pop(event_stream.id, None)
         if not event_stream.stored.is_complete:
-            self._incomplete.add(event_stream.id)
+            self._incomplete.append(event_stream.id)
 
     async def listen(self, last: bytes | None, request: ASGIRequest) -> None:
         """Open the GET stream, or resume the stream that `Last-Event-ID` names.

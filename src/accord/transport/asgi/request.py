@@ -125,9 +125,7 @@ class ASGIRequest:
             else:
                 body = await with_deadline(seconds, _read_parts(self.receive, limit, message, charge))
         except TimeoutError:
-            raise RequestRejected(
-                408, f"the body did not arrive within {seconds:g} s (HTTPLimits.body_seconds)", _CLOSE
-            ) from None
+            raise body_is_late(seconds) from None
         if len(body) > limit:
             raise _too_large(limit)
         self.size = len(body)
@@ -188,6 +186,11 @@ async def _read_parts(receive: Receive, limit: int, message: Any, charge: Charge
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
+
+
+def body_is_late(seconds: float) -> RequestRejected:
+    """Return the error for a body that did not arrive within `HTTPLimits.body_seconds`."""
+    return RequestRejected(408, f"the body did not arrive within {seconds:g} s (HTTPLimits.body_seconds)", _CLOSE)
 
 
 def _too_large(limit: int) -> RequestRejected:

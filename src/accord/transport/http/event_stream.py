@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from accord.errors import RemoteProtocolError
-from accord.transport.http.failures import http_errors, media_type, translate_read_errors
+from accord.transport.http.failures import http_errors, media_type, read_error
 from accord.wire.lines import SkippedMessage
 from accord.wire.sse import ServerSentEvent, SSEParser
 
@@ -43,8 +43,10 @@ async def read_body(response: ClientResponse, most: int, what: str) -> bytes:
     breaks."""
     length = response.content_length
     if length is not None and length <= min(most, _AT_ONCE) and "Content-Encoding" not in response.headers:
-        with translate_read_errors(what):
+        try:
             return await response.read()
+        except http_errors() as exc:
+            raise read_error(exc, what) from exc
     body = bytearray()
     while piece := await read_chunk(response, what):
         body += piece
@@ -55,8 +57,10 @@ async def read_body(response: ClientResponse, most: int, what: str) -> bytes:
 
 async def read_chunk(response: ClientResponse, what: str) -> bytes:
     """Return received bytes of a body, empty at its end. Raise `ConnectionLost` if the connection breaks."""
-    with translate_read_errors(what):
+    try:
         return await response.content.readany()
+    except http_errors() as exc:
+        raise read_error(exc, what) from exc
 
 
 async def read_excerpt(response: ClientResponse, most: int = _EXCERPT_BYTES) -> bytes:
@@ -109,6 +113,7 @@ class EventStreamReader:
     def __init__(self, max_bytes: int, room: Callable[[], Awaitable[None]]) -> None:
         self._max_bytes = max_bytes
         self._wait_capacity = room
+        self._parser: SSEParser  # of the current response
         self._event_ids: OrderedDict[str, int] = OrderedDict()  # the response of each id
         self._response = 0
         self._repeats = False
@@ -123,26 +128,30 @@ class EventStreamReader:
 
         A response without data counts as a failure. Raises `ConnectionLost` if the connection breaks.
         """
-        parser = SSEParser(self._max_bytes)
+        self._parser = SSEParser(self._max_bytes)
         self._response += 1
         self.failures += 1  # until data arrives
-        while chunk := await read_chunk(response, what):
+        return await self.read_on(response, take, what)
+
+    async def read_on(self, response: ClientResponse, take: HandleEvent, what: str) -> bool:
+        """Process further events of the response, as `read` does, which has returned True."""
+        done = False
+        while not done and (chunk := await read_chunk(response, what)):
             self.failures = 0
             for start in range(0, len(chunk), _PIECE):
                 if start:
                     await asyncio.sleep(0)
-                events = parser.feed(chunk[start : start + _PIECE])
-                self._update_position(parser)
-                if self._handle(events, take):
-                    return True
+                events = self._parser.feed(chunk[start : start + _PIECE])
+                self._update_position()
+                done |= self._handle(events, take)
                 await self._wait_capacity()
-        return False
+        return done
 
-    def _update_position(self, parser: SSEParser) -> None:
-        if parser.last_id is not None:
-            self.last_id = parser.last_id
-        if parser.retry is not None:
-            self._retry = parser.retry / 1000
+    def _update_position(self) -> None:
+        if self._parser.last_id is not None:
+            self.last_id = self._parser.last_id
+        if self._parser.retry is not None:
+            self._retry = self._parser.retry / 1000
 
     def _handle(self, events: Sequence[ServerSentEvent | SkippedMessage], take: HandleEvent) -> bool:
         done = False

@@ -9,8 +9,6 @@ from __future__ import annotations
 import http
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +76,10 @@ def request_error(exc: Exception, what: str, host: str) -> AccordError:
     return ConnectionLost(f"{what}: the connection broke: {exc or type(exc).__name__}")
 
 
-@contextmanager
-def translate_read_errors(what: str) -> Iterator[None]:
-    """Translate exceptions during the read of a response: the server may have executed the request."""
-    try:
-        yield
-    except http_errors() as exc:
-        reason = f": {exc}" if isinstance(exc, OSError) else " in the middle of the answer"
-        raise ConnectionLost(f"{what}: the connection broke{reason}") from exc
+def read_error(exc: Exception, what: str) -> ConnectionLost:
+    """Return the error for an exception while a response is read: the server may have executed the request."""
+    reason = f": {exc}" if isinstance(exc, OSError) else " in the middle of the answer"
+    return ConnectionLost(f"{what}: the connection broke{reason}")
 
 
 def _connect_error_text(exc: Exception, host: str) -> str:

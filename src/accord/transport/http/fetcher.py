@@ -104,7 +104,7 @@ class Fetcher:
         """The observer of all requests and responses; set before `open`."""
         self._exchanges: ObservedExchanges | None = None
         self.redactor: SecretRedactor = SecretRedactor()
-        """The values of this client's headers, and of the query of the URL."""
+        """The values of this client's headers, and of the query of the URL; `PostSender` adds the id of the session."""
 
     async def open(self) -> None:
         """Create the HTTP session; nothing is connected yet. Raises `TargetError` for an invalid URL."""
@@ -179,8 +179,6 @@ class Fetcher:
         """
         if self._source is not None:
             headers = {**await self._current_headers(what), **headers}
-        if SESSION in headers:
-            self.redactor.add_recent([headers[SESSION]])
         if self._exchanges is not None and body is not None:
             body = RepeatableBody(body)
         if self._credentials is None:

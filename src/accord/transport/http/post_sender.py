@@ -73,7 +73,7 @@ class Resumption:
         self, post: PostRequest, stream: EventStreamReader, response: ClientResponse
     ) -> ConnectionLost | None:
         """Read one HTTP response, and close it; return why the response did not arrive, or None."""
-        lost = ConnectionLost(f"{post.what}: the stream ended before the answer")
+        lost: ConnectionLost | None = None
         try:
             await self._read_on(post, stream, response)
         except ConnectionLost as exc:
@@ -82,21 +82,24 @@ class Resumption:
             pass  # the stream continues after the response
         finally:
             response.close()
-        return None if post.state is PostState.DONE else lost
+        if post.state is PostState.DONE:
+            return None
+        return lost or ConnectionLost(f"{post.what}: the stream ended before the answer")
 
     async def _read_on(self, post: PostRequest, stream: EventStreamReader, response: ClientResponse) -> None:
         """Read to the end, or for a moment after the response; then raise `TimeoutError`."""
-        async with asyncio.timeout(None) as timeout:
 
-            def take(event: ServerSentEvent | SkippedMessage) -> bool:
-                report_event(self._fetcher, response, event)
-                if isinstance(event, SkippedMessage):
-                    raise RemoteProtocolError(f"{post.what}: {event.reason} (Limits.line_bytes)")
-                if event.event == "message" and self._posts.receive(post, event.data, streamed=True):
-                    timeout.reschedule(asyncio.get_running_loop().time() + _LINGER_SECONDS)
-                return False
+        def take(event: ServerSentEvent | SkippedMessage) -> bool:
+            report_event(self._fetcher, response, event)
+            if isinstance(event, SkippedMessage):
+                raise RemoteProtocolError(f"{post.what}: {event.reason} (Limits.line_bytes)")
+            return event.event == "message" and self._posts.receive(post, event.data, streamed=True)
 
-            await stream.read(response, take, post.what)
+        answered = await stream.read(response, take, post.what)
+        if answered and not response.content.at_eof():  # mostly the end of the stream comes with the response
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while await stream.read_on(response, take, post.what):
+                    pass
 
     async def _resume(self, post: PostRequest, stream: EventStreamReader) -> ConnectionLost | None:
         """Resume the stream; return why the response did not arrive, or None. Raise `ConnectionLost` if the stream
@@ -188,6 +191,8 @@ class PostSender:
     def _start_session(self, post: PostRequest, response: ClientResponse) -> None:
         if post.sent.method == INITIALIZE:
             self._session_state.on_initialize_response(response)
+            if (session := self._session_state.session) is not None:
+                self._fetcher.redactor.add_permanent([session])
 
     async def _receive_json(self, post: PostRequest, response: ClientResponse) -> None:
         """Process a body that is the response."""

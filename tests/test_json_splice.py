@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from accord.wire.json_splice import decode, splice
+from accord.redaction.json_splice import decode, splice
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
