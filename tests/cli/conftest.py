@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.interop.forking import ForkedPrograms
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMAND = Path(__file__).with_name("forked_accord.py")
 
 SHOP = '''
 import asyncio, base64, os, sys
@@ -163,20 +167,24 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="session")
+def forked() -> Iterator[ForkedPrograms]:
+    with ForkedPrograms() as programs:
+        yield programs
+
+
 @pytest.fixture
-def accord(environment: None, tmp_path: Path) -> Run:
-    """Run `accord` with arguments, to its end."""
+def accord(environment: None, forked: ForkedPrograms, tmp_path: Path) -> Run:
+    """Run `accord` with arguments, to its end: in a process of its own, whose imports were made before."""
 
     def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "accord", *arguments],
+        return forked.run(
+            [sys.executable, str(COMMAND)],
+            *arguments,
             input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            cwd=tmp_path,
-            env={**os.environ, **more},
-            timeout=100,
-            check=False,
+            folder=tmp_path,
+            environment={**os.environ, **more},
+            seconds=100,
         )
 
     return run

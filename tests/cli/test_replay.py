@@ -171,6 +171,17 @@ def test_a_damaged_file_is_reported(accord: Run, recording: Path) -> None:
         assert f"error: {recording}: line 2 is invalid" in done.stderr
 
 
+def test_a_message_that_is_nested_too_deep_is_not_replayed(accord: Run, recording: Path, shop: str) -> None:
+    header = recording.read_bytes().splitlines(keepends=True)[0]
+    params = b'{"name":"t","arguments":{"a":' + b"[" * 900 + b"]" * 900 + b"}}"
+    message = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + b"}"
+    line = b'{"kind":"message","at":0.1,"connection":1,"direction":"sent","message":' + message + b"}\n"
+    recording.write_bytes(header + line)
+    for options in ([], ["--test"], [shop]):
+        done = accord("replay", str(recording), *options)
+        assert (done.returncode, "message 1 is nested more than 256 levels deep" in done.stderr) == (2, True)
+
+
 def test_options_that_exclude_each_other(accord: Run, recording: Path, shop: str) -> None:
     for options in (["--http", ":0", shop], ["--http", ":0", "--test"], ["--ignore", "x"], ["--http", "nowhere"]):
         assert accord("replay", str(recording), *options).returncode == 2

@@ -65,6 +65,16 @@ WRONG = [
         "it.py",
         "it.py:3: t: an annotation refers to a name that does not",
     ),
+    (
+        "server = Server('a')\nimport threading\n@server.tool\ndef t(x: threading.Lock): ...",
+        "it.py",
+        "it.py:4: t: 'x': <built-in function allocate_lock> cannot be a JSON value: use a built-in type",
+    ),
+    (
+        "server = Server('a')\n@server.tool\ndef t(): ...\n@server.tool\ndef t(): ...",
+        "it.py",
+        "it.py:5: tool 't' is declared twice; rename one of them",
+    ),
     ("import nowhere_at_all", "it.py", "No module named 'nowhere_at_all'"),
     ("1 / 0", "it.py", "it.py could not be imported\n  Traceback (most recent call last):\n"),
 ]

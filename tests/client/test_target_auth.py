@@ -279,3 +279,22 @@ async def test_commands_use_the_login_of_an_entry(tmp_path: Path) -> None:
         assert (code, "has the login of a program" in shown) == (2, True)
         code, shown = await accord("check", f"{file}#user", **environment)
         assert (code, "the checker does not log in" in shown) == (2, True)
+
+
+def test_a_file_of_a_login_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    """A file may be named by a stranger's configuration, and `/dev/zero` has no end."""
+    file = tmp_path / "key.pem"
+    file.write_text("x" * ((1 << 20) + 1), encoding="utf-8")
+    auth = {"type": "client_credentials", "client_id": "a", "key_file": str(file)}
+    with pytest.raises(TargetError, match="is larger than 1 MiB"):
+        parse({"url": "https://example.com/mcp", "auth": auth})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_file_of_a_login_may_not_be_a_pipe(tmp_path: Path) -> None:
+    """To open one would block until something writes to it."""
+    pipe = tmp_path / "key.pem"
+    os.mkfifo(pipe)
+    auth = {"type": "client_credentials", "client_id": "a", "key_file": str(pipe)}
+    with pytest.raises(TargetError, match="is not a regular file"):
+        parse({"url": "https://example.com/mcp", "auth": auth})

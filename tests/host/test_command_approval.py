@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from accord.client.target import Command, Remote, parse
+from accord.host import command_approval
 from accord.host.command_approval import describe_target
+
+from tests.measure import costs_at_most
 
 
 def lines(target: Command | Remote) -> str:
@@ -152,3 +155,101 @@ def test_a_variable_that_changes_what_runs_is_pointed_out() -> None:
     (note,) = [line for line in lines if line.startswith("note:")]
     assert "LD_PRELOAD" in note
     assert "LANG" not in note
+
+
+def test_settings_of_the_file_are_shown_and_covered() -> None:
+    target, entry = Command((sys.executable,)), {"command": sys.executable}
+    plain = describe_target(target, entry)
+    assert describe_target(target, entry, {}) == plain
+    policy = {"policy": [{"name": "all\u202e", "decision": "allow"}]}
+    with_policy = describe_target(target, entry, policy)
+    assert with_policy.digest != plain.digest
+    assert with_policy.lines()[: len(plain.lines())] == plain.lines()
+    assert '  |       "name": "all\\u202e"' in with_policy.lines()
+    remote = describe_target(Remote("https://example.com/mcp"), {}, policy)
+    assert '  |       "decision": "allow",' in remote.lines()
+
+
+def test_variables_and_secrets_that_a_server_receives_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "s3cret")
+    headers = {"Authorization": "Bearer keyring:shop/token", "X-Key": "${SHOP_TOKEN}", "X-Plain": "plain"}
+    text = "\n".join(description({"url": "https://example.com/mcp", "headers": headers}).lines())
+    assert "receives the values of: ${SHOP_TOKEN}, keyring:shop/token" in text
+    assert "s3cret" not in text
+    text = "\n".join(description({"command": "python", "args": ["${SHOP_TOKEN:-none}"]}).lines())
+    assert "receives the values of: ${SHOP_TOKEN:-none}" in text
+    assert "receives" not in "\n".join(description({"command": "python", "env": {"A": "b"}}).lines())
+
+
+@pytest.mark.parametrize("kind", ["workload_identity", "client_credentials"])
+def test_files_that_a_login_reads_are_named(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "id_ed25519"
+    file.write_text("s3cret", encoding="utf-8")
+    auth = {"type": kind, "client_id": "shop", "token_file": str(file), "key_file": str(file)}
+    target = Remote("https://example.com/mcp")
+    text = "\n".join(describe_target(target, {"url": target.url, "auth": auth}).lines())
+    assert f"receives the values of: file {file}" in text
+
+
+def test_servers_that_a_login_names_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret goes to the issuer, and a token is for the resource, whatever the URL of the entry is."""
+    monkeypatch.setenv("PLACE", "https://evil.example")
+    target = Remote("https://shop.example/mcp")
+    robot = {"type": "client_credentials", "client_id": "a", "client_secret": "keyring:a/b", "issuer": "${PLACE}"}
+    text = "\n".join(describe_target(target, {"url": target.url, "auth": robot}).lines())
+    assert "\nlogin: issuer https://evil.example\nreceives the values of: ${PLACE}, keyring:a/b" in text
+    user = {"authServerMetadataUrl": "https://evil.example/.well-known/x", "resource": "https://bank.example"}
+    for key in ("auth", "oauth"):
+        text = "\n".join(describe_target(target, {"url": target.url, key: user}).lines())
+        found = "authServerMetadataUrl https://evil.example/.well-known/x, resource https://bank.example"
+        assert f"\nlogin: {found}" in text
+    provider = {"type": "enterprise_managed", "idp_token_endpoint": "https://evil.example/token\n"}
+    text = "\n".join(describe_target(target, {"url": target.url, "auth": provider}).lines())
+    assert text.endswith("\nlogin: idp_token_endpoint https://evil.example/token\\n")
+    assert "login" not in "\n".join(describe_target(target, {"url": target.url, "auth": "oauth"}).lines())
+
+
+def test_files_in_arguments_are_read_once_and_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a stranger's project named one large file thousands of times."""
+    monkeypatch.setattr(command_approval, "_MAX_HASHED", 1_000)
+    read: list[str] = []
+    digest = command_approval._digest_of
+    monkeypatch.setattr(command_approval, "_digest_of", lambda file, size: (read.append(file), digest(file, size))[1])
+    for name, size in {"run": 100, "large": 600, "script": 300}.items():
+        (tmp_path / name).write_bytes(b"x" * size)
+    (tmp_path / "run").chmod(0o700)
+    words = ["large", "script", *(f"{'./' * count}large" for count in range(20))]
+
+    def contents() -> str:
+        return describe_target(Command((str(tmp_path / "run"), *words), cwd=str(tmp_path))).contents
+
+    before = contents()
+    assert [Path(each).name for each in read] == ["run", "script", "large"]
+    (tmp_path / "script").write_bytes(b"y" * 300)
+    assert contents() != before
+
+
+def test_a_file_that_the_limit_leaves_out_may_not_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's project could fill the limit with other files, and replace its script by one of the same size."""
+    monkeypatch.setattr(command_approval, "_MAX_HASHED", os.path.getsize(sys.executable) + 1_000)
+    (tmp_path / "filler").write_bytes(b"x" * 299)
+    script = tmp_path / "script"
+    script.write_bytes(b"x" * 300)
+    command = Command((sys.executable, "script", *(f"{'./' * count}filler" for count in range(4))), cwd=str(tmp_path))
+    before = describe_target(command).digest
+    assert describe_target(command).digest == before
+    script.write_bytes(b"y" * 300)
+    os.utime(script, ns=(0, script.stat().st_mtime_ns + 1_000_000_000))
+    assert describe_target(command).digest != before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="needs Linux")
+def test_a_file_without_an_end_is_not_read() -> None:
+    """It has hundreds of gigabytes, and says that it has none."""
+    with costs_at_most(50):
+        describe_target(Command((sys.executable, "/proc/self/pagemap")))
+
+
+def test_a_command_with_a_path_that_is_not_utf_8_has_a_digest() -> None:
+    assert describe_target(Command(("true", "caf\udce9"))).digest
+    assert describe_target(Command(("true", "caf\udce9"))).digest != describe_target(Command(("true", "cafe"))).digest

@@ -20,10 +20,11 @@ from accord.host.audit.log import AuditLog
 from accord.host.host import Host
 from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt, Prompt
 from accord.host.state import HostState
-from accord.messages.content import ToolUseContent
+from accord.messages.content import TextContent, ToolUseContent
 from accord.testing import ScriptedModel
 from accord.wire.session_file import MessageEntry, read_session
 
+from tests.clock import Clock
 from tests.waiting import until
 
 SCRIPT = """
@@ -338,8 +339,15 @@ async def test_no_answer_means_no_and_progress_keeps_the_call_alive(
     async with Host({"shop": server}, approve=Person(), state=state):
         pass
     queue = ApprovalQueue()
-    async with Host({"shop": server}, approve=queue, state=state, approval_seconds=0.2) as host:
-        result = await host.call_tool("shop_stock", on_progress=lambda done, total, text: progress.append((done, text)))
+    clock = Clock()
+    async with Host({"shop": server}, approve=queue, state=state, approval_seconds=60) as host:
+
+        def on_progress(done: float, total: float | None, text: str | None) -> None:
+            progress.append((done, text))
+            if len(progress) == 2:
+                clock.move(60)
+
+        result = await host.call_tool("shop_stock", on_progress=on_progress)
     assert "nobody answered in time" in result.text
     assert queue.waiting == []
     assert progress[0] == (1, "waiting for an approval")
@@ -425,6 +433,56 @@ async def test_a_changed_command_needs_a_new_approval(tmp_path: Path, state: Pat
     assert len(person.asked(CommandPrompt)) == 2
 
 
+ALLOWING: dict[str, Any] = {
+    "policy": [{"name": "all", "decision": "allow"}],
+    "audit": "audit.jsonl",
+    "servers": {"shop": {"trusted": True}},
+}
+
+
+@pytest.mark.parametrize("key", ["policy", "audit", "servers"])
+async def test_settings_of_a_found_configuration_need_an_approval(tmp_path: Path, state: Path, key: str) -> None:
+    person = Person()
+    for settings in (None, {key: ALLOWING[key]}, {key: ALLOWING[key]}):
+        file = configuration(tmp_path, settings, shop={})
+        async with Host(file, approve=person, state=state, found=True) as host:
+            assert host.servers["shop"].state == "connected"
+    first, second = person.asked(CommandPrompt)
+    assert f'"{key}"' not in first.text()
+    assert f'"{key}"' in second.text()
+
+
+async def test_settings_of_a_found_configuration_have_no_effect_before_the_approval(
+    tmp_path: Path, state: Path
+) -> None:
+    file = configuration(tmp_path, ALLOWING, shop={})
+    async with Host(file, state=state, found=True) as host:
+        assert host.servers["shop"].state == "unapproved"
+        assert not (tmp_path / "audit.jsonl").exists()
+    async with Host(file, approve=Person(), state=state, found=True) as host:
+        await host.settled()
+        assert (await host.call_tool("shop_price", {"item": "tea"})).data == 3
+    assert "sending" in (tmp_path / "audit.jsonl").read_text(encoding="utf-8")
+
+
+async def test_changed_settings_of_a_found_configuration_need_an_approval_at_a_reload(
+    tmp_path: Path, state: Path
+) -> None:
+    queue = ApprovalQueue()
+    async with Host(configuration(tmp_path, None, shop={}), approve=Person(), state=state, found=True):
+        pass
+    async with Host(tmp_path / "mcp.json", approve=queue, state=state, found=True) as host:
+        await until(lambda: host.servers["shop"].state == "connected")
+        configuration(tmp_path, ALLOWING, shop={})
+        await host.reload()
+        assert host.servers["shop"].state == "unapproved"
+        (waiting,) = queue.waiting
+        queue.answer(waiting.id, True)
+        await until(lambda: host.servers["shop"].state == "connected")
+        assert (await host.call_tool("shop_price", {"item": "tea"})).data == 3
+    assert "sending" in (tmp_path / "audit.jsonl").read_text(encoding="utf-8")
+
+
 async def test_tools_are_changed_and_hidden_by_the_configuration(tmp_path: Path, state: Path) -> None:
     tools = {"leave": {"hidden": True}, "price": {"name": "ask", "arguments": {"item": {"fixed": "tea"}}}}
     settings = {"servers": {"shop": {"tools": tools}}, "policy": [{"name": "all", "decision": "allow"}]}
@@ -446,13 +504,27 @@ async def test_tools_for_pages_only_are_not_shown_to_the_model(state: Path) -> N
             await host.call_tool("shop_refresh")
 
 
-async def test_equal_names_are_an_error_at_the_start(state: Path) -> None:
+@pytest.mark.parametrize("kind", ["tool", "prompt"])
+async def test_equal_names_are_an_error_at_the_start(state: Path, kind: str) -> None:
     one, other = Server("one"), Server("other")
-    one.tool(lambda: 1, name="b_c")
-    other.tool(lambda: 1, name="c")
-    with pytest.raises(TargetError, match="'a_b_c'"):
+    getattr(one, kind)(lambda: "1", name="b_c")
+    getattr(other, kind)(lambda: "1", name="c")
+    with pytest.raises(TargetError, match=f"two servers would have a {kind} 'a_b_c'"):
         async with Host({"a": one, "a_b": other}, approve=Person(), state=state):
             pass
+
+
+async def test_no_server_takes_the_name_of_a_prompt_of_another_one(state: Path) -> None:
+    """Also not one that stands before the other in the configuration."""
+    first, honest = Server("first"), Server("honest")
+    first.prompt(lambda: "x", name="x")
+    honest.prompt(lambda: "honest", name="c")
+    async with Host({"a": first, "a_b": honest}, approve=Person(), state=state) as host:
+        first.prompt(lambda: "other", name="b_c")
+        await until(lambda: "a_b_c" in host._servers["a"].catalogue.prompts)
+        assert sorted(prompt.name for prompt in await host.list_prompts()) == ["a_b_c", "a_x"]
+        (message,) = (await host.get_prompt("a_b_c")).messages
+        assert message.content == TextContent(text="honest")
 
 
 async def test_a_reload_ends_what_changed_and_keeps_the_rest(tmp_path: Path, state: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from typing import Any
 
 import msgspec
@@ -9,8 +11,11 @@ import pytest
 
 from accord.host.command_approval import CommandDescription
 from accord.host.definitions import Definition, DefinitionChange
-from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt
+from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt, SamplingPrompt
+from accord.messages.sampling import CreateMessageParams
 
+SECONDS = 5.0
+"""Many times what is needed."""
 FORGED = "effect: reads only"
 HOSTILE = [
     f"x\n{FORGED}",
@@ -192,3 +197,20 @@ def test_marks_that_pile_up_are_escaped() -> None:
 
 def test_a_backslash_before_an_n_is_no_line_break() -> None:
     assert r'"C:\\new\\notes"' in call_prompt(arguments={"path": r"C:\new\notes"}).text()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [functools.reduce(lambda inner, _: [inner], range(500), [1] * 200_000), "y\n" * 1_000_000, [1] * 1_000_000],
+    ids=["nesting", "lines", "items"],
+)
+def test_a_large_value_is_shown_in_a_short_time(value: Any) -> None:
+    """Its lines took up to a minute and gigabytes, while the host did nothing else."""
+    begin = time.process_time()
+    request = CreateMessageParams(messages=[], max_tokens=1, metadata={"value": value})
+    assert SamplingPrompt("shop", "model", request).text().split("\n")[0].endswith("NOT ALL OF IT IS SHOWN.")
+    for before in (None, {"value": value, "more": 1}):
+        shown = call_prompt(arguments={"value": value}, before=before).text()
+        assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
+        assert "more characters" in shown
+    assert time.process_time() - begin < SECONDS

@@ -41,6 +41,15 @@ def server(revision: str = REVISIONS[-1]) -> Server:
         """Which folders there are."""
         return [root.uri for root in await ctx.list_roots()]
 
+    @made.prompt
+    async def letter(ctx: Context) -> str:
+        """Ask the person."""
+        return str(await ctx.elicit("Tell me.", msgspec.defstruct("Form", [("city", str)])))
+
+    @made.resource("letter://today")
+    async def today(ctx: Context) -> str:
+        return str(await ctx.elicit("Tell me.", msgspec.defstruct("Form", [("city", str)])))
+
     return made
 
 
@@ -142,6 +151,37 @@ async def test_a_question_is_not_answered_if_it_is_not_known_whose_it_is(tmp_pat
         gate.set()
         assert "Oslo" in (await first).text
     assert asked == ["ann"]
+
+
+@ERAS
+@pytest.mark.parametrize("method", ["get_prompt", "read_resource"])
+async def test_a_question_of_a_prompt_or_a_resource_goes_to_who_asked_for_it(
+    tmp_path: Path, revision: str, method: str
+) -> None:
+    asked: list[str] = []
+    gate = asyncio.Event()
+
+    async def elicit(params: Any, context: ElicitationContext) -> Any:
+        asked.append(context.principal)
+        if context.principal == "ann":
+            await gate.wait()
+        return {"city": f"city of {context.principal}"}
+
+    async with host(tmp_path, revision, elicitation=elicit) as made:
+
+        async def request(**principal: str) -> str:
+            if method == "get_prompt":
+                return str(await made.get_prompt("asks_letter", **principal))
+            return str(await made.read_resource("letter://asks/today", **principal))
+
+        assert "city of bob" in await request(principal="bob")
+        first = asyncio.create_task(made.call_tool("asks_ask", {"field": "city"}, principal="ann"))
+        await until(lambda: "ann" in asked)
+        with pytest.raises(ProtocolError):
+            await request()
+        gate.set()
+        assert "city of ann" in (await first).text
+    assert asked == ["bob", "ann"]
 
 
 @ERAS

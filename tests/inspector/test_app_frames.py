@@ -14,3 +14,11 @@ def test_an_app_connects_to_the_hosts_of_its_policy_only() -> None:
         ' "wss://*.feed.example:*/*")'
     )
     assert allowed_connections(content_policy({})[0]) == "(response-origin)"
+
+
+def test_a_source_is_no_longer_than_a_name() -> None:
+    """A header of megabytes was sent, five times the size of the resource."""
+    longest = f"https://{'a' * 292}"
+    policy, ignored = content_policy({"connectDomains": [longest, f"{longest}a"]})
+    assert f"connect-src {longest}" in policy
+    assert len(ignored) == 1

@@ -26,7 +26,8 @@ async def inspecting(target: Any, *, needs_approval: bool = False, **options: An
     """A workspace with one server, named `server`."""
     workspace = Workspace(**options)
     parsed: InspectedTarget = parse(target)  # type: ignore[assignment]
-    workspace.add("server", parsed, "page", needs_approval=needs_approval)
+    entry = target if isinstance(target, dict) else None
+    workspace.add("server", parsed, "page", entry=entry, needs_approval=needs_approval)
     try:
         yield workspace
     finally:
@@ -82,6 +83,16 @@ async def test_a_command_of_the_page_is_not_started_without_an_approval(tmp_path
     (step,) = (each for each in found["steps"] if each["step"] == "process start")
     assert step["state"] == "not-checked"
     assert step["evidence"] == ["it starts only after you approve it in the terminal"]
+
+
+async def test_the_servers_that_a_found_login_names_are_shown() -> None:
+    auth = {"type": "client_credentials", "client_id": "a", "client_secret": "b", "issuer": "https://evil.example"}
+    prompts: list[Prompt] = []
+    approver = CallbackApprover(lambda prompt: bool(prompts.append(prompt)))
+    entry = {"url": "http://127.0.0.1:9/mcp", "auth": auth}
+    async with inspecting(entry, needs_approval=True, approver=approver) as workspace:
+        await diagnosed(workspace)
+    assert "login: issuer https://evil.example" in prompts[0].text()
 
 
 async def test_a_server_in_this_process_has_no_diagnosis() -> None:

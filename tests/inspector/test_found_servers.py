@@ -108,7 +108,8 @@ async def test_listing_and_adding_starts_nothing(home: Path, tmp_path: Path) -> 
 
 async def test_an_added_server_starts_after_an_approval(home: Path, tmp_path: Path) -> None:
     server = str(broken_server(tmp_path))
-    file = write(home / ".cursor" / "mcp.json", {"a b/c": {"command": sys.executable, "args": [server]}})
+    env = {"TOKEN": "${HOME:-none}"}
+    file = write(home / ".cursor" / "mcp.json", {"a b/c": {"command": sys.executable, "args": [server], "env": env}})
     prompts: list[Prompt] = []
     approver = CallbackApprover(lambda prompt: prompts.append(prompt) is None)
     async with inspecting(approver=approver) as workspace:
@@ -118,6 +119,7 @@ async def test_an_added_server_starts_after_an_approval(home: Path, tmp_path: Pa
         assert connected["state"] == "connected"
     (prompt,) = prompts
     assert server in prompt.text()
+    assert "receives the values of: ${HOME:-none}" in prompt.text()
 
 
 @pytest.mark.parametrize(

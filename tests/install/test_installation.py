@@ -376,3 +376,49 @@ def test_the_file_of_a_project_must_not_be_a_link_out_of_it(tmp_path: Path) -> N
     (project / "inside" / "mcp.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(TargetError, match=r"is a link to .*elsewhere\.json, which is not in the project"):
         install_paths(cursor, project, [])
+
+
+def test_undo_follows_no_link_out_of_the_project(tmp_path: Path) -> None:
+    project, cursor = tmp_path / "project", known_host("cursor")
+    (project / ".cursor").mkdir(parents=True)
+    (path,) = install_paths(cursor, project, [])
+    plan = plan_install(path, cursor, "new", {"command": "x", "args": []}, project=project)
+    records = InstallRecords(tmp_path / "records.db")
+    execute(plan, records)
+    elsewhere = tmp_path / "elsewhere.json"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(TargetError, match=r"is a link to .*elsewhere\.json, which is not in the project"):
+        plan_undo(records.all()[0])
+    path.unlink()
+    elsewhere.rename(path)
+    execute(plan_undo(records.all()[0]), records)
+    assert not path.exists()
+
+
+KEPT = {
+    "flow": ("goose", "extensions: { # 1\n  a: {x: 1}, # 2\n  # 3\n  } # 4\n# 5\n"),
+    "all in flow": ("goose", "# 1\n{ extensions: {a: {x: [1, # 2\n 2]}}, # 3\n b: 1 } # 4\n"),
+    "entry in flow": ("goose", "extensions: { # 1\n  new: {x: 1}, # 2\n  a: {x: 1} # 3\n  }\n"),
+    "table": ("codex", "[mcp_servers.new] # 1\ncommand = 'y' # 2\nx = 1\n# 3\n\n# 4\n[other] # 5\n"),
+    "inline table": ("codex", "[mcp_servers] # 1\nnew = {x = 1} # 2\n# 3\na = {x = 1} # 4\n"),
+}
+
+
+@pytest.mark.parametrize(("host", "before"), KEPT.values(), ids=KEPT)
+def test_comments_around_an_entry_stay(tmp_path: Path, host: str, before: str) -> None:
+    place = Place(tmp_path, host, before.encode())
+    place.install(PLAIN)
+    after = (place.content or b"").decode()
+    assert [each for each in "12345" if f"# {each}" in after] == [each for each in "12345" if f"# {each}" in before]
+    place.undo()
+    assert place.content == before.encode()
+
+
+def test_undo_keeps_the_comments_of_a_file_that_was_edited_since(tmp_path: Path) -> None:
+    place = Place(tmp_path, "goose", b"extensions:\n  a:\n    x: 1\n")
+    place.install(PLAIN)
+    edited = (place.content or b"") + b"  # of b\n  b:\n    x: 2 # two\n"
+    place.path.write_bytes(edited.replace(b'"some-server"]', b'"some-server"] # mine'))
+    place.undo()
+    assert place.content == b"extensions:\n  a:\n    x: 1\n  # of b\n  b:\n    x: 2 # two\n"

@@ -125,7 +125,7 @@ async def _ask(prompt: Prompt) -> PromptAnswer:
 
 
 async def _ask_once(prompt: Prompt) -> PromptAnswer:
-    _show(prompt)
+    show_prompt(prompt)
     if not isinstance(prompt, CallPrompt):
         await choose("Approve?", (_YES, _NO), _NO)
         return PromptAnswer(approved=True, by=_BY)
@@ -142,7 +142,7 @@ async def _ask_sampling(prompt: SamplingPrompt) -> PromptAnswer:
     """Ask until the user sends or denies it; what was edited is shown again."""
     edited = False
     while True:
-        _show(prompt)
+        show_prompt(prompt)
         if await choose("Approve?", (_YES, _NO, _EDIT), _NO) == _YES:
             break
         text = TextContent(text=await type_text("The text to send instead; an empty line or Ctrl-D ends it:"))
@@ -167,7 +167,8 @@ def _with_last_text(request: CreateMessageParams, text: TextContent) -> CreateMe
 # --- output ----------------------------------------------------------------------------------------------------
 
 
-def _show(prompt: Prompt) -> None:
+def show_prompt(prompt: Prompt) -> None:
+    """Show a prompt before a question, with its number of lines if they do not fit in the terminal."""
     head, *lines = printable(prompt.text()).split("\n")
     has_difference = isinstance(prompt, DefinitionsPrompt)
     shown = [click.style(line, bold=True) for line in _wrapped(head, "")]

@@ -27,6 +27,7 @@ from accord.messages.content import (
     ResourceLink,
     TextContent,
 )
+from accord.visible_text import readable
 
 
 class BinaryContent(NamedTuple):
@@ -38,7 +39,7 @@ class BinaryContent(NamedTuple):
 
 def echo_json(value: Any) -> None:
     """Print a value as one JSON document."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    text = readable(msgspec.json.encode(value))
     click.echo(printable(text, as_json=True) if sys.stdout.isatty() else text)
 
 
@@ -54,9 +55,7 @@ def result_lines(result: ToolResult) -> Iterator[str]:
 
 def pretty(value: Any) -> str:
     """Return a JSON value, indented; a string as it is."""
-    return for_terminal(
-        value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    )
+    return for_terminal(value if isinstance(value, str) else readable(msgspec.json.encode(value)))
 
 
 def block_text(block: Any) -> str:

@@ -9,12 +9,11 @@ import unicodedata
 from contextlib import suppress
 
 import click
-import msgspec
 
 from accord.cli.columns import one_line, wrapped
 from accord.dev.attach_client import Attachment
 from accord.dev.viewed_calls import Call, ViewedCalls
-from accord.visible_text import visible
+from accord.visible_text import readable, visible
 
 _KEYS = "up/down select   Enter open   / filter   p pause   r reload   q quit"
 _OPEN_KEYS = "up/down scroll   Enter close   q quit"
@@ -177,8 +176,8 @@ def _fitting(text: str, columns: int) -> str:
 def _call_lines(call: Call, columns: int) -> list[str]:
     """Return an open call: what is known of it, and both messages."""
     at, duration, what = call.columns()
-    text = [f"{at} {duration}  {what}", "", "Request", _indented(call.request), "", "Response"]
-    text.append(_indented(call.response) if call.response else "none")
+    text = [f"{at} {duration}  {what}", "", "Request", readable(call.request.encode()), "", "Response"]
+    text.append(readable(call.response.encode()) if call.response else "none")
     lines = visible("\n".join(text)).expandtabs().split("\n")[:_MOST_LINES]
     return [part for line in lines for part in _parts(line, columns)]
 
@@ -186,9 +185,3 @@ def _call_lines(call: Call, columns: int) -> list[str]:
 def _parts(line: str, columns: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     return [" " * indent + part for part in wrapped(line[indent:], max(columns - indent, 20))]
-
-
-def _indented(message: str) -> str:
-    with suppress(ValueError, RecursionError):
-        return msgspec.json.format(message, indent=2)
-    return message

@@ -12,12 +12,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from accord.cli import completion
+from accord.cli import completion, keyboard
+from accord.cli.approver import show_prompt
 from accord.cli.columns import heading
 from accord.cli.content import echo_json
 from accord.cli.failures import EXIT_CODES, printable
 from accord.cli.run_client import with_headers
-from accord.cli.screen import quoted, screen
+from accord.cli.screen import screen
 from accord.cli.settings import Decorator, header_option, json_option, positive_seconds, traceback_option
 from accord.client.target import Command, Remote
 from accord.errors import StoreError, TargetError
@@ -32,6 +33,7 @@ from accord.host.doctor.subjects import (
     subjects_of_target,
 )
 from accord.host.known_hosts import KNOWN_HOSTS, known_host
+from accord.host.prompts import CommandPrompt
 from accord.install.records import InstallRecords
 
 _MARKS = {"passed": "ok", "failed": "failed", "warning": "warning"}
@@ -125,8 +127,8 @@ class _Permission:
         if self._start or not self._asks:
             return self._start
         with screen.prompting():
-            screen.print_prompt(f"\nStart or contact the server {printable(repr(name))}?")
-            screen.print_prompt(quoted("\n".join(lines)))
+            keyboard.discard_typed()
+            show_prompt(CommandPrompt(name, lines))
             return bool(click.confirm("Start it?", default=False, err=True))
 
 

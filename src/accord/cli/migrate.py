@@ -105,7 +105,7 @@ def read(file: Path) -> tuple[str, str]:
         with file.open("rb") as raw:
             encoding, _ = tokenize.detect_encoding(raw.readline)
         text = file.read_bytes().decode(encoding)
-    except (OSError, SyntaxError, UnicodeDecodeError) as exc:
+    except (OSError, SyntaxError, UnicodeError, LookupError) as exc:  # LookupError: its codec is not one for texts
         raise TargetError(f"{file} cannot be read: {exc}") from exc
     if "\r" in text.replace("\r\n", ""):
         raise TargetError(f"{file} has lines that end in a lone CR; save it with the usual line ends first")

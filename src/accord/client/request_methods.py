@@ -228,8 +228,8 @@ class RequestMethods:
             raw = await self._requests.raw("tools/call", params, total_timeout=total, **options)
             return self._task_requests.created_in_core(bytes(raw))
 
-        async def send(total: float | None) -> ToolResult:
-            return await self._requests.with_input("tools/call", ToolResult, params, total_timeout=total, **options)
+        def send(total: float | None) -> Awaitable[ToolResult]:
+            return self._requests.with_input("tools/call", ToolResult, params, total_timeout=total, **options)
 
         try:
             return await self._mirrored_tools.call(total, send)
@@ -414,8 +414,8 @@ class RequestMethods:
     ) -> Any:
         """Return the JSON of a result, after the rounds in which the server asked for input."""
 
-        async def send(total: float | None) -> Any:
-            return await self._requests.with_input(method, Raw, params, total_timeout=total, **options)
+        def send(total: float | None) -> Awaitable[Any]:
+            return self._requests.with_input(method, Raw, params, total_timeout=total, **options)
 
         total = self._requests.total_timeout if total_timeout is None else total_timeout
         if method != "tools/call":

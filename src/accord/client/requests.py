@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar, get_args
 
@@ -89,7 +89,7 @@ class Requests:
         """Whether the server may decide that a call becomes a task (2026-07-28)."""
         self._level = None if level is None else _check_level(level)
 
-    async def raw(
+    def raw(
         self,
         method: str,
         params: Any = None,
@@ -101,13 +101,13 @@ class Requests:
         sticky: StickyConnection | None = None,
         on_progress: Any = None,
         on_sent: Any = None,
-    ) -> Raw:
+    ) -> Coroutine[Any, Any, Raw]:
         """Send a request and return its encoded result. Raises the errors of `ReconnectingConnection.request`, and
         `LocalProtocolError` for an invalid `meta`.
         """
         if meta is not None:
             check_meta(meta)
-        return await self._connection.request(
+        return self._connection.request(
             method,
             params,
             meta={**self._meta, **meta} if meta and self._meta else meta or self._meta or None,
@@ -135,15 +135,15 @@ class Requests:
         """Decode a result that is inside another one. Raises `InvalidResult`."""
         return self._reader.read(method, type_, raw)
 
-    async def with_input(
+    def with_input(
         self, method: str, type_: type[R], params: P, *, total_timeout: float | None = None, **options: Any
-    ) -> R:
+    ) -> Coroutine[Any, Any, R]:
         """Send a request, as `read` does, answer its input requests, and send it again.
 
         The params of a request that is sent again have `input_responses` or `request_state`.
         """
         first = partial(self.read, method, type_, params)
-        return await self._with_input(first, method, type_, params, total_timeout, options)
+        return self._with_input(first, method, type_, params, total_timeout, options)
 
     async def _with_input(
         self,

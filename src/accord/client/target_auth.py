@@ -14,7 +14,9 @@ value of the entry: it may be a secret.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord")
 
 Scopes: TypeAlias = list[str] | str | None
+
+_MAX_CHARACTERS = 1 << 20
+"""Limit of a file with a key or a token."""
 
 
 class _LoginEntry(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -278,8 +283,20 @@ def _token_source(token: str | None, file: str | None, name: str) -> str | Calla
 
 
 def _read(file: str) -> str:
-    """Return the text of a file. Raises `TargetError`."""
+    """Return the text of a regular file of at most 1 MiB: a configuration may name a device, or a pipe without a
+    writer. Raises `TargetError`.
+    """
     try:
-        return Path(file).expanduser().read_text(encoding="utf-8")
+        with open(Path(file).expanduser(), encoding="utf-8", opener=_open_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise TargetError(f"{file} is not a regular file")
+            text = stream.read(_MAX_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as exc:
         raise TargetError(f"{file} cannot be read: {getattr(exc, 'strerror', None) or 'it is not UTF-8'}") from None
+    if len(text) > _MAX_CHARACTERS:
+        raise TargetError(f"{file} is larger than 1 MiB")
+    return text
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -9,7 +9,7 @@ from typing import Any
 
 from accord.errors import TargetError
 
-VARIABLE: re.Pattern[str] = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+VARIABLE: re.Pattern[str] = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
 
 
 def expand(value: Any, path: str) -> Any:

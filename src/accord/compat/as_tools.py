@@ -1,5 +1,5 @@
 """Prompts and resources offered as tools, for clients that support only tools: FastMCP's `PromptsAsTools(mcp)` and
-`ResourcesAsTools(mcp)`.
+`ResourcesAsTools(mcp)`. They have the access of the client that calls them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ from typing import Any
 import msgspec
 
 from accord.client.client import Client
+from accord.errors import InvalidParams, ResourceNotFound
+from accord.server.core.context import Context
+from accord.server.core.principal import Principal
 from accord.server.server import Server
+
+_ANONYMOUS = Principal("anonymous")
+"""Stands for a client over HTTP without authentication: a client in this process without a principal has every scope.
+"""
+
+
+def _client_of_caller(server: Server, ctx: Context) -> Client:
+    """Return a client of the server that has the identity of the client that calls the tool."""
+    principal = ctx.principal
+    if principal is None and ctx.viewer.scopes is not None:
+        principal = _ANONYMOUS
+    return Client(server, principal=principal)
 
 
 class PromptsAsTools:
@@ -24,23 +39,26 @@ class PromptsAsTools:
         Server.tool(server, "list_prompts")(self.list_prompts)
         Server.tool(server, "get_prompt")(self.get_prompt)
 
-    async def list_prompts(self) -> str:
+    async def list_prompts(self, ctx: Context) -> str:
         """List all available prompts.
 
         Returns JSON with prompt metadata including name, description,
         and optional arguments.
         """
-        async with Client(self._server) as client:
-            return _json([_prompt_fields(one) for one in await client.list_prompts()])
+        async with _client_of_caller(self._server, ctx) as client:
+            prompts = [one for one in await client.list_prompts() if ctx._can_see("prompt", one.name)]
+        return _json([_prompt_fields(one) for one in prompts])
 
-    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> str:
+    async def get_prompt(self, name: str, ctx: Context, arguments: dict[str, Any] | None = None) -> str:
         """Get a prompt by name with optional arguments.
 
         Returns the rendered prompt as JSON with a messages array.
         Arguments should be provided as a dict mapping argument names
         to values.
         """
-        async with Client(self._server) as client:
+        if not ctx._can_see("prompt", name):
+            raise InvalidParams(f"no prompt {name!r:.200}")
+        async with _client_of_caller(self._server, ctx) as client:
             result = await client.get_prompt(name, {key: str(value) for key, value in (arguments or {}).items()})
         messages = [{"role": message.role, "content": _content_fields(message.content)} for message in result.messages]
         return _json({"messages": messages})
@@ -57,17 +75,20 @@ class ResourcesAsTools:
         Server.tool(server, "list_resources")(self.list_resources)
         Server.tool(server, "read_resource")(self.read_resource)
 
-    async def list_resources(self) -> str:
+    async def list_resources(self, ctx: Context) -> str:
         """List all available resources and resource templates.
 
         Returns JSON with resource metadata. Static resources have a
         'uri' field, while templates have a 'uri_template' field with
         placeholders like {name}.
         """
-        async with Client(self._server) as client:
-            return _json([*await client.list_resources(), *await client.list_resource_templates()])
+        async with _client_of_caller(self._server, ctx) as client:
+            resources = [one for one in await client.list_resources() if ctx._can_see("resource", one.uri)]
+            templates = await client.list_resource_templates()
+        visible = [one for one in templates if ctx._can_see("resource template", one.uri_template)]
+        return _json([*resources, *visible])
 
-    async def read_resource(self, uri: str) -> str:
+    async def read_resource(self, uri: str, ctx: Context) -> str:
         """Read a resource by its URI.
 
         For static resources, provide the exact URI. For templated
@@ -76,7 +97,9 @@ class ResourcesAsTools:
         Returns the resource content as a string. Binary content is
         base64-encoded.
         """
-        async with Client(self._server) as client:
+        if not ctx._can_see("resource", uri):
+            raise ResourceNotFound(uri=uri)
+        async with _client_of_caller(self._server, ctx) as client:
             contents = (await client.read_resource(uri)).contents
         values = [one.text if one.text is not None else one.blob or "" for one in contents]
         return values[0] if len(values) == 1 else _json(values)

@@ -6,14 +6,17 @@ accord's own.
 
 Custom routes: `@mcp.custom_route("/health", methods=["GET"])`. Their functions take and return Starlette's requests
 and responses, so they run in a Starlette application. Custom routes are not authenticated, as in the other libraries;
-the server's allowed hosts and origins hold for them.
+the allowed hosts and origins hold for them, and the limits of bodies (`HTTPLimits.bodies_bytes`, `body_seconds`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,8 +24,11 @@ import msgspec
 
 from accord.compat.wrapping import wrapped
 from accord.errors import ResourceNotFound
+from accord.server.core.per_loop import PerLoop
 from accord.server.http.app import HTTPApp
-from accord.transport.asgi.request import ASGIRequest, Receive, Scope, Send, send_text
+from accord.server.http.quotas import AccountFinder, BodyBudget, BodyCharge, account_of
+from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Scope, Send, body_is_late, send_text
+from accord.transport.deadlines import with_deadline
 
 if TYPE_CHECKING:
     from accord.server.http.options import HTTPOptions
@@ -42,8 +48,7 @@ class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
     def rejected_variable(self, values: Mapping[str, Any]) -> str | None:
         """Return the name of a variable that is rejected, or None."""
         for name, value in values.items():
-            texts = value if isinstance(value, list) else [value]
-            if name not in self.exempt_params and any(self._is_unsafe(text) for text in texts if isinstance(text, str)):
+            if name not in self.exempt_params and any(map(self._is_unsafe, _texts_in(value))):
                 return name
         return None
 
@@ -56,6 +61,17 @@ class ResourceSecurity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts and paths in a variable, which has the type of its parameter: `Path`, `set[str]`."""
+    if isinstance(value, str | os.PathLike):
+        yield str(value)
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _texts_in(each)
 
 
 def escapes_base(path: str) -> bool:
@@ -139,7 +155,17 @@ class CustomRoutes:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        return Starlette(routes=[Route(**route) for route in self._routes])
+        return Starlette(
+            routes=[Route(**route) for route in self._routes], exception_handlers={RequestRejected: _rejection}
+        )
+
+
+async def _rejection(request: Any, exc: Any) -> Any:
+    """Return the response to a request that is over a limit."""
+    from starlette.responses import PlainTextResponse
+
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exc.headers}
+    return PlainTextResponse(exc.message, exc.status, headers)
 
 
 class RoutedApp(HTTPApp):
@@ -149,18 +175,52 @@ class RoutedApp(HTTPApp):
         super().__init__(server, options)
         self._custom: Any = routes.application()
         self._route_host_check = options.gate()
+        self._limits = server.limits
+        self._bodies: PerLoop[BodyBudget] = PerLoop()
+        self._account: AccountFinder = partial(account_of, proxied=options.public_url is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection scope."""
         if scope["type"] != "http" or not self._is_custom(scope):
             return await super().__call__(scope, receive, send)
-        headers = ASGIRequest(scope, receive, send).headers
+        request = ASGIRequest(scope, receive, send)
+        headers = request.headers
         refusal = self._route_host_check.refusal(headers.get(b"host"), headers.get(b"origin"))
         if refusal is not None:
             return await send_text(send, 403, refusal)
-        await self._custom(scope, receive, send)
+        budget = self._bodies.get(asyncio.get_running_loop()) or self._bodies.add(BodyBudget(self._limits))
+        charge = BodyCharge(budget, self._account, request)
+        try:
+            await self._custom(scope, _charged(receive, charge, self._limits.http.body_seconds), send)
+        finally:
+            charge.release()
         return None
 
     def _is_custom(self, scope: Scope) -> bool:
         """Return whether the path is that of a custom route, whatever the method."""
         return any(route.matches(scope)[0].value for route in self._custom.routes)
+
+
+def _charged(receive: Receive, charge: BodyCharge, seconds: float) -> Receive:
+    """Return the function that receives a body, and charges its parts: a program may keep all of them. The program may
+    wait for the body for `seconds` in total: a client that sends no more would keep its charge. The time in which the
+    program does something else does not count.
+    """
+    loop, rest, is_complete = asyncio.get_running_loop(), seconds, False
+
+    async def charged() -> Any:
+        nonlocal rest, is_complete
+        if is_complete:
+            return await receive()
+        began = loop.time()
+        try:
+            message = await with_deadline(max(0, rest), receive())
+        except TimeoutError:
+            raise body_is_late(seconds) from None
+        rest -= loop.time() - began
+        is_complete = not message.get("more_body")
+        if body := message.get("body"):
+            charge.add(len(body))
+        return message
+
+    return charged

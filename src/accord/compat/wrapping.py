@@ -17,7 +17,11 @@ import msgspec
 
 from accord.errors import DeclarationError
 from accord.schema.hints import HintReader
+from accord.server.core.per_loop import PerLoop
 from accord.server.core.results import UNSTRUCTURED
+from accord.server.core.workers import WorkerPool
+
+_WORKERS: PerLoop[WorkerPool] = PerLoop(WorkerPool.close)
 
 Fill = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that returns the keywords of a call from the given ones."""
@@ -67,10 +71,13 @@ def with_filled_arguments(function: Callable[..., Any], fill: Fill, signature: i
 
 
 async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the result of a function, plain or async. A plain one runs in a thread, because it may block."""
+    """Return the result of a function, plain or async. A plain one runs in a thread, because it may block; not in one
+    of the event loop's executor, which the server needs itself. Raises `InternalError` when all threads are busy.
+    """
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    return await asyncio.to_thread(function, *args, **kwargs)
+    workers = _WORKERS.get(asyncio.get_running_loop()) or _WORKERS.add(WorkerPool())
+    return await workers.run(function, *args, **kwargs)
 
 
 def with_signature(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:

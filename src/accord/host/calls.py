@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NoReturn, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -36,8 +36,6 @@ from accord.messages.base import JSONObject
 from accord.messages.content import TextContent
 from accord.redaction import redact
 from accord.schema.json_values import to_json
-
-K = TypeVar("K")
 
 _PROGRESS_SECONDS = 5.0
 """How often the caller learns that the call still waits for an approval."""
@@ -149,7 +147,7 @@ class Calls:
             self._check_unchanged(call, bound)  # it is written to the disk: that takes time
             self._check_verdict(call, verdict)
             call.server.check_ready(client)
-            with _active(call):
+            with call.server.in_flight(call.principal, call.run):
                 result: ToolResult = await client.call_tool(
                     call.tool.definition.name, call.arguments, on_progress=on_progress, **options
                 )
@@ -294,7 +292,7 @@ class Calls:
     async def _remember(self, call: HostCall, answer: PromptAnswer) -> None:
         """Store the arguments of an approved call, and the grant that came with it."""
         server = call.server.configured
-        arguments = msgspec.json.encode(redact(call.arguments))
+        arguments = msgspec.json.encode(await asyncio.to_thread(redact, call.arguments))
         await self._state.set_last_arguments(call.principal, server.key, call.tool.definition.name, arguments)
         if answer.grant is None:
             return
@@ -380,23 +378,3 @@ def _name(call: HostCall) -> str:
 
 def _changed(call: HostCall) -> str:
     return f"{_name(call)} was not called: its definition or its server has changed, and has to be approved again"
-
-
-@contextlib.contextmanager
-def _active(call: HostCall) -> Iterator[None]:
-    """Count the call as one in flight of its principal, to whom the server's questions go, and of its run, to which the
-    tokens of its sampling requests are charged.
-    """
-    with _counted(call.server.active_principals, call.principal), _counted(call.server.active_runs, call.run):
-        yield
-
-
-@contextlib.contextmanager
-def _counted(active: dict[K, int], key: K) -> Iterator[None]:
-    active[key] = active.get(key, 0) + 1
-    try:
-        yield
-    finally:
-        active[key] -= 1
-        if not active[key]:
-            del active[key]

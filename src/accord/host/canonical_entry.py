@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+import msgspec
+
 from accord.errors import TargetError
 from accord.host.known_hosts import FileFormat
 
@@ -48,7 +50,13 @@ def canonical_entry(raw: Any, form: FileFormat, project: PurePath | None = None)
     for key, remedy in _UNSUPPORTED.items():
         if raw.get(key):
             raise TargetError(f'accord does not read "{key}"; {remedy}')
-    return _ForeignEntry(_flat(raw), form, project).canonical()
+    entry = _ForeignEntry(_flat(raw), form, project).canonical()
+    try:
+        msgspec.json.encode(entry)
+    except UnicodeEncodeError:  # an approval could not be bound to it
+        reason = r"a text has half of a surrogate pair (such as \ud83d alone), which is no character"
+        raise TargetError(reason) from None
+    return entry
 
 
 def variable_reference(name: str) -> str:

@@ -6,7 +6,7 @@ A new server therefore changes no existing name. Changes to tools (`ToolChange`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -42,7 +42,11 @@ class CataloguedPrompt(msgspec.Struct, frozen=True):
     server: str
     name: str
     """The server's name of it."""
+    pin: Pin
     shown: Prompt
+
+
+Item = TypeVar("Item", CataloguedTool, CataloguedPrompt)
 
 
 class ServerCatalogue:
@@ -69,7 +73,7 @@ class ServerCatalogue:
             elif pin.kind == "prompt":
                 prompt = prompt_of(pin)
                 shown = msgspec.structs.replace(prompt, name=self._names.name(prompt.name))
-                self.prompts[shown.name] = CataloguedPrompt(self._server, prompt.name, shown)
+                self.prompts[shown.name] = CataloguedPrompt(self._server, prompt.name, pin, shown)
 
     def _add_tool(self, pin: Pin, known: CataloguedTool | None) -> None:
         try:
@@ -103,13 +107,7 @@ class HostCatalogue:
 
     def tools(self) -> list[CataloguedTool]:
         """Return the listed tools, in the order of the servers. Of two with one name, see `find_tool`."""
-        found: dict[str, CataloguedTool] = {}
-        for server in self.servers.values():
-            for name, tool in server.tools.items():
-                other = found.get(name)
-                if other is None or tool.pin.at < other.pin.at:
-                    found[name] = tool
-        return list(found.values())
+        return _first_approved(tool for server in self.servers.values() for tool in server.tools.values())
 
     def find_tool(self, name: str) -> CataloguedTool | None:
         """Return the tool of a name, or None. Of two, it is the one that was approved first, so that no server can take
@@ -119,27 +117,47 @@ class HostCatalogue:
         return min(found, key=lambda tool: tool.pin.at, default=None)
 
     def prompts(self) -> list[Prompt]:
-        """Return the listed prompts, in the order of the servers."""
-        return [prompt.shown for server in self.servers.values() for prompt in server.prompts.values()]
+        """Return the listed prompts, in the order of the servers. Of two with one name, see `prompt`."""
+        prompts = (prompt for server in self.servers.values() for prompt in server.prompts.values())
+        return [prompt.shown for prompt in _first_approved(prompts)]
 
     def unknown_tool(self, name: str) -> InvalidParams:
         """Return the error for a name that no tool has."""
         return InvalidParams(f"unknown tool {name!r:.200}{_hint(name, self._tool_names())}")
 
     def prompt(self, name: str) -> CataloguedPrompt:
-        """Return the prompt of a name. Raises `InvalidParams`."""
-        for server in self.servers.values():
-            if (found := server.prompts.get(name)) is not None:
-                return found
-        raise InvalidParams(f"unknown prompt {name!r:.200}")
+        """Return the prompt of a name; of two, as for tools, the one that was approved first. Raises
+        `InvalidParams`.
+        """
+        found = [prompt for server in self.servers.values() if (prompt := server.prompts.get(name)) is not None]
+        if not found:
+            raise InvalidParams(f"unknown prompt {name!r:.200}")
+        return min(found, key=lambda prompt: prompt.pin.at)
 
     def _tool_names(self) -> Iterable[str]:
         return (name for server in self.servers.values() for name in server.tools)
 
     def equal_names(self) -> list[str]:
-        """Return the names that tools of two servers have: `a_b` with `c`, and `a` with `b_c`."""
-        seen: set[str] = set()
-        return [name for name in self._tool_names() if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        """Return the names that tools, or prompts, of two servers have, with their kind: `tool 'a_b_c'`, if the server
+        `a_b` has `c`, and `a` has `b_c`.
+        """
+        prompts = (name for server in self.servers.values() for name in server.prompts)
+        return [*_repeated("tool", self._tool_names()), *_repeated("prompt", prompts)]
+
+
+def _repeated(kind: str, names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return [f"{kind} {name!r}" for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def _first_approved(items: Iterable[Item]) -> list[Item]:
+    """Return the tools or prompts; of two with one name, the one that was approved first."""
+    found: dict[str, Item] = {}
+    for item in items:
+        other = found.get(item.shown.name)
+        if other is None or item.pin.at < other.pin.at:
+            found[item.shown.name] = item
+    return list(found.values())
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

@@ -3,10 +3,13 @@
 An approval is bound to the command line, the program and its contents, the working directory and the whole entry, with
 the values of environment variables; a change of one byte needs a new approval. (Approvals that were bound to a server's
 name allowed any later command of that name.) Other files that the program loads are not covered.
+
+It is also bound to accord's own settings in that file: a policy of a stranger could allow all calls without a prompt.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -18,11 +21,14 @@ import msgspec
 
 from accord.client.target import Command, Remote
 from accord.host.consent import digest
+from accord.host.definitions import json_lines
+from accord.host.secret_references import login_places, references
 from accord.lazy_patterns import lazy_pattern
-from accord.visible_text import visible
+from accord.visible_text import encodable, readable, visible
 
 _MAX_HASHED = 1 << 30
-"""Bytes of the largest program whose contents are read."""
+"""Bytes of a program and the files in its arguments that are read: arguments can name a large one again and again."""
+_PART_BYTES = 1 << 18
 _RUNNERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "npx": ("npm", ()),
     "bunx": ("npm", ()),
@@ -71,7 +77,7 @@ _SELECTING = (
 """Beginnings of the names of variables that select which code runs."""
 
 
-class CommandDescription(msgspec.Struct, frozen=True):
+class CommandDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The command that starts a server, or the URL that reaches it."""
 
     argv: tuple[str, ...]
@@ -84,14 +90,26 @@ class CommandDescription(msgspec.Struct, frozen=True):
     """The names of the environment variables, or headers, that the configuration sets."""
     entry: str = ""
     """The digest of the entry in the file, in which a value may be as dangerous as a command: `NODE_OPTIONS`."""
+    references: tuple[str, ...] = ()
+    """The environment variables and secrets of the user in the entry, whose values the server receives."""
+    login: tuple[str, ...] = ()
+    """The servers that the login of the entry names, besides that of the URL."""
+    settings: str = ""
+    """accord's own settings in the file that apply to the server, as JSON; empty without any."""
 
     @property
     def digest(self) -> str:
         """Return the digest of all of it."""
-        return digest(msgspec.json.encode(self))
+        return digest(msgspec.json.encode(encodable(msgspec.to_builtins(self))))  # a path need not be UTF-8
 
     def lines(self) -> list[str]:
         """Return the description as lines of text, with hidden characters escaped."""
+        received = ", ".join(map(_line, self.references))
+        received_lines = [f"receives the values of: {received}"] if received else []
+        login_lines = [f"login: {', '.join(map(_line, self.login))}"] if self.login else []
+        return [*self._command_lines(), *login_lines, *received_lines, *self._setting_lines()]
+
+    def _command_lines(self) -> list[str]:
         if not self.program and not self.folder:
             return [
                 f"connects to: {_line(self.argv[0])}",
@@ -110,21 +128,33 @@ class CommandDescription(msgspec.Struct, frozen=True):
             lines.append(f"note: these variables can select the code that runs: {', '.join(map(_line, selecting))}")
         return lines
 
+    def _setting_lines(self) -> list[str]:
+        if not self.settings:
+            return []
+        shown = json_lines(readable(self.settings.encode()))
+        head = "settings in the file, which would apply; a policy in them decides which calls you are asked about:"
+        return [head, *(f"  | {line}" for line in shown)]
 
-def describe_target(target: Command | Remote, entry: Mapping[str, Any] | None = None) -> CommandDescription:
-    """Return the description of a target as it would be started now; `entry` is its entry in a file.
 
-    Reads the program, which takes time.
+def describe_target(
+    target: Command | Remote, entry: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+) -> CommandDescription:
+    """Return the description of a target as it would be started now; `entry` is its entry in a file, and `settings` are
+    accord's own settings there.
+
+    Reads the program, which takes time. Raises `TargetError`.
     """
     found = digest(msgspec.json.encode(dict(entry or {}), order="deterministic"))
+    applied = msgspec.json.encode(dict(settings), order="deterministic").decode() if settings else ""
+    further = found, tuple(sorted(references(entry))), tuple(login_places(entry or {})), applied
     if isinstance(target, Remote):
-        return CommandDescription((target.url,), "", "", "", tuple(sorted(target.headers or {})), found)
+        return CommandDescription((target.url,), "", "", "", tuple(sorted(target.headers or {})), *further)
     folder = os.path.abspath(target.cwd or os.getcwd())
     program = _program(target, folder)
     words = (part for word in target.argv[1:] for part in (word, word.partition("=")[2]))
     contents = _contents([program, *(os.path.join(folder, word) for word in words)])
     real = os.path.realpath(program) if program else ""
-    return CommandDescription(target.argv, real, contents, folder, tuple(sorted(target.env or ())), found)
+    return CommandDescription(target.argv, real, contents, folder, tuple(sorted(target.env or ())), *further)
 
 
 def _program(target: Command, folder: str) -> str:
@@ -139,21 +169,51 @@ def _program(target: Command, folder: str) -> str:
 
 
 def _contents(files: list[str]) -> str:
-    """Return the digest of the contents of those of the paths that are files."""
+    """Return the digest of the contents of those of the paths that are files; the first is the program. Of those that
+    the limit leaves out, it has the times of their last change.
+    """
+    found = {file: status for file in dict.fromkeys(files) if (status := _status(file)) is not None}
+    sizes = {file: status.st_size for file, status in found.items()}
+    contents = _digests(sizes, sorted(sizes, key=lambda file: (file != files[0], sizes[file])))
     total = hashlib.sha256()
     for place, file in enumerate(files):
-        path = Path(file)
-        try:
-            if not path.is_file():
-                continue
-            size = path.stat().st_size
-            total.update(f"{place} {size} ".encode())
-            if size <= _MAX_HASHED:
-                with path.open("rb") as stream:
-                    total.update(hashlib.file_digest(stream, "sha256").digest())
-        except (OSError, ValueError):  # a word that is no path
-            continue
+        if file in found:
+            total.update(f"{place} {sizes[file]} ".encode() + contents.get(file, _last_change(found[file])))
     return total.hexdigest()
+
+
+def _digests(sizes: Mapping[str, int], order: Iterable[str]) -> dict[str, bytes]:
+    """Return the digests of files, of as many as the limit allows."""
+    found, left = {}, _MAX_HASHED
+    for file in order:
+        if sizes[file] <= left:
+            left -= sizes[file]
+            with contextlib.suppress(OSError):
+                found[file] = _digest_of(file, sizes[file])
+    return found
+
+
+def _digest_of(file: str, size: int) -> bytes:
+    """Return the digest of the first `size` bytes of a file: one of /proc, of size 0, may have no end."""
+    total = hashlib.sha256()
+    with open(file, "rb") as stream:
+        while part := stream.read(min(size, _PART_BYTES)):
+            total.update(part)
+            size -= len(part)
+    return total.digest()
+
+
+def _status(file: str) -> os.stat_result | None:
+    """Return the status of a file; None for a word that is no path of one."""
+    try:
+        path = Path(file)
+        return path.stat() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _last_change(status: os.stat_result) -> bytes:
+    return f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns}".encode()
 
 
 # --- packages ----------------------------------------------------------------------------------------------------

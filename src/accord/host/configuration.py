@@ -85,6 +85,8 @@ class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
     entry: Mapping[str, Any]
     """The entry as in the file: references to variables and to the keyring are not replaced."""
     settings: ServerSettings = ServerSettings()
+    file_settings: Mapping[str, Any] = {}
+    """accord's own settings as in the file: those of all servers, and of this one."""
     server: InProcessServer | None = None
     """A server in this process, instead of an entry."""
     error: str = ""
@@ -144,7 +146,7 @@ def read_configuration(path: Path, *, project: Path | None = None) -> Configurat
     for entry in file.entries.values():
         if not entry.enabled:
             continue
-        configured = _configured(entry, settings)
+        configured = _configured(entry, settings, file.document.get(OWN_KEY, {}))
         if configured.name in servers:
             raise TargetError(f"{entry.where}: two servers would both be named {configured.name!r}; rename one")
         servers[configured.name] = configured
@@ -194,10 +196,10 @@ def _settings(file: HostFile) -> HostSettings:
         raise TargetError(f'{file.path}: "{OWN_KEY}": {exc}') from None
 
 
-def _is_unicode(value: Any) -> bool:
-    """Return whether all texts of a value have only characters, so that it has a digest."""
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has only characters, so that it has a digest."""
     try:
-        msgspec.json.encode(value)
+        text.encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -207,20 +209,20 @@ def _safe_name(entry: HostEntry) -> str:
     return _NOT_IN_A_NAME.sub("_", entry.name).strip("_")[:64] or "server"
 
 
-def _configured(entry: HostEntry, settings: HostSettings) -> ConfiguredServer:
+def _configured(entry: HostEntry, settings: HostSettings, file_settings: Mapping[str, Any]) -> ConfiguredServer:
     common: dict[str, Any] = {"name": _safe_name(entry), "file": str(entry.file), "line": entry.line}
     if entry.entry is None:
         return ConfiguredServer(**common, entry={}, error=f"{entry.where}: {entry.error}")
-    if not _is_unicode(entry.entry):
-        reason = r"a text has half of a surrogate pair (such as \ud83d alone), which is no character"
-        return ConfiguredServer(**common, entry={}, error=f"{entry.where}: {reason}")
     try:
         raw = settings.servers.get(entry.name)
         own = ServerSettings() if raw is None else msgspec.json.decode(raw, type=ServerSettings)
     except (msgspec.ValidationError, DeclarationError) as exc:
         place = f'"{OWN_KEY}.servers.{entry.name}"'
         return ConfiguredServer(**common, entry=entry.entry, error=f"{entry.file}: {place}: {exc}")
-    return ConfiguredServer(**common, entry=entry.entry, settings=own)
+    applied = {key: value for key, value in file_settings.items() if key != "servers"}
+    if raw is not None:
+        applied["servers"] = {entry.name: raw}
+    return ConfiguredServer(**common, entry=entry.entry, settings=own, file_settings=applied)
 
 
 def policy_place(path: Path) -> str:

@@ -19,13 +19,15 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.prompts import Prompt
 from accord.messages.tools import Tool
-from accord.visible_text import visible
+from accord.visible_text import indented, visible
 
 INSTRUCTIONS = "instructions"
 _FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "arguments")
 _CONTEXT_LINES = 2
 MAX_SHOWN_BYTES = 64 << 10
 """The part of a definition that is shown; of the rest, the size and the digest."""
+_MAX_INDENTED_BYTES = 4 * MAX_SHOWN_BYTES
+"""Limit of a definition with indentation; nesting could multiply its size."""
 _LINE_CHARACTERS = 200
 """Longer lines are shown as several."""
 _NEXT_LINE, _CONTINUED = "↳ ", "… "
@@ -89,7 +91,7 @@ def _lines(definition: bytes) -> list[str]:
     if len(definition) > MAX_SHOWN_BYTES:
         rest = f"… {len(definition) - MAX_SHOWN_BYTES:,} more bytes; SHA-256 of all: {digest(definition)}"
         return [*json_lines(definition[:MAX_SHOWN_BYTES].decode(errors="replace")), rest]
-    return json_lines(msgspec.json.format(definition, indent=2).decode())
+    return json_lines(indented(definition, _MAX_INDENTED_BYTES) or definition.decode())
 
 
 def json_lines(text: str) -> list[str]:

@@ -123,6 +123,7 @@ class Host:
         self._is_closed = False
         self._closing: asyncio.Task[None] | None = None
         self._reloading = asyncio.Lock()
+        self._replacing_audit = asyncio.Lock()
         self._leaving: set[asyncio.Future[Any]] = set()
         """Servers that are being closed."""
         self._reviews = Reviews(self._approver, self._state, approval_seconds)
@@ -135,7 +136,7 @@ class Host:
             Consent(seconds=approval_seconds),
             self._approver,
             self._state,
-            _audit_log(audit, self._configuration),
+            None if found and audit is None else _audit_log(audit, self._configuration),
             self._servers.get,
             approval_seconds=approval_seconds,
             clients_approve=self._configuration.settings.approve == "client",
@@ -146,7 +147,8 @@ class Host:
     async def __aenter__(self) -> Host:
         """Start the servers, and wait for them, at most 10 s; slower ones go on in the background.
 
-        Raises `StoreError` if approvals cannot be stored, and `TargetError` if two tools would have one name.
+        Raises `StoreError` if approvals cannot be stored, and `TargetError` if two tools, or two prompts, would have
+        one name.
         """
         await self._state.__aenter__()
         self._is_open = True
@@ -196,7 +198,7 @@ class Host:
                 task.cancel()
         await self._reviews.wait()
         if names := self._catalogue.equal_names():
-            raise TargetError(f"two servers have a tool that would be named {names[0]!r}; rename one of the servers")
+            raise TargetError(f"two servers would have a {names[0]}; rename one of the servers")
 
     async def _add(self, configured: ConfiguredServer) -> HostedServer:
         definitions = Definitions(await self._state.pins(configured.key))
@@ -235,6 +237,8 @@ class Host:
         needs_approval = self._found and configured.server is None
         if needs_approval and not await self._reviews.is_command_approved(server):
             raise NotConnected("its command changed since it was approved")
+        if needs_approval:
+            await self._replace_audit_log(self._configuration)  # not before: the file may be a stranger's
         target = configured.target(await with_secrets(configured.entry))
         if isinstance(target, Command):
             target = msgspec.structs.replace(target, label=configured.name)  # so that errors name the server
@@ -285,12 +289,13 @@ class Host:
     async def _reload(self) -> None:
         configuration = _read(self._source)
         policy = self._given_policy or configuration.policy()
-        await self._replace_audit_log(configuration)
+        if not self._found:
+            await self._replace_audit_log(configuration)
         self._apply_search_budget(configuration)
         gone = [
             server
             for name, server in self._servers.items()
-            if name not in configuration.servers or configuration.servers[name].digest != server.digest
+            if name not in configuration.servers or self._is_changed(server, configuration.servers[name])
         ]
         for server in gone:
             del self._servers[server.name]
@@ -302,16 +307,22 @@ class Host:
         finally:
             self._on_change()
 
+    def _is_changed(self, server: HostedServer, configured: ConfiguredServer) -> bool:
+        """Return whether a server has to be ended: its entry changed, or settings that need an approval."""
+        settings_changed = configured.file_settings != server.configured.file_settings
+        return configured.digest != server.digest or (self._found and settings_changed)
+
     async def _replace_audit_log(self, configuration: Configuration) -> None:
         """Open the audit log that the file names now, then close the one before. Raises `StoreError`."""
-        before, after = self._calls.audit, _audit_log(self._given_audit, configuration)
-        if self._given_audit is not None or _audit_files(before) == _audit_files(after):
-            return
-        if after is not None:
-            await after.open()
-        self._calls.audit = after
-        if before is not None:
-            await before.close()
+        async with self._replacing_audit:
+            before, after = self._calls.audit, _audit_log(self._given_audit, configuration)
+            if self._given_audit is not None or _audit_files(before) == _audit_files(after):
+                return
+            if after is not None:
+                await after.open()
+            self._calls.audit = after
+            if before is not None:
+                await before.close()
 
     # --- tools -------------------------------------------------------------------------------------------------
 
@@ -456,14 +467,26 @@ class Host:
         """Return the approved prompts of all servers, named `server_prompt`."""
         return self._catalogue.prompts()
 
-    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
-        """Return a prompt with its arguments filled in. Raises `InvalidParams`, `NotConnected`."""
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, principal: str = ""
+    ) -> GetPromptResult:
+        """Return a prompt with its arguments filled in; `principal` is who requests it. Raises `InvalidParams`,
+        `NotConnected`.
+        """
         prompt = self._catalogue.prompt(name)
-        client = await self._servers[prompt.server].ready()
-        return await client.get_prompt(prompt.name, arguments)
+        server = self._servers[prompt.server]
+        client = await server.ready()
+        with server.in_flight(principal, current_run.get()):
+            return await client.get_prompt(prompt.name, arguments)
 
     async def complete(
-        self, *, argument: str, value: str = "", prompt: str | None = None, template: str | None = None
+        self,
+        *,
+        argument: str,
+        value: str = "",
+        prompt: str | None = None,
+        template: str | None = None,
+        principal: str = "",
     ) -> Completion:
         """Return completions of an argument of a prompt, or of a variable of a resource template.
 
@@ -471,10 +494,12 @@ class Host:
         """
         if prompt is not None and template is None:
             found = self._catalogue.prompt(prompt)
-            client = await self._servers[found.server].ready()
-            return await client.complete(prompt=found.name, argument=argument, value=value)
-        server, inner = self._of_uri(template or "")
-        return await (await server.ready()).complete(prompt=prompt, template=inner, argument=argument, value=value)
+            server, prompt = self._servers[found.server], found.name
+        else:
+            server, template = self._of_uri(template or "")
+        client = await server.ready()
+        with server.in_flight(principal, current_run.get()):
+            return await client.complete(prompt=prompt, template=template, argument=argument, value=value)
 
     async def list_resources(self) -> list[Resource]:
         """Return the resources of the connected servers: `weather://oslo` of `acme` as `weather://acme/oslo`."""
@@ -490,10 +515,14 @@ class Host:
             for item in items
         ]
 
-    async def read_resource(self, uri: str) -> ReadResourceResult:
-        """Return the contents of a resource by its URI in `list_resources`. Raises `InvalidParams`, `NotConnected`."""
+    async def read_resource(self, uri: str, *, principal: str = "") -> ReadResourceResult:
+        """Return the contents of a resource by its URI in `list_resources`; `principal` is who requests it. Raises
+        `InvalidParams`, `NotConnected`.
+        """
         server, inner = self._of_uri(uri)
-        return await (await server.ready()).read_resource(inner)
+        client = await server.ready()
+        with server.in_flight(principal, current_run.get()):
+            return await client.read_resource(inner)
 
     def _of_uri(self, uri: str) -> tuple[HostedServer, str]:
         """Return the server of a URI or template, and its own form of it. Raises `InvalidParams`."""

@@ -7,7 +7,8 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -24,6 +25,8 @@ from accord.messages.tools import Tool
 from accord.visible_text import single_line, truncate
 
 log: logging.Logger = logging.getLogger("accord.host")
+
+K = TypeVar("K")
 
 _STDERR_LINES = 20
 _STDERR_CHARACTERS = 500
@@ -103,9 +106,9 @@ class HostedServer:
         self._changed = asyncio.Event()
         self._connected_at = 0.0
         self.active_principals: dict[str, int] = {}
-        """The calls in flight by the principal that caused them."""
+        """The requests in flight by the principal that caused them."""
         self.active_runs: dict[SampledTokens | None, int] = {}
-        """The calls in flight by the run that makes them; None for calls outside of runs."""
+        """The requests in flight by the run that makes them; None for those outside of runs."""
         self.requests: int = 0
         """How many requests were begun."""
 
@@ -190,6 +193,14 @@ class HostedServer:
             raise NotConnected(f"the server {self.name!r} is not available: {self._supervision.reason or self.state}")
         if self._lists_failure:
             raise NotConnected(f"the server {self.name!r} is not available: {self._lists_failure}")
+
+    @contextlib.contextmanager
+    def in_flight(self, principal: str, run: SampledTokens | None) -> Iterator[None]:
+        """Count a request as one in flight of its principal, to whom the server's questions go, and of its run, to
+        which the tokens of its sampling requests are charged.
+        """
+        with _counted(self.active_principals, principal), _counted(self.active_runs, run):
+            yield
 
     async def _lists_read(self) -> None:
         """Wait until the lists are read that the server has announced so far, or cannot be read."""
@@ -366,3 +377,14 @@ def _now() -> float:
 def _is_for_model(tool: Tool) -> bool:
     """Return whether a model may be shown a tool; others are for pages of its server (extension MCP Apps)."""
     return tool.ui is None or tool.ui.is_for_model
+
+
+@contextlib.contextmanager
+def _counted(active: dict[K, int], key: K) -> Iterator[None]:
+    active[key] = active.get(key, 0) + 1
+    try:
+        yield
+    finally:
+        active[key] -= 1
+        if not active[key]:
+            del active[key]

@@ -16,7 +16,7 @@ from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 from accord.messages.tools import ToolAnnotations
-from accord.visible_text import escape_characters, single_line, truncate, visible
+from accord.visible_text import escape_characters, indented, single_line, truncate, visible
 
 _MAX_LINES = 200
 """Lines of one part of a prompt; what is left out is counted."""
@@ -24,6 +24,8 @@ _MAX_DESCRIPTION_LINES = 40
 _MAX_DEFINITION_LINES = 2_000
 _MAX_DEFINITION_BYTES = 512 << 10
 """Of all definitions in one prompt: a server could otherwise send lines without an end."""
+_MAX_VALUE = 64 << 10
+"""Characters of a JSON value that are made into lines: more than `_MAX_LINES` of them, of at most 200 characters."""
 _MAX_TEXT = 2_000
 _MAX_NAME = 200
 _MAX_MIXED = 5
@@ -106,7 +108,7 @@ class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
         lines.add(
             f"effect: {self.effect}", f"asked because: {single_line(truncate(self.reason, _MAX_TEXT))}", arguments
         )
-        lines.quote(_argument_lines(self.before, self.arguments), "  ")
+        lines.quote_value(self.arguments, "  ", self.before)
         if mixed := _mixed_words(f"{self.tool}\n{msgspec.json.encode(self.arguments).decode()}"):
             lines.add(f"take care: letters of several alphabets in one word: {mixed}")
         lines.add(f"the server calls it {_name(self.title)!r} and says:")
@@ -127,7 +129,7 @@ class SamplingPrompt(msgspec.Struct, frozen=True):
             head, value = f"Send this answer of {self.model} to the server {self.server!r}?", _plain(self.answer)
         else:
             head, value = f"Send this request of the server {self.server!r} to {self.model}?", _plain(self.request)
-        return _Lines(head).quote(_value_lines(value), "  | ").text()
+        return _Lines(head).quote_value(value, "  | ").text()
 
 
 Prompt: TypeAlias = CommandPrompt | DefinitionsPrompt | CallPrompt | SamplingPrompt
@@ -164,6 +166,17 @@ class _Lines:
         self._lines += [mark + line for line in lines[:most]]
         return self.leave_out(f"{len(lines) - most:,} more lines", mark) if len(lines) > most else self
 
+    def quote_value(self, value: Any, mark: str, before: Any = None) -> _Lines:
+        """Add a JSON value, with what changed since `before`. Only the beginning of a large one becomes lines: the
+        lines of megabytes would take seconds.
+        """
+        text = _value_text(value)
+        lines = new = json_lines(text[:_MAX_VALUE])
+        if before is not None:
+            lines = difference(json_lines(_value_text(before)[:_MAX_VALUE]), new, len(new)) or new
+        self.quote(lines, mark)
+        return self.leave_out(f"{len(text) - _MAX_VALUE:,} more characters", mark) if len(text) > _MAX_VALUE else self
+
     def leave_out(self, what: str, mark: str = "") -> _Lines:
         """Say what is left out, also in the first line."""
         self._lines.append(f"{mark}… {what}")
@@ -197,14 +210,10 @@ def _mixed_words(text: str) -> str:
     return ", ".join(each.encode("unicode_escape").decode() for each in words) + more
 
 
-def _argument_lines(before: JSONObject | None, now: JSONObject) -> list[str]:
-    new = _value_lines(now)
-    return new if before is None else difference(_value_lines(before), new, len(new)) or new
-
-
-def _value_lines(value: Any) -> list[str]:
-    """Return a JSON value as lines of text in which hidden characters are escaped."""
-    return json_lines(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+def _value_text(value: Any) -> str:
+    """Return a JSON value as text, with line breaks and indentation unless its nesting would multiply the size."""
+    encoded = msgspec.json.encode(value)
+    return indented(encoded, max(2 * len(encoded), _MAX_VALUE)) or encoded.decode()
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from accord.host.approvers import Approver
 from accord.host.command_approval import CommandDescription, describe_target
 from accord.host.hosted_server import HostedServer
 from accord.host.prompts import CommandPrompt, DefinitionsPrompt
+from accord.host.secret_references import without_login_settings
 from accord.host.state import HostState
 
 log: logging.Logger = logging.getLogger("accord.host")
@@ -60,14 +61,15 @@ class Reviews:
 
     async def is_command_approved(self, server: HostedServer) -> bool:
         """Return whether what would start now was approved; refuse the server and ask otherwise."""
+        configured = server.configured
         try:
-            target = server.configured.target()
+            target = configured.target(without_login_settings(configured.entry))
+            assert isinstance(target, Command | Remote), "a server in this process needs no approval"
+            description = await _described(server, target)
         except TargetError as exc:
             server.refuse(str(exc))
             return False
-        assert isinstance(target, Command | Remote), "a server in this process needs no approval"
-        description = await _described(server, target)
-        if await self._state.command(server.configured.key) == description.digest:
+        if await self._state.command(configured.key) == description.digest:
             return True
         server.refuse("its command waits for an approval")
         prompt = CommandPrompt(server.name, description.lines())
@@ -137,8 +139,9 @@ class Reviews:
 
 
 async def _described(server: HostedServer, target: Command | Remote) -> CommandDescription:
-    """Return what would start now. The program may be large: it is read in a thread."""
-    return await asyncio.to_thread(describe_target, target, server.configured.entry)
+    """Return what would start now. The program may be large: it is read in a thread. Raises `TargetError`."""
+    configured = server.configured
+    return await asyncio.to_thread(describe_target, target, configured.entry, configured.file_settings)
 
 
 def _report_failure(task: asyncio.Task[None]) -> None:

@@ -32,6 +32,8 @@ _REPORT_LIMITS = Limits(http=HTTPLimits(body_bytes=64 << 10))
 _MAX_FRAMES = 20
 _MAX_BLOCKED = 100
 _MAX_DOMAINS = 100
+_MAX_SOURCE = 300
+"""Characters of a source: a name has at most 253 (RFC 1035, 3.1). The header has all of them, some several times."""
 _SOURCE = re.compile(r"(?:https?|wss?)://(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?", re.IGNORECASE)
 """A source of a policy: an origin, whose first label may be a wildcard. Nothing else can be written into the header."""
 
@@ -87,8 +89,8 @@ def content_policy(csp: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     def sources(name: str) -> str:
         declared = csp.get(name)
         found = [each for each in declared if isinstance(each, str)] if isinstance(declared, list) else []
-        ignored.extend(truncate(single_line(each), 200) for each in found if not _SOURCE.fullmatch(each))
-        return " ".join(each for each in found[:_MAX_DOMAINS] if _SOURCE.fullmatch(each))
+        ignored.extend(truncate(single_line(each), 200) for each in found if not _is_source(each))
+        return " ".join(each for each in found[:_MAX_DOMAINS] if _is_source(each))
 
     resources, connections = sources("resourceDomains"), sources("connectDomains")
     directives = [
@@ -105,6 +107,10 @@ def content_policy(csp: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         "sandbox allow-scripts",
     ]
     return [each.strip() for each in directives], ignored
+
+
+def _is_source(text: str) -> bool:
+    return len(text) <= _MAX_SOURCE and _SOURCE.fullmatch(text) is not None
 
 
 def allowed_connections(policy: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ async def diagnose_server(workspace: Workspace, params: ServerParams) -> Diagnos
 
     async def may_start(name: str, lines: list[str]) -> bool:
         try:
-            await workspace.ask_to_start(name, lines)
+            await workspace.approve(server)  # which describes its entry too
         except InspectorError:
             return False
         return True

@@ -74,7 +74,8 @@ async def add_found(workspace: Workspace, params: FoundParams) -> ServerDescript
     except TargetError as exc:
         raise InspectorError(str(exc), "correct the file, and load the page again", status=400) from exc
     assert isinstance(target, Command | Remote), "an entry has a command or a URL"
-    return workspace.add(safe_name(params.name), target, "found", file=params.file, needs_approval=True).describe()
+    name = safe_name(params.name)
+    return workspace.add(name, target, "found", file=params.file, entry=entry, needs_approval=True).describe()
 
 
 def _found_servers(project: Path) -> Iterator[FoundServer]:

@@ -19,7 +19,7 @@ from accord.inspector.app_frames import EXTENSION
 from accord.inspector.commands import InspectorError
 from accord.limits import DEFAULT_LIMITS
 from accord.messages.revision import HANDSHAKE, REVISIONS
-from accord.redaction import redact
+from accord.redaction import redact, redact_beginning
 from accord.visible_text import single_line, truncate, visible
 
 STDERR_LINES = 500
@@ -76,6 +76,7 @@ class InspectedServer:
         origin: ServerOrigin,
         *,
         file: str = "",
+        entry: Mapping[str, Any] | None = None,
         needs_approval: bool = False,
         options: tuple[ClientOptions, ...] = (),
         on_change: Callable[[], None],
@@ -84,6 +85,8 @@ class InspectedServer:
         self.target: InspectedTarget = target
         self.origin: ServerOrigin = origin
         self.file: str = file
+        self.entry: Mapping[str, Any] | None = entry
+        """Its entry in a file that accord found, with its references."""
         self.needs_approval: bool = needs_approval
         self.only_revision: str = ""
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
@@ -174,8 +177,8 @@ class InspectedServer:
         self._set_state("failed")
 
     def _describe_failure(self, error: AccordError) -> None:
-        lines = truncate(redact(str(error)), _LINE_CHARACTERS).splitlines()  # the last ones may be those of stderr
-        self._error = "\n".join(log_line(line) for line in lines)
+        text = truncate(redact_beginning(str(error)), _LINE_CHARACTERS)
+        self._error = "\n".join(map(log_line, text.splitlines()))  # the last lines may be those of stderr
         cure = truncate(log_line(getattr(error, "cure", "")), _LINE_CHARACTERS)
         self._cure = cure if cure and cure not in self._error else "see its diagnosis"
 

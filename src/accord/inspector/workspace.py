@@ -152,6 +152,7 @@ class Workspace:
         origin: ServerOrigin,
         *,
         file: str = "",
+        entry: Mapping[str, Any] | None = None,
         needs_approval: bool = False,
     ) -> InspectedServer:
         """Add a server; its name gets a number if it is taken. Raises `InspectorError` beyond a limit."""
@@ -166,6 +167,7 @@ class Workspace:
             target,
             origin,
             file=file,
+            entry=entry,
             needs_approval=needs_approval,
             options=(self._recording_options, self.questions.options, self.notifications.options),
             on_change=self._publish_servers,
@@ -193,14 +195,14 @@ class Workspace:
         if not server.needs_approval:
             return
         assert isinstance(server.target, Command | Remote), "a server in this process needs no approval"
-        description = await asyncio.to_thread(describe_target, server.target)
-        await self.ask_to_start(server.name, description.lines())
-        if (await asyncio.to_thread(describe_target, server.target)).digest != description.digest:
+        description = await asyncio.to_thread(describe_target, server.target, server.entry)
+        await self._ask_to_start(server.name, description.lines())
+        if (await asyncio.to_thread(describe_target, server.target, server.entry)).digest != description.digest:
             raise InspectorError(f"{server.name} changed while it was approved", "connect it again")
         if self.servers.get(server.name) is not server:
             raise InspectorError(f"{server.name} was removed meanwhile", "add it again")
 
-    async def ask_to_start(self, name: str, lines: list[str]) -> None:
+    async def _ask_to_start(self, name: str, lines: list[str]) -> None:
         """Ask in the terminal whether the server that the lines describe may start. Raises `InspectorError` unless
         it may.
         """

@@ -105,6 +105,8 @@ def plan_undo(record: InstallRecord) -> InstallPlan:
     """Return the plan that removes what accord wrote. Raises `TargetError` if that was changed since."""
     host = known_host(record.host)
     path, form = Path(record.file), host.format
+    if record.project is not None:
+        _check_in_project(path, Path(record.project))
     file = HostFileText.read(path, form.syntax)
     text = file.text or ""
     before = editor.content(text, form, path)
@@ -205,6 +207,11 @@ def install_paths(host: KnownHost, project: Path | None, user_files: list[Path])
         names = ", ".join(each.name for each in KNOWN_HOSTS.values() if each.project_file is not None)
         raise TargetError(f"{host.title} has no file in a project; these hosts have one: {names}")
     path = project / host.project_file
-    if not path.resolve().is_relative_to(project.resolve()):  # a project may come from a stranger
-        raise TargetError(f"{path} is a link to {path.resolve()}, which is not in the project; nothing was changed")
+    _check_in_project(path, project)
     return [path]
+
+
+def _check_in_project(path: Path, project: Path) -> None:
+    """Raise `TargetError` for a link to a file elsewhere: a project may come from a stranger."""
+    if not path.resolve().is_relative_to(project.resolve()):
+        raise TargetError(f"{path} is a link to {path.resolve()}, which is not in the project; nothing was changed")

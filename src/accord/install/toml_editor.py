@@ -16,12 +16,17 @@ def set_table(text: str, servers: str, name: str, value: Mapping[str, Any]) -> s
     """Return the text with a table in the table `servers`, which is added if it is missing. Raises `TargetError`."""
     mark, document = _parse(text)
     from tomlkit import dumps, table
-    from tomlkit.items import InlineTable
+    from tomlkit.items import InlineTable, Table
 
     if servers not in document:
         document[servers] = table(is_super_table=True)
     parent = document[servers]
-    parent[name] = _inline(value) if isinstance(parent, InlineTable) else _table(value)
+    existing = parent.get(name)
+    if isinstance(existing, Table):
+        _update(existing, value)
+    else:
+        is_inline = isinstance(parent, InlineTable) or isinstance(existing, InlineTable)
+        parent[name] = _inline(value) if is_inline else _table(value)
     return _with_line_ends(text, mark + dumps(document))
 
 
@@ -53,6 +58,15 @@ def _with_line_ends(text: str, new: str) -> str:
     splice = Splice.between(text, new)
     inserted = splice.new.replace("\r\n", "\n").replace("\n", new_line(text))
     return text[: splice.offset] + inserted + text[splice.offset + len(splice.old) :]
+
+
+def _update(table: Any, value: Mapping[str, Any]) -> None:
+    """Give an existing table other values: what is replaced as a whole takes the comments after it along."""
+    for key in list(table):
+        if key not in value:
+            del table[key]
+    for key, each in value.items():
+        table[key] = _inline(each) if isinstance(each, Mapping) else each
 
 
 def _table(value: Mapping[str, Any]) -> Any:

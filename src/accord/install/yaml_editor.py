@@ -1,7 +1,7 @@
 """Editing YAML in place: an entry of a block mapping is added or replaced as text; all other characters stay.
 
-ruamel.yaml finds the places. Where a text is not written in blocks, it is loaded and dumped as a whole, which keeps
-comments and order and may change the spelling of other values; the difference that the user sees shows that.
+ruamel.yaml finds the places. Where no place suits, the text is loaded and dumped as a whole, which keeps the order and
+most comments, and may change the spelling of other values; the difference that the user sees shows that.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ def set_entry(text: str, servers: str, name: str, value: Mapping[str, Any]) -> s
         return f"{begin}{servers}:{end}" + _block(name, value, _UNIT, end)
     key, parent = _find(root, servers)
     is_empty = not parent.value or (parent.id == "scalar" and parent.value in ("null", "~"))
-    if not is_empty and (parent.id != "mapping" or parent.flow_style):
-        return set_by_dump(text, servers, name, value)
     if is_empty:
         return _fill(text, key, parent, _block(name, value, " " * key.start_mark.column + _UNIT, end))
+    if parent.id != "mapping":
+        return set_by_dump(text, servers, name, value)
+    if parent.flow_style:
+        return _set_in_flow(text, parent, name, value)
     indent = " " * parent.value[0][0].start_mark.column
     block = _block(name, value, indent, end)
     found = _find(parent, name)
@@ -51,6 +53,12 @@ def set_by_dump(text: str, servers: str, name: str, value: Mapping[str, Any]) ->
 
 def remove_entry(text: str, servers: str, name: str) -> str:
     """Return the text without an entry of the mapping `servers`. Raises `TargetError` and `KeyError`."""
+    found = _find(_compose(text), servers)
+    if found is not None and not found[1].flow_style and len(found[1].value) > 1:
+        entry = _find(found[1], name)
+        if entry is not None:
+            begin = entry[0].start_mark.index - entry[0].start_mark.column
+            return text[:begin] + text[_content_end(text, entry[1].end_mark.index) :]
     document = _yaml().load(text)
     del document[servers][name]
     return _dump(document)
@@ -89,6 +97,15 @@ def _block(name: str, value: Mapping[str, Any], indent: str, end: str) -> str:
     inner = indent + (indent or _UNIT)  # the mapping of the entries is at the first column
     lines = [f"{indent}{name}:", *(f"{inner}{key}: {json_text(each)}" for key, each in value.items())]
     return "".join(line + end for line in lines)
+
+
+def _set_in_flow(text: str, parent: Any, name: str, value: Mapping[str, Any]) -> str:
+    """Return the text with an entry in a flow mapping that is not empty: JSON is a flow mapping too."""
+    last = parent.value[-1][1].end_mark.index
+    found = _find(parent, name)
+    if found is None:
+        return f"{text[:last]}, {json_text(name)}: {json_text(value)}{text[last:]}"
+    return text[: found[1].start_mark.index] + json_text(value) + text[found[1].end_mark.index :]
 
 
 def _fill(text: str, key: Any, parent: Any, block: str) -> str:

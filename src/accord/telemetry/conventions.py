@@ -28,7 +28,7 @@ from accord.errors import (
     URL_ELICITATION_REQUIRED,
     ProtocolError,
 )
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 from accord.telemetry.base import Operation, SessionOver, TransportInfo
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -205,7 +205,7 @@ def _message(error: BaseException) -> str:
 
 def redacted(text: str, length: int) -> str:
     """Return the first `length` characters of a text, with secrets redacted, also one that extends beyond them."""
-    return str(redact(text[: 2 * length]))[:length]
+    return redact_beginning(text, 2 * length)[:length]
 
 
 def _full_name(kind: type) -> str:

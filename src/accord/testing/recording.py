@@ -32,6 +32,9 @@ from accord.wire.session_file import (
 )
 from accord.wire.transcript import SENT, Transcript, parse
 
+_MAX_LEVELS = 256
+"""Levels of a message that can be replayed: its texts are replaced by functions that call themselves."""
+
 
 class Recording:
     """The recording of a client: `Client(target, record=recording)`, and afterwards `recording.save(file)`.
@@ -212,7 +215,18 @@ def _problem(message: JSONObject) -> str | None:
     params = message.get("params") or {}
     if not isinstance(params, dict) or not isinstance(params.get("_meta") or {}, dict):
         return "has params, or a _meta in them, that are not an object"
-    return None
+    return f"is nested more than {_MAX_LEVELS} levels deep" if _is_deep(message) else None
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether a JSON value has so many levels that functions which call themselves could not read it."""
+    level = [value]
+    for _ in range(_MAX_LEVELS):
+        nested = [each for each in level if isinstance(each, dict | list)]
+        level = [item for each in nested for item in (each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return False
+    return True
 
 
 def decode_messages(message: object) -> Iterator[JSONObject]:

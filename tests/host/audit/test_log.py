@@ -27,6 +27,13 @@ def event(number: int = 1, **fields: Any) -> AuditEvent:
     return AuditEvent(**{"kind": "sending", "call": str(number), "server": "files", "tool": "read_text", **fields})
 
 
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 def contents(path: Path) -> list[dict[str, Any]]:
     lines = path.read_bytes().splitlines()
     previous = ""
@@ -35,6 +42,14 @@ def contents(path: Path) -> list[dict[str, Any]]:
         assert (link.number, link.previous) == (number, previous)
         previous = link.hash
     return [msgspec.json.decode(line) for line in lines]
+
+
+async def test_arguments_that_are_too_deep_are_refused_by_the_log(tmp_path: Path) -> None:
+    async with AuditLog(tmp_path / "audit.jsonl") as audit:
+        with pytest.raises(StoreError, match="the event of call '7' cannot be written"):
+            await audit.append(event(7, arguments=nested(5_000)))
+        await audit.append(event(8))
+    assert [entry["event"]["call"] for entry in contents(tmp_path / "audit.jsonl")[1:]] == ["8"]
 
 
 async def test_each_event_is_an_entry_with_the_hash_of_the_one_before(tmp_path: Path) -> None:
@@ -71,6 +86,19 @@ async def test_arguments_are_a_digest_and_an_excerpt_without_secrets(tmp_path: P
     assert len(stored["arguments"]["excerpt"]) == 2_000
     assert b"hunter2" not in path.read_bytes()
     assert b"abcdef" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["audit.jsonl", "audit.db"])
+async def test_half_of_a_surrogate_pair_is_written_as_an_escape(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    arguments: dict[str, Any] = {"path": "a\ud800", "\udfff": [{"b": "\udc00"}]}
+    async with AuditLog(path) as audit:
+        for number in (1, 2):
+            await audit.append(event(number, arguments=arguments, detail="x\ud800", rule="\udc00"))
+    assert verify_log(path).problems == []
+    assert "a\\\\ud800" in excerpt(arguments)
+    assert digest(arguments) == digest(dict(reversed(arguments.items())))
+    assert digest(arguments) != digest({**arguments, "path": "a\ud801"}) != digest({**arguments, "path": "a\\ud801"})
 
 
 async def test_long_texts_are_cut_and_have_a_digest(tmp_path: Path) -> None:
@@ -256,6 +284,23 @@ async def test_a_log_that_was_closed_can_begin_a_new_file(tmp_path: Path, name: 
         os.replace(path, tmp_path / "old")
     async with audit:
         await audit.append(event(1))
+
+
+async def test_a_process_that_ended_while_it_wrote_the_first_anchor_loses_nothing(tmp_path: Path) -> None:
+    path, anchor = tmp_path / "audit.jsonl", tmp_path / "anchor"
+    async with AuditLog(path, anchor=anchor):
+        known = anchor.read_bytes()
+    for size in (0, 1, 7, 100, len(known) - 1):
+        for written in (known[:size], known[:size].ljust(len(known), b"\0")):
+            anchor.write_bytes(written)
+            async with AuditLog(path, anchor=anchor) as audit:
+                await audit.append(event(1))
+            assert verify_log(path, anchor=anchor).problems == []
+    for other in (b"my notes", known.replace(b"0", b"1"), b"\0" * 300):
+        anchor.write_bytes(other)
+        with pytest.raises(StoreError, match="damaged"):
+            await AuditLog(path, anchor=anchor).open()
+        assert anchor.read_bytes() == other
 
 
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.db"])

@@ -20,7 +20,6 @@
 
 from __future__ import annotations
 
-import inspect as python_inspect
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
@@ -30,7 +29,6 @@ from playwright.async_api import Page
 from tests.inspector.browser.browser import BrowserThread, OpenContext, first_tools
 from tests.inspector.browser.process import InspectProcess
 
-THREAD = pytest.StashKey[BrowserThread]()
 FAILED = pytest.StashKey[bool]()
 
 Inspect = Callable[..., Coroutine[Any, Any, InspectProcess]]
@@ -45,29 +43,11 @@ class ProblemsOfTest(Protocol):
         """Allow problems in which the regular expression is found, until the end of the test."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run `async def` tests in the thread of the browser."""
-    if not python_inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    wanted = pyfuncitem._fixtureinfo.argnames
-    thread = pyfuncitem.config.stash[THREAD]
-    thread.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
-    return True
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
     return report
-
-
-@pytest.fixture(scope="session")
-def browser_thread(request: pytest.FixtureRequest) -> Iterator[BrowserThread]:
-    thread = request.config.stash[THREAD] = BrowserThread()
-    yield thread
-    thread.close()
 
 
 @pytest.fixture(scope="module")

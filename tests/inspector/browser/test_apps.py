@@ -187,19 +187,77 @@ async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsO
     problems.expect(BLOCKED)
     await open_app(page)
     await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
-    count = await (await frame_of(page)).evaluate(FLOOD)
-    assert count < 10_000
+    count, milliseconds = await (await frame_of(page)).evaluate(FLOOD)
+    assert count <= 200 * (2 + milliseconds / 1_000)  # 200 in each second
     await expect(page.get_by_text("Messages of the app: 200")).to_be_visible()
 
 
 FLOOD = """async () => {
   let count = 0;
+  const begun = performance.now();
   for (let at = 0; at < 20000; at += 1) void ask("ping", { at }).then(() => { count += 1; });
   for (let isAnswered = false; !isAnswered;) {
     void ask("ping").then(() => { isAnswered = true; });
     await new Promise((resolve) => setTimeout(resolve, 1200));
   }
-  return count;
+  return [count, performance.now() - begun];
+}"""
+
+
+async def test_long_messages_of_an_app_do_not_hold_up_the_page(open_own_app: OpenOwnApp) -> None:
+    """The page escaped all of a message, and showed 500 characters: one app stopped it for half a minute."""
+    page = await open_own_app()
+    await page.evaluate(COUNT_REPLACED)
+    await (await frame_of(page)).evaluate("() => ask('ui/message', { text: '\u202e'.repeat(1_000_000) })")
+    assert await page.evaluate("replaced") < 100_000
+    frame = await frame_of(page)
+    refused = await frame.evaluate(
+        "() => ask('tools/call', { name: 'change', arguments: { to: 'a'.repeat(300_000) } })"
+    )
+    assert refused["failed"] == "the arguments are too long to be shown to the user"
+
+
+COUNT_REPLACED = """() => {
+  window.replaced = 0;
+  const replace = String.prototype.replace;
+  String.prototype.replace = function (...given) {
+    window.replaced += this.length;
+    return replace.apply(this, given);
+  };
+}"""
+
+
+async def test_an_app_is_not_answered_for_a_while_after_very_long_messages(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
+    await stop_clock(page)
+    await page.clock.run_for(2_000)
+    output = page.frame_locator("iframe").locator("output")
+    await (await frame_of(page)).evaluate(VERY_LONG)
+    await expect(output).to_contain_text("long answered")
+    await page.clock.run_for(1_500)
+    await (await frame_of(page)).evaluate("() => void ask('ping').then(() => show('early'))")
+    await page.clock.run_for(2_000)
+    await (await frame_of(page)).evaluate("() => void ask('ping').then(() => show('later'))")
+    await expect(output).to_contain_text("later")
+    await expect(output).not_to_contain_text("early")
+
+
+VERY_LONG = """() => {
+  void ask("ui/message", { text: "a".repeat(60_000_000) }).then(() => show("long answered"));
+}"""
+
+
+async def test_an_id_that_cannot_be_sent_back_is_no_error_of_the_page(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
+    await (await frame_of(page)).evaluate(PORT_AS_ID)
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("answered")
+
+
+PORT_AS_ID = """async () => {
+  const { port1 } = new MessageChannel();
+  parent.postMessage({ jsonrpc: "2.0", id: port1, method: "ping" }, "*", [port1]);
+  await ask("ping");
+  show("answered");
 }"""
 
 

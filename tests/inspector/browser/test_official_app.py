@@ -63,7 +63,7 @@ async def test_an_app_follows_the_theme_and_is_asked_to_end(page: Page) -> None:
     frame = await frame_of(page)
     await frame.evaluate(NOTE)
     await page.emulate_media(color_scheme="dark")
-    await frame.wait_for_function("document.title === 'dark'")
+    await frame.wait_for_function("() => document.title === 'dark'")  # the policy of the app refuses to evaluate a text
     async with page.expect_console_message(lambda message: "App is being torn down" in message.text):
         await page.get_by_role("button", name="Close", exact=True).click()
     await expect(page.locator("iframe")).to_have_count(0)

@@ -20,6 +20,7 @@ from accord.host.audit.chain import Link
 from accord.host.audit.file_lock import locked, sync
 
 _LINE_BYTES = 256
+_BEGIN = b'{"id":"'
 
 
 class Anchored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +39,9 @@ class Anchor:
         self.path: Path = path
 
     def read(self) -> Anchored | None:
-        """Return the content, or None without a file. Raises `StoreError`."""
+        """Return the content; None without a file, or if a process ended while it wrote the first line. Raises
+        `StoreError`.
+        """
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -46,7 +49,7 @@ class Anchor:
         except OSError as exc:
             raise StoreError(f"the anchor {self.path} cannot be read: {exc.strerror}") from exc
         found = _newest(content)
-        if found is None and content:
+        if found is None and not _is_begun(content):
             raise StoreError(f"{self.path} is not the anchor of an audit log, or is damaged")
         return found
 
@@ -89,6 +92,13 @@ def _write_line(fd: int, content: Anchored) -> None:
 def _newest(content: bytes) -> Anchored | None:
     lines = [_parse(content[:_LINE_BYTES]), _parse(content[_LINE_BYTES : 2 * _LINE_BYTES])]
     return max((line for line in lines if line is not None), key=lambda line: line.number, default=None)
+
+
+def _is_begun(content: bytes) -> bool:
+    """Return whether this may be the beginning of the first line; a file system may fill the rest with zeros."""
+    written = content.rstrip(b"\0")
+    begin = _BEGIN[: len(written)]
+    return len(content) <= _LINE_BYTES and written.startswith(begin) and not written.endswith(b"\n")
 
 
 def _encode(content: Anchored) -> bytes:

@@ -8,6 +8,7 @@ digest and an excerpt.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
@@ -74,7 +75,11 @@ def encode_event(event: AuditEvent) -> bytes:
 
 def digest(value: JSONValue) -> str:
     """Return the SHA-256 of a JSON value in hexadecimal; the order of members does not change it."""
-    return hashlib.sha256(_encode(value)).hexdigest()
+    try:
+        encoded = _encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair has no encoding, but an escape in JSON
+        encoded = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(encoded).hexdigest()
 
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
@@ -105,7 +110,7 @@ class _Beginning:
     def _text(self, text: str) -> str:
         beginning = text[: max(0, min(_SEARCHED_TEXT, self._left))]
         self._left -= len(beginning)
-        return beginning
+        return _encodable(beginning)
 
     def _first(self, values: Iterable[Any]) -> Iterator[Any]:
         for value in values:
@@ -117,11 +122,16 @@ class _Beginning:
 
 def _short(text: str, whole: str) -> str:
     """Return a text up to the limit; a longer one keeps its beginning, and has a digest that identifies it."""
-    text = text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate has no encoding
+    text = _encodable(text)
     if len(whole) <= _TEXT:
         return _cut(text, 2 * _TEXT)
     mark = f"… {len(whole)} characters, sha256 {hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()}"
     return text[: _TEXT - len(mark)] + mark
+
+
+def _encodable(text: str) -> str:
+    """Return a text with an escape for each half of a surrogate pair, which has no encoding."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _cut(text: str, limit: int) -> str:

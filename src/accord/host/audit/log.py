@@ -103,9 +103,13 @@ class AuditLog:
         """
         if not self._open:
             raise StoreError(f"the audit log {self.path} is not open")
+        try:
+            encoded = encode_event(event)
+        except (ValueError, TypeError, RecursionError) as exc:  # such as deep nesting
+            raise StoreError(f"the event of call {event.call!r:.100} cannot be written: {exc}") from exc
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         future.add_done_callback(_retrieve)
-        self._waiting.append(((self._clock(), encode_event(event)), future))
+        self._waiting.append(((self._clock(), encoded), future))
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_waiting())
         return await asyncio.shield(future)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -15,7 +14,7 @@ from accord.errors import AccordError, TargetError
 from accord.host.doctor.diagnosis import Step, StepResult
 from accord.host.doctor.known_facts import KnownFacts
 from accord.host.host_files import read_host_file
-from accord.host.secret_references import with_secrets
+from accord.host.secret_references import texts, with_secrets
 from accord.redaction import names_secret
 from accord.transport.process import child_environment
 
@@ -88,13 +87,12 @@ async def check_references(facts: KnownFacts) -> StepResult:
 def _variables(facts: KnownFacts, entry: Any) -> tuple[list[str], list[str]]:
     """Return what was found of each variable, and the names of those that are missing."""
     evidence, missing = [], []
-    found = [match.groups() for text in _texts(entry) for match in VARIABLE.finditer(text)]
+    found = [match.groups() for text in texts(entry) for match in VARIABLE.finditer(text)]
     for name, default in dict.fromkeys(found):
         value = os.environ.get(name)
         if value and names_secret(name):
-            facts.redactor.add_permanent([value])
+            _add_user_secret(facts, value)
         if value:
-            facts.references.append(name)
             evidence.append(f"the environment variable {name} is set")
         elif default is not None:
             evidence.append(f"the environment variable {name} is not set; the default is used")
@@ -106,23 +104,19 @@ def _variables(facts: KnownFacts, entry: Any) -> tuple[list[str], list[str]]:
     return evidence, list(dict.fromkeys(missing))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
-
-
 async def _with_keyring(entry: Any, facts: KnownFacts, evidence: list[str]) -> Any:
     """Return an entry with the secrets of the keyring in place of references. Raises `TargetError`."""
     replaced = await with_secrets(entry)
-    for before, after in zip(_texts(entry), _texts(replaced), strict=True):
+    for before, after in zip(texts(entry), texts(replaced), strict=True):
         if before != after:
-            facts.redactor.add_permanent([after])
-            facts.references.append(before)
+            _add_user_secret(facts, after)
             evidence.append(f"the keyring has the secret of {before}")
     return replaced
+
+
+def _add_user_secret(facts: KnownFacts, value: str) -> None:
+    facts.redactor.add_permanent([value])
+    facts.user_secrets.add_permanent([value])
 
 
 def _add_secrets(facts: KnownFacts, target: Command | Remote) -> None:

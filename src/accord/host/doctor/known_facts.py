@@ -61,8 +61,6 @@ class KnownFacts:
         self.file: HostFile | None = None
         self.entry: HostEntry | None = None
         self.target: Command | Remote | None = None
-        self.references: list[str] = []
-        """The variables and the entries of the keyring whose values the server gets."""
         self.tools: list[Tool] = []
         self.through_proxy: bool = False
         self.addresses: list[str] = []
@@ -71,6 +69,8 @@ class KnownFacts:
         self.attempt: ConnectionAttempt | None = None
         self.redactor: SecretRedactor = SecretRedactor()
         """The secrets of the entry."""
+        self.user_secrets: SecretRedactor = SecretRedactor()
+        """The secrets of the entry that are in the environment or the keyring, and not in the file."""
 
     async def connected(self) -> ConnectionAttempt:
         """Return the attempt to connect, which is made once."""

@@ -9,8 +9,6 @@ from accord.errors import ConnectError, ConnectionLost
 from accord.host.command_approval import describe_target
 from accord.host.doctor.diagnosis import Step, StepResult
 from accord.host.doctor.known_facts import KnownFacts, is_timeout
-from accord.redaction import redact
-from accord.visible_text import visible
 
 NOT_STARTED = "accord found this server by itself, and starts or contacts it only if you say so: --start"
 
@@ -34,11 +32,11 @@ async def may_start(facts: KnownFacts) -> bool:
     if ask is None:
         return True
     assert target is not None, "the steps of the configuration have passed"
-    description = describe_target(target)
-    lines = [str(redact(facts.redactor.redact(line))) for line in description.lines()]
-    used = ", ".join(map(visible, facts.references)) or "nothing"
-    agrees = await ask(facts.subject.name, [*lines, f"it gets from your environment and keyring: {used}"])
-    return agrees and describe_target(target).digest == description.digest  # what starts is what was shown
+    entry = None if facts.entry is None else facts.entry.entry
+    description = describe_target(target, entry)
+    # Without what only looks secret: a stranger's entry could have its command or URL redacted too.
+    agrees = await ask(facts.subject.name, [facts.user_secrets.redact(line) for line in description.lines()])
+    return agrees and describe_target(target, entry).digest == description.digest  # what starts is what was shown
 
 
 async def check_start(facts: KnownFacts) -> StepResult:

@@ -20,9 +20,8 @@ import msgspec
 from accord.auth.device_grant import STEP as DEVICE_AUTHORIZATION
 from accord.auth.registration import STEP as CLIENT_STEP
 from accord.auth.steps import OAuthRequest
-from accord.redaction import REDACTED, names_secret
+from accord.redaction import REDACTED, json_splice, names_secret
 from accord.visible_text import visible
-from accord.wire import json_splice
 from accord.wire.session_redaction import SESSION_ID, SessionRedaction
 
 _PARAMETERS = frozenset(

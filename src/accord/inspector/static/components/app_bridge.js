@@ -17,6 +17,8 @@ const PROTOCOL = "2026-01-26";
 const MOST_MESSAGES = 200;
 const MOST_CHARACTERS = 500;
 const MOST_MESSAGES_PER_SECOND = 200;
+const MOST_CHARACTERS_PER_SECOND = 20_000_000;
+const MOST_ARGUMENTS = 200_000;
 const READING_MILLISECONDS = 500;
 const LEAST_HEIGHT = 80;
 const MOST_HEIGHT = 2000;
@@ -34,7 +36,7 @@ export class AppBridge {
   approval = null;
   /** @type {{ method: string, text: string }[]} */
   messages = [];
-  #received = { count: 0, since: 0 };
+  #received = { count: 0, characters: 0, since: 0 };
   #wasCalled = false;
   #scheme = matchMedia("(prefers-color-scheme: dark)");
   /** Ends the wait for the answer of an app that was asked to end. */
@@ -89,12 +91,13 @@ export class AppBridge {
 
   /** @param {MessageEvent} event */
   async #receive(event) {
-    const { data } = event;
-    if (event.source === null || event.source !== this.#frame?.contentWindow) return;
+    if (event.source === null || event.source !== this.#frame?.contentWindow || this.#isFlooded()) return;
+    const { data } = event; // This copies all of it: not for what is too much.
     if (data?.id === TEARDOWN && data.method === undefined) this.#onTeardown();
-    if (typeof data !== "object" || data === null || typeof data.method !== "string" || this.#isFlooded()) return;
+    if (typeof data !== "object" || data === null || typeof data.method !== "string") return;
     this.#note(data.method, data.params);
     if (data.id === undefined) return this.#notified(data.method, data.params);
+    if (typeof data.id !== "string" && typeof data.id !== "number") return; // Not each other value can be sent back.
     try {
       this.#send({ id: data.id, result: await this.#result(data.method, data.params ?? {}) });
     } catch (error) {
@@ -104,12 +107,17 @@ export class AppBridge {
     this.context.update();
   }
 
-  /** Returns whether the app sends more than a page can show: what is too much gets no answer. */
+  /** Returns whether the app sends more than a page can show: what is too much gets no answer. After a message that is
+   * longer than those of a second may be, this lasts as many seconds. */
   #isFlooded() {
     const now = performance.now();
-    if (now - this.#received.since > 1000) this.#received = { count: 0, since: now };
+    const { characters, since } = this.#received;
+    if (now - since > 1000) {
+      const left = Math.max(0, characters - ((now - since) / 1000) * MOST_CHARACTERS_PER_SECOND);
+      this.#received = { count: 0, characters: left, since: now };
+    }
     this.#received.count += 1;
-    return this.#received.count > MOST_MESSAGES_PER_SECOND;
+    return this.#received.count > MOST_MESSAGES_PER_SECOND || this.#received.characters > MOST_CHARACTERS_PER_SECOND;
   }
 
   /**
@@ -117,7 +125,9 @@ export class AppBridge {
    * @param {unknown} params
    */
   #note(method, params) {
-    const text = shownJson(params).slice(0, MOST_CHARACTERS);
+    const json = jsonOf(params);
+    this.#received.characters += method.length + (json === null ? MOST_CHARACTERS_PER_SECOND / 10 : json.length);
+    const text = escaped((json ?? "not JSON").slice(0, MOST_CHARACTERS));
     this.messages = [...this.messages.slice(1 - MOST_MESSAGES), { method: method.slice(0, MOST_CHARACTERS), text }];
     this.context.update();
   }
@@ -216,6 +226,7 @@ export class AppBridge {
   #ask(question, argumentsJson) {
     // One at a time, and none at the first moment: an app could exchange the question under the pointer of the user.
     if (this.approval) throw new Error("another call waits for the user");
+    if (argumentsJson.length > MOST_ARGUMENTS) throw new Error("the arguments are too long to be shown to the user");
     return new Promise((resolve) => {
       const answer = (/** @type {boolean} */ approved) => {
         this.approval = null;
@@ -247,15 +258,15 @@ function escaped(json) {
 }
 
 /**
- * Returns what an app sent as text: also a value that is no JSON, such as one that contains itself.
+ * Returns a value that an app sent as JSON; null for one that is no JSON, such as one that contains itself.
  *
  * @param {unknown} value
  */
-function shownJson(value) {
+function jsonOf(value) {
   try {
-    return escaped(JSON.stringify(value) ?? "");
+    return JSON.stringify(value) ?? "";
   } catch {
-    return "not JSON";
+    return null;
   }
 }
 
