@@ -24,6 +24,8 @@ from accord.check.engine.report import TransportName
 from accord.check.probes.message_log import MemoryBudget
 from accord.check.settings import CheckSettings
 
+from tests.waiting import SECONDS
+
 REVISION = "2025-11-25"
 HELLO = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "hostile", "version": "1"}}
 MEGABYTE = 1 << 20
@@ -92,7 +94,7 @@ async def flood(writer: asyncio.StreamWriter) -> None:
 
 async def played(client: Client, over: TransportName = "http") -> tuple[ClientRun, MemoryBudget]:
     room = MemoryBudget(1 << 30)
-    settings = CheckSettings(opening=20)
+    settings = CheckSettings(opening=SECONDS)
     return await run_scenario(client, ORDINARY, REVISION, over, settings, 5.0, room), room
 
 
@@ -107,13 +109,13 @@ async def test_a_client_that_floods_in_one_scene_is_ended_there(client: Any, ove
     run, room = await played(client, over)
     assert "16 MB that the checker keeps of a scenario" in run.overflow
     assert run.ending == "deadline"
-    assert run.finished_at - run.started_at < 20, "it is not the time that ended it"
+    assert run.finished_at - run.started_at < SECONDS, "it is not the time that ended it"
     assert MEGABYTE < kept(run) < 20 * MEGABYTE
     assert not room.exhausted, "the other scenarios have room"
 
 
 async def test_a_client_that_floods_in_every_scene_ends_the_check_which_says_so() -> None:
-    settings = CheckSettings(revisions=(REVISION,), only=("client-robust",), opening=20)
+    settings = CheckSettings(revisions=(REVISION,), only=("client-robust",), opening=SECONDS)
     report = await check_client(over_http, "http", settings)
     (visit,) = report.visits
     assert "96 MB that the checker keeps of a check" in visit.error

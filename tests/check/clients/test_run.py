@@ -15,10 +15,12 @@ from accord.check.settings import CheckSettings
 from accord.cli.check import command
 from accord.errors import ConnectError, TargetError
 
+from tests.waiting import SECONDS
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "checked_client.py"
 CLIENT = f"{shlex.quote(sys.executable)} {shlex.quote(str(EXAMPLE))}"
 
-QUICK = CheckSettings(revisions=("2025-11-25",), only=("client-envelope/valid",), opening=20)
+QUICK = CheckSettings(revisions=("2025-11-25",), only=("client-envelope/valid",), opening=SECONDS)
 
 
 def test_a_url_is_put_into_the_command() -> None:
@@ -44,14 +46,14 @@ async def test_a_command_is_run_in_each_scene(place: str, over: str) -> None:
 
 
 async def test_runs_that_go_on_side_by_side_count_once_in_the_time_of_their_visit() -> None:
-    settings = CheckSettings(revisions=("2025-11-25",), only=("client-envelope",), opening=20, jobs=2)
+    settings = CheckSettings(revisions=("2025-11-25",), only=("client-envelope",), opening=SECONDS, jobs=2)
     report = await check_client(f"{CLIENT} {{url}}", "http", settings)
     (visit,) = report.visits
     assert 0 < visit.seconds <= report.seconds
 
 
 async def test_a_client_of_the_first_revision_is_served_by_http_with_sse() -> None:
-    settings = CheckSettings(revisions=("2024-11-05",), only=("client-sse/endpoint",), opening=20)
+    settings = CheckSettings(revisions=("2024-11-05",), only=("client-sse/endpoint",), opening=SECONDS)
     report = await check_client(f"{CLIENT} {{url}}", "http", settings)
     assert [(visit.revision, visit.transport, visit.score) for visit in report.visits] == [("2024-11-05", "sse", 100)]
 

@@ -13,7 +13,7 @@ from accord.check.settings import CheckSettings
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.correct_server import right
-from tests.clock import without_waiting
+from tests.clock import Clock, without_waiting
 
 FAILS = """
 import pathlib, sys
@@ -62,6 +62,23 @@ async def test_a_silence_that_does_not_come_again_is_no_finding_and_is_reported(
     assert report.score == 100
     ((told,),) = [visit.unconfirmed for visit in report.visits]
     assert told.startswith("ping/answered (")
+
+
+async def test_a_failure_is_repeated_after_the_server_has_recovered() -> None:
+    """An earlier case, for example one that leaves connections half open, may hold the server up for a while."""
+    change, clock, seen = Change(), Clock(), []
+
+    @change.answers("ping")
+    def _(request: Any, answer: Any) -> Any:
+        seen.append(request)
+        if len(seen) in (2, 3):
+            clock.move(1)  # while it is slow, it goes on failing
+        busy = {"jsonrpc": "2.0", "id": answer["id"], "error": {"code": -32603, "message": "busy"}}
+        return busy if len(seen) <= 3 else answer
+
+    report = await check_server(Changed(right(), change), SETTINGS)
+    assert report.findings == ()
+    assert len(report.visits[0].unconfirmed) == 1
 
 
 @without_waiting

@@ -18,6 +18,8 @@ from accord.check.settings import CheckSettings
 from accord.client.target import Command
 from accord.errors import ConnectError, TargetError
 
+from tests.measure import costs_at_most
+
 DIES = """
 import json, os, sys
 for line in sys.stdin:
@@ -157,3 +159,10 @@ async def test_a_silent_server_is_awaited_at_length_no_more_than_twice() -> None
         "  2025-11-25 over stdio: no response to initialize in 4 s",
         "  2025-06-18, 2025-03-26, 2024-11-05 over stdio: no response to initialize in 0.5 s",
     ]
+
+
+def test_the_time_for_the_end_of_stderr_does_not_depend_on_its_length() -> None:
+    line = '"a%20b token",' * 4_000
+    with costs_at_most(8):
+        shown = stderr_tail(f"{line}\n" * 50 + "KeyError: token=abc")
+    assert shown.endswith("KeyError: token=[redacted]")

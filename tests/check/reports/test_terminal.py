@@ -40,6 +40,22 @@ def test_the_board_has_a_row_for_each_visit_and_the_last_line_sums_up() -> None:
     )
 
 
+def test_findings_of_the_sdk_are_apart_from_those_of_the_server() -> None:
+    findings = [samples.finding("a/b", sdk="mcp 1.30.0"), samples.finding("c/d"), samples.finding("e/f")]
+    lines = plain(report_lines(samples.report([], findings, sdk="mcp 1.30.0"))).splitlines()
+    rules = [line.split()[1] for line in lines if line.startswith("✗")]
+    own, of_sdk = (
+        lines.index(heading)
+        for heading in (
+            "In your server",
+            "In mcp 1.30.0, the SDK: upgrade it, or report the bug to its maintainers",
+        )
+    )
+    assert rules == ["c/d", "e/f", "a/b"]
+    assert own < lines.index("✗ c/d  MUST  2025-11-25 over stdio") < of_sdk
+    assert lines[-1].startswith("not conformant: 3 MUSTs broken (1 by the SDK, mcp 1.30.0); score")
+
+
 def test_stale_entries_and_visits_that_ended_early_are_reported() -> None:
     text = plain(report_lines(samples.filled("it died")))
     assert "2025-11-25 over stdio ended early: it died" in text

@@ -18,8 +18,7 @@ from accord.check.clients.http_listener import ClientExchange
 from accord.check.clients.login_log import LoginLog
 from accord.check.engine.report import TransportName
 from accord.check.engine.rule import NotObserved, Violation
-from accord.check.probes.message_log import LogEntry, message_objects
-from accord.check.probes.message_reader import id_key
+from accord.check.probes.message_log import LogEntry, id_key, message_objects
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 

@@ -18,7 +18,7 @@ from accord.check.engine.rule import (
     Violation,
 )
 from accord.errors import AccordError, describe
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 
 log: logging.Logger = logging.getLogger("accord.check")
 
@@ -129,7 +129,7 @@ def redact_quotations(text: str) -> str:
     if found is None:
         return text
     start = 1 + max(text.rfind(" ", 0, found.start()), text.rfind("\n", 0, found.start()))
-    return text[:start] + str(redact(text[start:]))
+    return text[:start] + redact_beginning(text[start:])
 
 
 def failing_verdict(rule: Rule) -> Verdict:

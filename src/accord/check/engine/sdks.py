@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from accord.check.engine.report import Finding, Report
 from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import logged_messages
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
@@ -95,7 +94,7 @@ def _matches_signature(sdk: Sdk, errors: Sequence[tuple[JSONObject, Any]]) -> bo
 def _errors(log: MessageLog) -> Iterable[tuple[JSONObject, Any]]:
     """Each error that the server gave, with the method of the request that it answers."""
     methods: dict[str, Any] = {}
-    for entry, message in logged_messages(log):
+    for entry, message in log.messages:
         if entry.direction == SENT and "method" in message:
             methods[repr(message.get("id"))] = message["method"]
         elif entry.direction == RECEIVED and isinstance(message.get("error"), dict):

@@ -27,7 +27,7 @@ from accord.check.settings import CheckSettings
 from accord.check.wires.http import SESSION, HTTPWire
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 
 NO_OAUTH = "the server publishes no OAuth metadata: it has credentials of another kind"
 UNREADABLE_METADATA = "authorization/metadata"
@@ -287,7 +287,7 @@ def describe(response: LoggedResponse) -> str:
     """Describe a response in a few words."""
     if not response.status:
         return response.error or "no response"
-    body = str(redact(response.body[:_BODY].decode(errors="replace").strip()))
+    body = redact_beginning(response.body.decode(errors="replace").strip(), _BODY)
     return f"status {response.status}" + (f": {body}" if body else "")
 
 
@@ -297,4 +297,4 @@ def evidence(response: LoggedResponse | None) -> tuple[str, ...]:
         return ()
     challenge = response.headers.get("www-authenticate")
     header = f", WWW-Authenticate: {challenge}" if challenge is not None else ", without WWW-Authenticate"
-    return (EvidenceLine(f"# {response.method} -> {describe(response)}{redact(header)}", response.entries),)
+    return (EvidenceLine(f"# {response.method} -> {describe(response)}{redact_beginning(header)}", response.entries),)

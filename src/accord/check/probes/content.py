@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from accord.messages.base import JSONObject
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 
 
 def declares(capabilities: JSONObject, path: str) -> bool:
@@ -32,7 +32,7 @@ def declares(capabilities: JSONObject, path: str) -> bool:
 
 def preview_json(value: Any, longest: int = 300) -> str:
     """Return a JSON value in one line, without what looks secret, shortened."""
-    text = msgspec.json.encode(redact(value)).decode(errors="replace")
+    text = redact_beginning(msgspec.json.encode(value).decode(errors="replace"))
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 

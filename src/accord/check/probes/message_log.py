@@ -7,7 +7,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -51,6 +51,15 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
         else:
             text = TranscriptEntry(self.direction, self.raw, self.at).render(_WIDTH)
         return EvidenceLine(text, () if self.number is None else (self.number,))
+
+
+class LoggedAnswer(NamedTuple):
+    """A response and the request that it answers, each with its entry."""
+
+    entry: LogEntry
+    message: JSONObject
+    request_entry: LogEntry
+    request: JSONObject
 
 
 class LoggedResponse(msgspec.Struct, kw_only=True):
@@ -136,6 +145,11 @@ class MessageLog:
         self.kind: Kind = kind
         self.case: str = case
         self.entries: list[LogEntry] = []
+        self.messages: list[tuple[LogEntry, JSONObject]] = []
+        """The messages of both sides that are objects, and the items of batches, each with its entry."""
+        self.answers: list[LoggedAnswer] = []
+        """The responses to requests of the checker. All readings use them: they are matched once, as they arrive."""
+        self._requests: dict[tuple[type, Any], tuple[LogEntry, JSONObject]] = {}
         self.responses: list[LoggedResponse] = []
         """Over HTTP: the response to each request."""
         self.unconfirmed: set[str] = set()
@@ -211,9 +225,21 @@ class MessageLog:
             number=number,
         )
         self.entries.append(entry)
+        self._add_messages(entry)
         if direction == RECEIVED:
             self.memory.charge_message(raw)
         return entry
+
+    def _add_messages(self, entry: LogEntry) -> None:
+        """Add the messages of an entry, and match a response with its request."""
+        for message in message_objects(entry.message):
+            self.messages.append((entry, message))
+            if entry.direction == SENT and "method" in message and "id" in message:
+                self._requests[id_key(message["id"])] = entry, message
+            elif entry.direction == RECEIVED and is_response(message):
+                request = self._requests.get(id_key(message.get("id")))
+                if request is not None:
+                    self.answers.append(LoggedAnswer(entry, message, *request))
 
     def _record(
         self, direction: str, raw: bytes | SkippedMessage, stream: int, recorder: ConnectionRecorder
@@ -270,9 +296,7 @@ class MessageLog:
         return self._objects(RECEIVED)
 
     def _objects(self, direction: str) -> Iterator[JSONObject]:
-        for entry in self.entries:
-            if entry.direction == direction:
-                yield from message_objects(entry.message)
+        return (message for entry, message in self.messages if entry.direction == direction)
 
     def evidence(self, since: int = 0, about: Sequence[LogEntry] = ()) -> tuple[str, ...]:
         """Return messages as lines of a transcript: those in `about`, or the last ones since `since`."""
@@ -321,3 +345,13 @@ def message_objects(message: Any) -> Iterator[JSONObject]:
     for each in message if isinstance(message, list) else (message,):
         if isinstance(each, dict):
             yield each
+
+
+def is_response(message: JSONObject) -> bool:
+    """Return whether a message is a response: a result or an error."""
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def id_key(id: Any) -> tuple[type, Any]:
+    """Return an id as a key with its JSON type: 7 is not "7"."""
+    return type(id), id if isinstance(id, int | str | float) else repr(id)

@@ -29,7 +29,7 @@ from accord.check.wires.http import Headers, HTTPWire
 from accord.messages import envelope
 from accord.messages.base import JSONObject
 from accord.messages.revision import RULES, Rules
-from accord.redaction import redact
+from accord.redaction import cut, redact, redact_beginning
 from accord.transport.http.redaction import without_credentials
 from accord.wire.lines import SkippedMessage
 from accord.wire.sse import ServerSentEvent
@@ -42,6 +42,9 @@ _BODY = 300
 """Maximum number of bytes of a body that are shown."""
 _STDERR = 400
 """Maximum number of characters of stderr that are shown, in whole lines from its end."""
+_STDERR_LINE = 1_200
+_STDERR_LINES = 20
+"""Limits of the lines in which secrets are searched: a secret may begin above what is shown."""
 _UNDERLINE = re.compile(r"[\s^~]*").fullmatch
 """Lines of tracebacks that mark a line of code."""
 
@@ -57,7 +60,7 @@ def describe_refusal(response: LoggedResponse) -> str:
         return f"{entry}, and the stream ended without a response"
     if response.error:
         entry += f", and the response is incomplete ({response.error})"
-    body = str(redact(response.body[:_BODY].decode(errors="replace").strip()))
+    body = redact_beginning(response.body.decode(errors="replace").strip(), _BODY)
     kind = response.headers.get("content-type", "").partition(";")[0]
     return f"{entry}, {kind or 'no content type'}: {body}" if body else f"{entry} without a body"
 
@@ -65,7 +68,8 @@ def describe_refusal(response: LoggedResponse) -> str:
 def stderr_tail(stderr: str) -> str:
     """Return the end of the stderr of a process, after a semicolon; empty if there is none."""
     kept: list[str] = []
-    for line in reversed(str(redact(stderr)).splitlines()):
+    shown = "\n".join("".join(cut(line, _STDERR_LINE)) for line in stderr.splitlines()[-_STDERR_LINES:])
+    for line in reversed(str(redact(shown)).splitlines()):
         if _UNDERLINE(line):
             continue
         if kept and sum(map(len, kept)) + len(line) > _STDERR:

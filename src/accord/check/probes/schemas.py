@@ -16,7 +16,7 @@ from accord.check.probes.message_log import MessageLog
 from accord.check.probes.message_reader import answered_requests
 from accord.errors import Mismatch, SchemaError
 from accord.messages.base import JSONObject
-from accord.redaction import redact
+from accord.redaction import redact_beginning
 from accord.schema.validate import compile
 
 _MOST = 20
@@ -94,7 +94,7 @@ def schema_fault(schema: JSONObject) -> str | None:
         jsonschema_rs.meta.validate(named)
     except (jsonschema_rs.ValidationError, ValueError) as exc:
         path = "".join(f"[{step!r}]" for step in getattr(exc, "instance_path", ()))
-        return f"at ${path}: {str(redact(str(exc).splitlines()[0]))[:200]}"
+        return f"at ${path}: {redact_beginning(str(exc).splitlines()[0])[:200]}"
     return None
 
 

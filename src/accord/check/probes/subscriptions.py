@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from accord.check.engine.rule import NotApplicable
 from accord.check.probes.content import UNACKNOWLEDGED, preview_json
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import ObservedMessage, id_key, logged_messages, received_messages
+from accord.check.probes.message_log import MessageLog, id_key
+from accord.check.probes.message_reader import ObservedMessage, received_messages
 from accord.check.probes.pending_answer import PendingAnswer
 from accord.check.probes.probe import Probe
 from accord.errors import METHOD_NOT_FOUND
@@ -115,7 +115,7 @@ def subscription_notifications(log: MessageLog) -> Iterator[SubscriptionNotifica
 def requested_filters(log: MessageLog) -> dict[tuple[type, Any], JSONObject]:
     """Return the filter of each subscription, by its id."""
     found: dict[tuple[type, Any], JSONObject] = {}
-    for entry, message in logged_messages(log):
+    for entry, message in log.messages:
         if entry.direction == SENT and message.get("method") == "subscriptions/listen":
             params = message.get("params")
             wish = params.get("notifications") if isinstance(params, dict) else None

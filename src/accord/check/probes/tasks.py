@@ -12,7 +12,7 @@ from accord.check.fuzz.schema_document import GenerationError
 from accord.check.fuzz.smallest import smallest
 from accord.check.probes.content import get_object, get_objects
 from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import ObservedMessage, answered_requests, logged_messages, received_messages
+from accord.check.probes.message_reader import ObservedMessage, answered_requests, received_messages
 from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
@@ -175,7 +175,7 @@ def requests_during_tasks(log: MessageLog) -> Iterator[tuple[ObservedMessage, se
     plain: set[str] = set()
     open_: set[str] = set()
     asked: dict[str, JSONObject] = {}
-    for entry, message in logged_messages(log):
+    for entry, message in log.messages:
         key = repr(message.get("id"))
         params = get_object(message, "params")
         if entry.direction == SENT and message.get("method") in ("tools/call", "tasks/result"):

@@ -6,8 +6,8 @@ from typing import Any
 
 from accord.check.engine.rule import LINE_TRANSPORTS, CaseVariant, Violation, rule
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import LogEntry, message_objects
-from accord.check.probes.message_reader import ObservedMessage, is_response, was_refused_by_http
+from accord.check.probes.message_log import LogEntry, is_response, message_objects
+from accord.check.probes.message_reader import ObservedMessage, was_refused_by_http
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED

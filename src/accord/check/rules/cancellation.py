@@ -7,8 +7,8 @@ from typing import Any
 
 from accord.check.engine.rule import LINE_TRANSPORTS, CaseVariant, JudgedItems, rule
 from accord.check.probes.content import NOTIFICATION_ANSWERED, preview_json
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probes.message_log import MessageLog, id_key, is_response
+from accord.check.probes.message_reader import ObservedMessage
 from accord.check.probes.probe import Probe
 from accord.check.probes.slow_calls import require_slow_tool, start_slow_call
 from accord.check.rules.progress import PROGRESS, token_of
@@ -58,7 +58,7 @@ def cancel_stops(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server stops work on a cancelled request."""
     for log in logs:
         ended = _CancelledTokens()
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT:
                 ended.add_sent(message)
                 continue
@@ -189,7 +189,7 @@ def cancel_own_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """The server cancels only requests that it sent, and no tasks."""
     for log in logs:
         issued: dict[tuple[type, Any], JSONObject] = {}
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT:
                 continue
             if "method" in message and "id" in message:
@@ -220,7 +220,7 @@ def cancel_only_subscriptions(logs: Sequence[MessageLog]) -> JudgedItems:
     for log in logs:
         staying = [name for name, row in table(log.revision, CLIENT).items() if row.stays]
         listens = {id_key(message.get("id")) for message in log.sent_messages() if message.get("method") in staying}
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction != SENT and message.get("method") == CANCELLED:
                 yield
                 if id_key(_cancelled_id(message)) not in listens:

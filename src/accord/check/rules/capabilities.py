@@ -8,7 +8,7 @@ from accord.check.engine.rule import JudgedItems, NotApplicable, rule
 from accord.check.probes.client_messages import LIST_METHODS
 from accord.check.probes.content import declares, get_object, preview_json
 from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import ObservedMessage, logged_messages, received_messages
+from accord.check.probes.message_reader import ObservedMessage, received_messages
 from accord.check.probes.probe import Probe
 from accord.check.rules.lifecycle import ENDS
 from accord.errors import METHOD_NOT_FOUND
@@ -154,7 +154,7 @@ def negotiated_capabilities(log: MessageLog) -> tuple[JSONObject, JSONObject]:
     """Return what each side declared in a session: the checker, and the server."""
     ours: JSONObject = {}
     theirs: JSONObject = log.handshake_result
-    for _, message in logged_messages(log):
+    for _, message in log.messages:
         if message.get("method") == "initialize":
             ours = get_object(message.get("params"))
         elif "protocolVersion" in get_object(message.get("result")):

@@ -7,14 +7,8 @@ from typing import Any
 
 from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import (
-    ObservedMessage,
-    id_key,
-    is_web_server_error,
-    logged_messages,
-    received_messages,
-)
+from accord.check.probes.message_log import MessageLog, id_key
+from accord.check.probes.message_reader import ObservedMessage, is_web_server_error, received_messages
 from accord.check.probes.probe import UNKNOWN_NAME, Probe
 from accord.errors import (
     HEADER_MISMATCH,
@@ -131,7 +125,7 @@ def codes_one_sentence(logs: Sequence[MessageLog]) -> JudgedItems:
     """The message of an error is one short sentence."""
     for log in logs:
         requests: dict[Any, JSONObject] = {}
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT:
                 requests[id_key(message.get("id"))] = message
                 continue

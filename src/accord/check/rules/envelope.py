@@ -7,8 +7,8 @@ from typing import Any
 
 from accord.check.engine.rule import JudgedItems, Violation, rule
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import LogEntry, MessageLog
-from accord.check.probes.message_reader import ObservedMessage, is_response, is_web_server_error, received_messages
+from accord.check.probes.message_log import LogEntry, MessageLog, is_response
+from accord.check.probes.message_reader import ObservedMessage, is_web_server_error, received_messages
 from accord.check.probes.message_validation import TypeMismatch, type_mismatches
 from accord.check.probes.probe import Probe
 from accord.messages.revision import RULES

@@ -8,8 +8,8 @@ from typing import Any
 
 from accord.check.engine.rule import JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import LogEntry, MessageLog
-from accord.check.probes.message_reader import id_key, is_response, received_messages, was_refused_by_http
+from accord.check.probes.message_log import LogEntry, MessageLog, id_key, is_response
+from accord.check.probes.message_reader import ObservedMessage, received_messages, was_refused_by_http
 from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.errors import METHOD_NOT_FOUND, PARSE_ERROR
@@ -139,8 +139,9 @@ def errors_unreadable_id(logs: Sequence[MessageLog]) -> JudgedItems:
     """The error for a message without a readable id has no id, or null."""
     for log in logs:
         ours = {id_key(message["id"]) for message in log.sent_messages() if "id" in message}
+        unreadable = [entry for entry in log.entries if entry.direction == SENT and entry.message is None]
         for each in received_messages([log]):
-            if is_response(each.message) and (was_refused_by_http(each) or _was_unreadable(log, each.entry)):
+            if is_response(each.message) and (was_refused_by_http(each) or _may_answer(each, unreadable)):
                 yield
                 id = each.message.get("id")
                 if id is not None and id_key(id) not in ours and not _is_rounded(id):
@@ -152,11 +153,11 @@ def _is_rounded(id: Any) -> bool:
     return isinstance(id, int | float) and abs(id) >= 2**53
 
 
-def _was_unreadable(log: MessageLog, answer: LogEntry) -> bool:
-    """Return whether a message without a readable id was sent before, over HTTP on the same stream."""
-    before = log.entries[: log.entries.index(answer)]
-    unreadable = [entry for entry in before if entry.direction == SENT and entry.message is None]
-    return any(log.transport != "http" or entry.stream == answer.stream for entry in unreadable)
+def _may_answer(response: ObservedMessage, unreadable: Sequence[LogEntry]) -> bool:
+    """Return whether one of the messages without a readable id was sent before, over HTTP on the same stream."""
+    log = response.log
+    fitting = [entry for entry in unreadable if log.transport != "http" or entry.stream == response.entry.stream]
+    return bool(fitting) and log.entries.index(fitting[0]) < log.entries.index(response.entry)
 
 
 NOTIFICATIONS: tuple[JSONObject, ...] = (

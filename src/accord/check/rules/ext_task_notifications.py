@@ -17,8 +17,8 @@ from accord.check.probes.extension_tasks import (
     state_fault,
     task_states,
 )
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import id_key, received_messages
+from accord.check.probes.message_log import MessageLog, id_key
+from accord.check.probes.message_reader import received_messages
 from accord.check.probes.pending_answer import PendingAnswer
 from accord.check.probes.probe import Probe
 from accord.check.probes.subscriptions import (

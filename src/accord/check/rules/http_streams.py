@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from accord.check.engine.ordinary_traffic import call_tools
 from accord.check.engine.rule import HTTP, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import get_object, preview_json
-from accord.check.probes.message_log import LoggedResponse, MessageLog
-from accord.check.probes.message_reader import id_key
+from accord.check.probes.message_log import LoggedResponse, MessageLog, id_key
 from accord.check.probes.probe import Probe
 from accord.check.probes.raw_http import PostedMessage, http_evidence, is_event_stream, posted_messages
 from accord.check.probes.slow_calls import start_slow_call

@@ -8,14 +8,8 @@ from typing import Any
 
 from accord.check.engine.rule import CaseVariant, JudgedItems, rule
 from accord.check.probes.content import NOTIFICATION_ANSWERED, get_object, preview_json
-from accord.check.probes.message_log import LogEntry, MessageLog, message_objects
-from accord.check.probes.message_reader import (
-    ObservedMessage,
-    id_key,
-    is_response,
-    received_messages,
-    was_refused_by_http,
-)
+from accord.check.probes.message_log import LogEntry, MessageLog, id_key, is_response, message_objects
+from accord.check.probes.message_reader import ObservedMessage, received_messages, was_refused_by_http
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
 from accord.wire.transcript import SENT

@@ -9,15 +9,8 @@ from typing import Any
 from accord.check.engine.rule import JudgedItems, NotApplicable, NotObserved, rule
 from accord.check.probes.client_messages import INFO, LIST_METHODS, initialize_params
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import (
-    AnsweredRequest,
-    ObservedMessage,
-    answered_requests,
-    is_response,
-    logged_messages,
-    received_messages,
-)
+from accord.check.probes.message_log import MessageLog, is_response
+from accord.check.probes.message_reader import AnsweredRequest, ObservedMessage, answered_requests, received_messages
 from accord.check.probes.pending_answer import Answer
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject
@@ -149,7 +142,7 @@ def lifecycle_no_early_requests(logs: Sequence[MessageLog]) -> JudgedItems:
     """Before notifications/initialized, the server sends no requests except pings."""
     for log in logs:
         yield
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT and message.get("method") == "notifications/initialized":
                 break
             if entry.direction != SENT and "id" in message and message.get("method", "ping") != "ping":

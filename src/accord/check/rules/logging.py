@@ -9,8 +9,8 @@ from typing import Any, get_args
 from accord.check.engine.rule import HTTP, CaseVariant, JudgedItems, rule
 from accord.check.probes import lists
 from accord.check.probes.content import declares, get_object, preview_json
-from accord.check.probes.message_log import LogEntry, MessageLog
-from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages, received_messages
+from accord.check.probes.message_log import LogEntry, MessageLog, id_key, is_response
+from accord.check.probes.message_reader import ObservedMessage, received_messages
 from accord.check.probes.probe import Probe
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject, LoggingLevel
@@ -238,7 +238,7 @@ def _floors(log: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
     """Yield the log messages after a level was set, each with the least severe level that may apply."""
     asked: dict[Any, int] = {}
     floor: int | None = None
-    for entry, message in logged_messages(log):
+    for entry, message in log.messages:
         if entry.direction == SENT and message.get("method") == "logging/setLevel":
             level = get_object(message, "params").get("level")
             asked[id_key(message.get("id"))] = LEVELS.index(level) if level in LEVELS else 0
@@ -252,7 +252,7 @@ def _floors(log: MessageLog) -> Iterator[tuple[ObservedMessage, int]]:
 def _with_requested_levels(log: MessageLog) -> Iterator[tuple[ObservedMessage, list[int]]]:
     """Yield log messages, each with the levels of the requests in flight that they may belong to."""
     flying: dict[Any, tuple[LogEntry, JSONObject]] = {}
-    for entry, message in logged_messages(log):
+    for entry, message in log.messages:
         if entry.direction == SENT and "method" in message and "id" in message:
             flying[id_key(message["id"])] = entry, message
         elif is_response(message):

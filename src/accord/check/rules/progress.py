@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from accord.check.engine.rule import JudgedItems, rule
 from accord.check.probes.content import preview_json
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import ObservedMessage, id_key, is_response, logged_messages
+from accord.check.probes.message_log import MessageLog, id_key, is_response
+from accord.check.probes.message_reader import ObservedMessage
 from accord.check.probes.probe import Probe
 from accord.messages.base import JSONObject, Number
 from accord.wire.transcript import SENT
@@ -79,7 +79,7 @@ def observed_progress(logs: Sequence[MessageLog]) -> Iterator[ObservedProgress]:
     for log in logs:
         tokens = _ProgressTokens()
         resumed = {response.stream for response in log.responses if "last-event-id" in response.request_headers}
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT:
                 tokens.add_sent(message)
                 continue
@@ -205,7 +205,7 @@ def progress_own_tokens(logs: Sequence[MessageLog]) -> JudgedItems:
     """The progress token of a request from the server is a string or an integer, and unique."""
     for log in logs:
         active: dict[Any, Any] = {}
-        for entry, message in logged_messages(log):
+        for entry, message in log.messages:
             if entry.direction == SENT and is_response(message):
                 active.pop(id_key(message.get("id")), None)
             elif entry.direction != SENT and (token := token_of(message)) is not None:

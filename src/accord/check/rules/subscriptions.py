@@ -9,8 +9,8 @@ from typing import Any
 from accord.check.engine.rule import LINE_TRANSPORTS, STDIO, JudgedItems, NotObserved, Violation, rule
 from accord.check.probes.content import preview_json
 from accord.check.probes.lists import PROMPTS, RESOURCES, TOOLS
-from accord.check.probes.message_log import MessageLog
-from accord.check.probes.message_reader import id_key, received_messages
+from accord.check.probes.message_log import MessageLog, id_key
+from accord.check.probes.message_reader import received_messages
 from accord.check.probes.probe import Probe
 from accord.check.probes.subscriptions import (
     ACKNOWLEDGED,

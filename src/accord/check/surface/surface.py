@@ -23,6 +23,7 @@ from accord.messages.base import JSONObject
 from accord.messages.capabilities import ServerCapabilities
 from accord.messages.codec import encode
 from accord.messages.revision import REVISIONS
+from accord.visible_text import readable
 
 
 class SurfaceList(NamedTuple):
@@ -126,7 +127,7 @@ def read_surfaces(file: Path) -> dict[str, JSONObject]:
 
 def encode_surface(content: JSONObject) -> str:
     """Return the text of a surface's file, sorted, so that the text changes only where the surface does."""
-    return msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=2).decode() + "\n"
+    return readable(msgspec.json.encode(content, order="sorted")) + "\n"
 
 
 def _is_surface(revision: object, content: Any) -> bool:

@@ -10,8 +10,7 @@ from accord.check.clients.incoming_request import IncomingRequest
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, Scenario, ScriptedAnswer
 from accord.check.engine.rule import HTTP, LINE_TRANSPORTS, JudgedItems, NotObserved, Violation, client_rule
-from accord.check.probes.message_log import LogEntry
-from accord.check.probes.message_reader import id_key
+from accord.check.probes.message_log import LogEntry, id_key
 from accord.messages.revision import RULES
 from accord.wire.transcript import SENT
 

@@ -9,7 +9,7 @@ from accord.check.clients.conversation import ClientConversation
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.engine.rule import JudgedItems, Violation, client_rule
 from accord.check.probes.content import get_object, get_objects, preview_json
-from accord.check.probes.message_reader import id_key, logged_messages
+from accord.check.probes.message_log import id_key
 from accord.check.rules.meta import NAME, PREFIX
 from accord.messages.base import JSONObject
 from accord.messages.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
@@ -60,7 +60,7 @@ def client_opening_listed_version(runs: Sequence[ClientRun]) -> JudgedItems:
 def _require_listed_revisions(conversation: ClientConversation) -> JudgedItems:
     """Yield for each request after a list of revisions. Raises `Violation` if it has another one."""
     listed: list[Any] = []
-    for entry, message in logged_messages(conversation.log):
+    for entry, message in conversation.log.messages:
         if entry.direction == SENT:
             found = get_object(message, "result").get("supportedVersions")
             listed = found if isinstance(found, list) else listed

@@ -9,8 +9,7 @@ from accord.check.clients.incoming_request import IncomingRequest, build_notific
 from accord.check.clients.run import ClientMessage, ClientRun
 from accord.check.clients.scenario import FIRST_REQUEST, RawMessage, Scenario, ScriptedAnswer
 from accord.check.engine.rule import CaseVariant, JudgedItems, Violation, client_rule
-from accord.check.probes.message_log import LogEntry
-from accord.check.probes.message_reader import id_key
+from accord.check.probes.message_log import LogEntry, id_key
 from accord.wire.transcript import RECEIVED, SENT
 
 BATCH_SCENARIO = Scenario("batch", "responses in batches", since="2025-03-26", until="2025-06-18")

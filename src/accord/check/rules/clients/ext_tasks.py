@@ -22,7 +22,7 @@ from accord.check.clients.tasks import (
 from accord.check.engine.rule import HTTP, NotObserved, Violation
 from accord.check.probes.content import get_object
 from accord.check.probes.extension_tasks import EXTENSION, PAGE, SINCE, TASK_METHODS
-from accord.check.probes.message_reader import id_key
+from accord.check.probes.message_log import id_key
 from accord.errors import INVALID_PARAMS
 from accord.messages.base import JSONObject
 from accord.messages.tasks import TERMINAL_STATUSES
